@@ -390,9 +390,11 @@ _MODEL = """
 import json, sys
 with open(sys.argv[1], "a") as file:
     file.write(sys.stdin.read())
-item = {"text": "The key is " + sys.argv[2], "lines": {"first": 1, "last": 400}}
-print(json.dumps({"title": "Deploy with " + sys.argv[2], "section": [item], "decisions": [], "changes": [],
-                  "active_work": {"next_steps": [item], "blockers": [], "findings": []}}))
+told = "The key is " + sys.argv[2]
+lists = {name: [told] for name in ("done", "next", "questions", "names", "inferred")}
+curation = {name: [] for name in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")}
+print(json.dumps({"title": "Deploy with " + sys.argv[2], "handover": {"goal": told, "state": told, **lists},
+                  "decisions": [], "curation": curation}))
 """
 
 

@@ -36,7 +36,7 @@ from ralf.text.cleaning import clean, fenced, outside, shown
 from ralf.text.sentences import promised
 from ralf.transcripts.notes import session_of
 from ralf_integrations import environment
-from ralf_integrations.blackbox5 import timeline_memory
+from ralf_integrations.blackbox5 import claims, timeline_memory
 from ralf_integrations.blackbox5.checkpointing import Checkpointing, say, track, typed
 from ralf_integrations.blackbox5.runs import runfolder
 from ralf_integrations.blackbox5.runs.folder import RunFolder, current_folder, is_brought, is_run, task_of_run
@@ -133,8 +133,10 @@ MOST = 50
 
 def start(project: Project, run_dir: Path | None, route: str) -> str:
     """Take in what earlier runs left, and what is handed to this one: what they came to, within the usual budget."""
+    held = ""
     if run_dir is not None:
         mark_begun(project, run_dir, route)
+        held = claims.begin(project, run_dir, route)
         previous_sessions.catch_up(project, route, clients.session())
         for folder in _earlier(project, run_dir):
             _take(project, folder, _route_of(project, folder))
@@ -145,13 +147,15 @@ def start(project: Project, run_dir: Path | None, route: str) -> str:
     if context is None or context.wholly_foreign:
         text = fenced(shown(handover.nothing(route)), short=True)
     elif route in session_registry.load(project, clients.session()).briefed:
-        held = f"Your window holds the context of {route} already: `ralf context show {route} --brief` prints it again."
-        text = handover.words(config.typed(held, project.command))
+        known = (
+            f"Your window holds the context of {route} already: `ralf context show {route} --brief` prints it again."
+        )
+        text = handover.words(config.typed(known, project.command))
     else:  # no agent is handed what is foreign without asking for it
         text = context.without_foreign().render(config.of(project).brief_tokens, section="brief")
     if run_dir is not None and run_dir.is_dir():
         _begun(project, run_dir, route)  # afterwards: what is handed over tells of the runs before
-    return text
+    return f"{handover.words(held)}\n{text}" if held else text
 
 
 def end(project: Project, run_dir: Path | None, route: str, output: Path | None) -> None:
@@ -161,6 +165,10 @@ def end(project: Project, run_dir: Path | None, route: str, output: Path | None)
     report = _take(project, run_dir, route, output=output)
     if report is not None:
         track(run_dir, report)
+        ended = report.run
+        summary = report.checkpoints[-1].summary_ref.partition(": ")[2] if report.checkpoints else ""
+        if told := claims.end(project, run_dir, route, ended.outcome if ended is not None else "", summary):
+            _say(told)
     mark_ended(project, run_dir)
     for line in timeline_memory.refresh(project):
         _say(line)

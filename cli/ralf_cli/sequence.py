@@ -1,0 +1,153 @@
+"""`ralf serialize` and `ralf refresh`: the order of the tasks, and what a fresh agent reads first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.tasktext import REFRESH_TOKENS
+
+if TYPE_CHECKING:
+    from ralf.tasks.model import TaskState
+    from ralf.tasks.sequence import Plan
+
+
+@click.command(short_help="Put the tasks in order, with checkpoints between them.")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="A checkpoint after every N tasks.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="A checkpoint where the tasks since the last one would fill so many tokens, as learnt from finished tasks.",
+)
+@click.option("--dry-run", is_flag=True, help="Draw the plan that would be written; write nothing.")
+@click.option("--draw", is_flag=True, help="Draw the current plan, and change nothing.")
+@click.option("--anew", is_flag=True, help="Ignore the current plan, including edits by hand.")
+@click.option("--undo", is_flag=True, help="Restore the plan as it was before `ralf serialize` last wrote it.")
+@with_root
+@with_json
+def serialize(
+    every: int | None,
+    budget: int | None,
+    dry_run: bool,
+    draw: bool,
+    anew: bool,
+    undo: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Put the open tasks in order: dependencies first, then priority and age, with checkpoints between them.
+
+    At a checkpoint the agent hands over and exits, and a fresh one continues. Each role and each route has a chain of
+    its own; a chain waits for another one where its tasks depend on it. The plan is one file,
+    .autonomous/tasks/plan.yaml; task files do not change. Running it again changes nothing.
+
+    \b
+    Examples:
+      ralf serialize --every 3 --dry-run
+      ralf serialize --every 3
+      ralf serialize --budget 80000
+      ralf serialize --draw
+      ralf serialize --undo
+
+    \b
+    Exit status: 0, even if nothing changed · 1 unwritable, disk full · 2 a cycle (its tasks are named), a number
+    below 1 · 3 --undo: not written by serialize here · 4 damaged plan or task file · 5 busy
+    """
+    from ralf import project as projects
+    from ralf.errors import Damaged
+    from ralf.tasks import plan as plans
+    from ralf_cli.output import emit_json, fields_of, say
+
+    if draw + undo + dry_run > 1 or ((draw or undo) and (every is not None or budget is not None or anew)):
+        raise click.UsageError("--draw and --undo stand alone, without --every, --budget, --anew and --dry-run")
+    project = projects.find(root)
+    before = None
+    with suppress(*(() if draw else (Damaged,))):  # --anew makes another one; else it is said by what follows
+        before = plans.load(project)
+    if draw:
+        made = before
+    elif undo:
+        made = plans.undo(root=root)
+    else:
+        made = plans.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
+    for note in made.notes if made is not None else ():
+        say(f"note: {note}")
+    if as_json:
+        emit_json(fields_of(made) if made is not None else None)
+        return
+    if made is None:
+        say("no plan any more" if undo else "no plan yet; make one: ralf serialize")
+        return
+    if not made.chains and before is None:
+        say('no open tasks to put in order; add one: ralf task add "TITLE"')
+        return
+    if draw or dry_run:
+        click.echo(plans.draw(made, _states(root)).rstrip("\n"))
+    click.echo(_sum(made))
+    if dry_run:
+        click.echo("dry run: nothing was written")
+    elif undo:
+        click.echo(f"restored: {plans.path_of(project)}")
+    elif not draw:
+        click.echo("nothing changed" if made == before else str(plans.path_of(project)))
+
+
+def _states(root: str | None) -> Sequence[TaskState]:
+    """All tasks."""
+    from ralf.tasks import store
+
+    return store.list_tasks(limit=None, root=root).tasks
+
+
+def _sum(plan: Plan) -> str:
+    """How many tasks, chains and checkpoints a plan has."""
+    tasks = sum(len(segment) for chain in plan.chains for segment in chain.segments)
+    checkpoints = sum(len(chain.segments) - 1 for chain in plan.chains)
+    counts = ((tasks, "task"), (len(plan.chains), "chain"), (checkpoints, "checkpoint"))
+    return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
+
+
+@click.command(short_help="Show what a fresh agent reads first.")
+@click.option("--task", "id_", metavar="ID", help="The task. Default: RALF_LEASE, else the one you hold.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=0),
+    default=REFRESH_TOKENS,
+    show_default=True,
+    metavar="N",
+    help="Hard limit: at most N o200k_base tokens.",
+)
+@with_root
+@with_json_alone
+def refresh(id_: str | None, max_tokens: int, root: str | None, as_json: bool) -> None:
+    """Show what a fresh agent needs to go on: who it is, its task with all attempts, the brief of its route,
+    summaries of the tasks before it, what comes next and what to do.
+
+    \b
+    Examples:
+      ralf refresh
+      ralf refresh --task TASK-7k3q --max-tokens 5000
+      ralf refresh --json
+
+    \b
+    Exit status: 0, even if you hold no task · 3 no such task · 4 damaged data · 5 the lease has run out
+    """
+    from ralf.tasks import refresh as refreshing
+    from ralf_cli.output import emit_json, say
+
+    found = refreshing.refresh(task=id_, max_tokens=max_tokens, root=root)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(found.to_json())
+        return
+    text = found.render(fenced=not sys.stdout.isatty())
+    click.echo(text, nl=False)
+    if not text:
+        say(f"{max_tokens} tokens are too few for a line of it: try --max-tokens {REFRESH_TOKENS}")

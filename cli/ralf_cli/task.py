@@ -1,0 +1,355 @@
+"""`ralf task`: the list of tasks, and claiming, completing and releasing one of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+
+from ralf_cli.main import LazyGroup
+from ralf_cli.options import as_seconds, with_json, with_root
+from ralf_cli.tasktext import LEASE
+
+if TYPE_CHECKING:
+    from ralf.tasks.model import TaskState
+
+_MOST = 200_000  # bytes that are read from standard input
+
+_STATUSES = ("pending", "completed", "failed", "cancelled")
+
+
+class _Task(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "add": "ralf_cli.tasklist:add",
+        "list": "ralf_cli.task:list_",
+        "show": "ralf_cli.task:show",
+        "claim": "ralf_cli.task:claim",
+        "progress": "ralf_cli.task:progress",
+        "done": "ralf_cli.task:done",
+        "fail": "ralf_cli.task:fail",
+        "release": "ralf_cli.task:release",
+        "edit": "ralf_cli.tasklist:edit",
+        "split": "ralf_cli.tasklist:split",
+        "import": "ralf_cli.tasklist:import_",
+        "trust": "ralf_cli.tasklist:trust",
+        "retry": "ralf_cli.task:retry",
+    }
+
+
+@click.pass_context
+def _help(ctx: click.Context) -> None:
+    """Alone it is its help."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+task = _Task(
+    name="task",
+    help="""List, claim and finish tasks.
+
+    A task is one Markdown file in .autonomous/tasks, which you can edit at any time. An agent claims a task, works on
+    it and completes it. A claim lasts as long as the agent shows signs of life.
+
+    \b
+    Examples:
+      ralf task add "Write the parser" --verify "pytest -q tests/test_parser.py"
+      ralf task add "Document it" --after "Write the parser"
+      ralf task claim
+      ralf task done "The parser reads both formats"
+
+    \b
+    Exit status: that of the command
+    """,
+    short_help="List, claim and finish tasks.",
+    invoke_without_command=True,
+    callback=_help,
+)
+
+_the_task = click.option("--task", "id_", metavar="ID", help="The task. Default: RALF_LEASE, else the one you hold.")
+
+
+@click.command("list", short_help="List the tasks, the most urgent first.")
+@click.option("--ready", is_flag=True, help="Only tasks that can be claimed now.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only tasks with this status.")
+@click.option("--role", metavar="ROLE", help="Only tasks for this role.")
+@click.option("-t", "--tag", metavar="TAG", help="Only tasks with this tag.")
+@click.option("--all", "all_", is_flag=True, help="Every task, finished ones included, without a limit.")
+@with_root
+@with_json
+def list_(
+    ready: bool, status: str | None, role: str | None, tag: str | None, all_: bool, root: str | None, as_json: bool
+) -> None:
+    """List the unfinished tasks, the most urgent first; at most 50 of them.
+
+    A task that came with the repository is labelled "foreign"; no one can claim it until you accept it
+    (`ralf task trust`).
+
+    \b
+    Examples:
+      ralf task list
+      ralf task list --ready --role reviewer
+      ralf task list --status failed --json
+
+    \b
+    Exit status: 0, even without any task · 4 a task file is damaged (the others are listed)
+    """
+    from ralf_cli.output import emit_json, say, table
+    from ralf_cli.tasktext import HEADINGS, RIGHT, as_json as tree, cells, more, nothing, tasks_of, warnings_of
+    from ralf_cli.terminal import complain
+
+    found = tasks_of(ready=ready, status=status, role=role, tag=tag, every=all_, root=root)
+    if as_json:
+        emit_json([tree(state) for state in found.tasks])
+    elif found.tasks:
+        table(HEADINGS, map(cells, found.tasks), RIGHT)
+    else:
+        say(nothing(found))
+    if left := more(found):
+        say(left)
+    for warning in warnings_of(found):
+        say(f"warning: {warning}")
+    for path, problem in found.damaged:
+        complain(problem, f"mend the file: {path}")
+    if found.damaged:
+        click.get_current_context().exit(4)
+
+
+@click.command(short_help="Show one task: text, state, attempts, evidence.")
+@click.argument("id_", metavar="ID")
+@with_root
+@with_json
+def show(id_: str, root: str | None, as_json: bool) -> None:
+    """Show the task ID (or its title): text, dependencies, holder, attempts and evidence.
+
+    \b
+    Examples:
+      ralf task show TASK-7k3q
+      ralf task show "Write the parser" --json
+
+    \b
+    Exit status: 0 · 2 the title fits several tasks · 3 no such task (the closest are named) · 4 damaged task file
+    """
+    from ralf.tasks import store
+    from ralf_cli.output import emit_json
+    from ralf_cli.tasktext import as_json as tree, full
+
+    state = store.get(id_, root=root)
+    if as_json:
+        emit_json(tree(state))
+    else:
+        click.echo(full(state, root), nl=False)
+    _warn(state)
+
+
+@click.command(short_help="Claim a task: the next one that is ready, or ID.")
+@click.argument("id_", required=False, metavar="[ID]")
+@click.option("--role", metavar="ROLE", help="Prefer tasks for this role; then tasks for any role.")
+@click.option(
+    "--lease",
+    "seconds",
+    default=f"{LEASE // 60}m",
+    show_default=True,
+    metavar="TIME",
+    callback=as_seconds,
+    help="How long the claim lasts without a sign of life: 45s, 30m, 2h; a bare number is seconds.",
+)
+@with_root
+@with_json
+def claim(id_: str | None, role: str | None, seconds: int, root: str | None, as_json: bool) -> None:
+    """Claim the task ID, or the most urgent one that is ready, and print it with its lease.
+
+    The claim lasts as long as you work: hooks and every `ralf` command that runs with RALF_LEASE are signs of life.
+    A task whose holder is gone can be claimed again. If you already hold a task, it is printed again.
+
+    \b
+    Examples:
+      ralf task claim
+      ralf task claim TASK-7k3q
+      ralf task claim --role reviewer --lease 1h
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 the task came with the repository, and no one has accepted it ·
+    3 nothing is ready (what blocks it is named), no such task · 4 damaged data · 5 someone else holds it
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import check_may_claim, claimed
+
+    check_may_claim(root)
+    state = claims.claim(id_, role=role, seconds=seconds, root=root)
+    tell(state, claimed(state, command_of(root)), as_json=as_json)
+
+
+@click.command(short_help="Report progress on your task.")
+@click.argument("text")
+@_the_task
+@with_root
+@with_json
+def progress(text: str, id_: str | None, root: str | None, as_json: bool) -> None:
+    """Record how far your task is. The next agent reads the last report if you do not finish.
+
+    \b
+    Examples:
+      ralf task progress "The tokenizer works; strings are next"
+      ralf task progress - --task TASK-7k3q < notes.md
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 no text · 3 you hold no task, no such task · 5 the lease has run out
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import noted
+
+    state = claims.progress(_words(text, "progress"), task=id_, root=root)
+    tell(state, noted(state), as_json=as_json)
+
+
+@click.command(short_help="Complete your task.")
+@click.argument("summary", required=False, metavar="SUMMARY")
+@_the_task
+@with_root
+@with_json
+def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) -> None:
+    """Complete your task. SUMMARY says what came of it, and what later agents must know; - reads it
+    from standard input. A summary of a few words is completed with what the task's checkpoint says.
+
+    The task's `verify` command must pass first, if it may run (verify_commands in config.local.yaml); if it does not,
+    the task stays yours. Without it, the last test run after the last edit is recorded as the evidence. If the lease
+    has run out and someone else holds the task, nothing is recorded.
+
+    \b
+    Examples:
+      ralf task done "The parser reads both formats; the old reader is gone"
+      ralf task done --task TASK-7k3q - < summary.md
+
+    \b
+    Exit status: 0 · 1 `verify` did not pass, unwritable, disk full · 2 no summary · 3 you hold no task, no such task ·
+    4 damaged data · 5 the lease has run out, and someone else holds the task
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import ended, ends_session
+
+    state = claims.done(_words(summary or "", "done"), task=id_, root=root)
+    tell(state, ended(state, command_of(root), checkpoint=ends_session(state, root)), as_json=as_json)
+
+
+@click.command(short_help="Report that your task failed.")
+@click.argument("reason")
+@_the_task
+@with_root
+@with_json
+def fail(reason: str, id_: str | None, root: str | None, as_json: bool) -> None:
+    """Report that your task cannot be done, and why. Tasks that wait for it stay blocked until it is retried.
+
+    \b
+    Examples:
+      ralf task fail "The vendor's API has no such call"
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 no reason · 3 you hold no task, no such task ·
+    5 the lease has run out, and someone else holds the task
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import ended
+
+    state = claims.fail(_words(reason, "fail"), task=id_, root=root)
+    tell(state, ended(state, command_of(root)), as_json=as_json)
+
+
+@click.command(short_help="Release a task unfinished.")
+@click.argument("id_", required=False, metavar="[ID]")
+@click.option("--note", metavar="TEXT", default="", help="What the next agent should know.")
+@with_root
+@with_json
+def release(id_: str | None, note: str, root: str | None, as_json: bool) -> None:
+    """Release the task ID, or the one you hold, so that someone else can claim it. No failure is counted.
+
+    \b
+    Examples:
+      ralf task release
+      ralf task release TASK-7k3q --note "Needs a database that I cannot reach"
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 3 you hold no task, no such task · 5 someone else holds it
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import ended
+
+    state = claims.release(id_, note=note, root=root)
+    tell(state, ended(state), as_json=as_json)
+
+
+@click.command(short_help="Make a failed task ready again.")
+@click.argument("id_", metavar="ID")
+@with_root
+@with_json
+def retry(id_: str, root: str | None, as_json: bool) -> None:
+    """Make the failed or completed task ID pending again. Its attempts stay on record for the next agent.
+
+    \b
+    Examples:
+      ralf task retry TASK-7k3q
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 3 no such task · 5 someone holds it
+    """
+    from ralf.tasks import claims
+    from ralf_cli.tasktext import ended
+
+    state = claims.retry(id_, root=root)
+    tell(state, ended(state), as_json=as_json)
+
+
+def said(text: str) -> str:
+    """The text itself, or for `-` what stands on standard input."""
+    from ralf.errors import UsageError
+
+    if text != "-" or sys.stdin is None:
+        return text
+    given = sys.stdin.buffer.read(_MOST + 1)
+    if len(given) > _MOST:
+        raise UsageError("standard input", f"has more than {_MOST:,} bytes: nothing was recorded", "shorten it")
+    return given.decode("utf-8", "replace")
+
+
+def _words(text: str, command: str) -> str:
+    """What is said of a task; UsageError where that is nothing."""
+    from ralf.errors import UsageError
+    from ralf.text.cleaning import clean
+
+    words = said(text)
+    if not clean(words).strip():
+        raise UsageError(f"ralf task {command}", f"needs words: {_WANTED[command]}", f'ralf task {command} "TEXT"')
+    return words
+
+
+_WANTED = {
+    "done": "what came of the task, and what the agents of later tasks must know",
+    "fail": "why it cannot be done",
+    "progress": "how far it is",
+}
+
+
+def command_of(root: str | None) -> str:
+    """What is typed in place of `ralf` in the project."""
+    from ralf import project
+
+    return project.find(root).command
+
+
+def tell(state: TaskState, text: str, *, as_json: bool) -> None:
+    """Print what became of a task."""
+    from ralf_cli.output import emit_json
+    from ralf_cli.tasktext import as_json as tree
+
+    if as_json:
+        emit_json(tree(state))
+    else:
+        click.echo(text, nl=False)
+    _warn(state)
+
+
+def _warn(state: TaskState) -> None:
+    from ralf_cli.output import say
+
+    for warning in state.warnings:
+        say(f"warning: {warning}")

@@ -1,0 +1,338 @@
+"""`ralf task add`, `edit`, `split`, `import` and `trust`: what the list of tasks holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ralf_cli.options import as_priority, with_json, with_json_alone, with_root
+
+if TYPE_CHECKING:
+    from ralf.tasks.model import TaskState
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_LINES = 200  # of one task's text that are shown before it is accepted
+
+_priority = click.option(
+    "-p",
+    "--priority",
+    metavar="N",
+    callback=as_priority,
+    help="1 to 10, 10 comes first; or critical, high, medium, low.",
+)
+_tags = click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help="A tag. May be repeated.")
+_role = click.option("--role", metavar="ROLE", help="Which kind of agent does it. Default: any.")
+_after = click.option(
+    "--after", metavar="TASK", multiple=True, help="A task that must be completed first: id or title. May be repeated."
+)
+_verify = click.option("--verify", metavar="CMD", help="A command whose exit status says whether the task is done.")
+_route = click.option("--route", metavar="ROUTE", help="Where its context is kept. Default: a route of its own.")
+
+
+@click.command(short_help="Add a task.")
+@click.argument("title")
+@click.option(
+    "-d", "--text", metavar="TEXT", default="", help="What is to be done, as Markdown; - reads it from stdin."
+)
+@_priority
+@_tags
+@_role
+@_after
+@click.option("--checkpoint", is_flag=True, help="Whoever completes it hands over and ends: a fresh agent goes on.")
+@_verify
+@_route
+@click.option("--id", "id_", metavar="ID", default="", help="Its id. Default: a short random one.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the id and warnings only, no notes.")
+@with_root
+@with_json_alone
+def add(
+    title: str,
+    text: str,
+    priority: int | None,
+    tags: tuple[str, ...],
+    role: str | None,
+    after: tuple[str, ...],
+    checkpoint: bool,
+    verify: str | None,
+    route: str | None,
+    id_: str,
+    quiet: bool,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Add a task and print its id. It becomes a file in .autonomous/tasks/active, which you can edit.
+
+    --after takes ids and titles. If one fits no task or several, nothing is added and the candidates are named.
+
+    \b
+    Examples:
+      ralf task add "Write the parser" -p 8 --verify "pytest -q tests/test_parser.py"
+      ralf task add "Document it" --after "Write the parser" --role writer
+      ralf task add "Release" --text - --checkpoint < release.md
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 no title, a title that fits several tasks, invalid id or route ·
+    3 no such task to come after · 5 busy
+    """
+    from ralf.errors import UsageError
+    from ralf.tasks import editing
+    from ralf.tasks.model import PRIORITY
+    from ralf_cli.output import emit_json, say
+    from ralf_cli.task import said
+    from ralf_cli.tasktext import as_json as tree
+
+    if not all(map(str.strip, after)):
+        raise UsageError("--after", "names no task", "ralf task list")
+    state = editing.add(
+        title,
+        text=said(text),
+        priority=priority if priority is not None else PRIORITY,
+        tags=tags,
+        role=role or "",
+        after=after,
+        checkpoint=checkpoint,
+        verify=verify or "",
+        route=route or "",
+        id=id_,
+        root=root,
+    )
+    if as_json:
+        emit_json(tree(state))
+    else:
+        click.echo(state.task.id)
+    for warning in state.warnings:
+        say(f"warning: {warning}")
+    if state.task.verify and not quiet:
+        from ralf import project as projects
+        from ralf.tasks.evidence import why_not_run
+
+        if problem := why_not_run(projects.find(root)):
+            say(f"note: `verify:` does not run: {problem}")
+
+
+@click.command(short_help="Change a task, by options or in $EDITOR.")
+@click.argument("id_", metavar="ID")
+@click.option("--title", metavar="TEXT", help="Another title.")
+@click.option("-d", "--text", metavar="TEXT", help="Another text, as Markdown; - reads it from stdin.")
+@_priority
+@click.option("-t", "--tag", "tags", metavar="TAG", multiple=True, help='All its tags. May be repeated; "" for none.')
+@_role
+@click.option(
+    "--after", metavar="TASK", multiple=True, help='All that it comes after: ids, titles. May be repeated; "" for none.'
+)
+@click.option("--checkpoint/--no-checkpoint", default=None, help="Whether whoever completes it hands over and ends.")
+@_verify
+@_route
+@click.option(
+    "--status",
+    type=click.Choice(("pending", "cancelled")),
+    help="cancelled: take it off the list; pending: put it back.",
+)
+@with_root
+@with_json
+@click.pass_context
+def edit(
+    ctx: click.Context,
+    id_: str,
+    title: str | None,
+    text: str | None,
+    priority: int | None,
+    tags: tuple[str, ...],
+    role: str | None,
+    after: tuple[str, ...],
+    checkpoint: bool | None,
+    verify: str | None,
+    route: str | None,
+    status: str | None,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Change the task ID. Without options, edit its file in $VISUAL or $EDITOR.
+
+    You can also edit the file directly at any time. An invalid file is never overwritten; on a terminal you can
+    continue editing. Without a terminal, an editor that needs one is refused: use the options or edit the file.
+
+    \b
+    Examples:
+      ralf task edit TASK-7k3q --priority 9 --after "Write the parser"
+      ralf task edit TASK-7k3q --status cancelled
+      EDITOR=nano ralf task edit TASK-7k3q
+
+    \b
+    Exit status: 0, even if nothing changed · 1 unwritable, the editor cannot be started, or failed ·
+    2 a title that fits several tasks, a cycle · 3 no such task · 4 the file cannot be read (nothing is lost) · 5 busy
+    """
+    from ralf.tasks import editing
+    from ralf_cli.task import said, tell
+    from ralf_cli.tasktext import full
+
+    fields = {
+        "title": title,
+        "text": said(text) if text is not None else None,
+        "priority": priority,
+        "tags": tuple(filter(None, tags)) if tags else None,
+        "role": role,
+        "after": tuple(filter(None, after)) if after else None,
+        "checkpoint": checkpoint,
+        "verify": verify,
+        "route": route,
+        "status": status,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    state = editing.edit(id_, **given, root=root) if given else _edited(ctx, id_, root)
+    tell(state, full(state, root), as_json=as_json)
+
+
+def _edited(ctx: click.Context, id_: str, root: str | None) -> TaskState:
+    """The task after a person has edited its file."""
+    from ralf.errors import Damaged, NotFound
+    from ralf.tasks import store
+    from ralf_cli.terminal import complain
+    from ralf_cli.writing import check_editor, run_editor
+
+    state = store.get(id_, root=root)
+    if state.path is None:
+        raise NotFound(state.task.id, "has no file here", f"ralf task show {state.task.id}")
+    check_editor(state.task.id, state.path)
+    again = f"ralf task edit {state.task.id}"
+    while True:
+        run_editor(state.path, again)
+        try:
+            return store.get(state.task.id, root=root)
+        except Damaged as error:
+            complain(str(error), f"mend the file: {again}")
+            if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
+                ctx.exit(4)
+
+
+@click.command(short_help="Split a task into parts that follow each other.")
+@click.argument("id_", metavar="ID")
+@click.argument("titles", metavar="TITLE...", nargs=-1, required=True)
+@with_root
+@with_json
+def split(id_: str, titles: tuple[str, ...], root: str | None, as_json: bool) -> None:
+    """Split the task ID into parts, one per TITLE, that follow each other.
+
+    The parts keep its role, priority and dependencies. Tasks that waited for it wait for the last part. The task
+    itself is cancelled; its text says into which parts it was split.
+
+    \b
+    Examples:
+      ralf task split TASK-7k3q "Write the tokenizer" "Write the parser" "Join them"
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 fewer than two titles · 3 no such task · 5 someone holds it
+    """
+    from ralf.tasks import editing
+    from ralf_cli.output import emit_json
+    from ralf_cli.tasktext import as_json as tree, named
+
+    parts = editing.split(id_, titles, root=root)
+    if as_json:
+        emit_json([tree(part) for part in parts])
+        return
+    for part in parts:
+        click.echo(named(part))
+
+
+@click.command("import", short_help="Import another tool's list of tasks.")
+@click.argument("path", type=click.Path())
+@click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
+@with_root
+@with_json
+def import_(path: str, dry_run: bool, root: str | None, as_json: bool) -> None:
+    """Import the tasks in PATH: Aqua's database, `issues.jsonl` of beads, a folder of Claude Code's tasks
+    (~/.claude/tasks/LIST), `tasks.json` of Task Master, `prd.json`, `.ralph/agent/tasks.jsonl`.
+
+    The kind is recognized by its content. The source is only read. Importing it again adds only what is new.
+
+    \b
+    Examples:
+      ralf task import .beads/issues.jsonl --dry-run
+      ralf task import ~/.claude/tasks/my-list
+      ralf task import prd.json
+
+    \b
+    Exit status: 0, even if nothing was new · 1 unwritable, disk full · 3 no such PATH ·
+    4 not a list of tasks, or damaged · 5 busy
+    """
+    from ralf_cli.output import emit_json
+    from ralf_migrations.task_import import import_tasks
+
+    report = import_tasks(path, dry_run=dry_run, root=root)
+    if as_json:
+        emit_json(report.tree())
+    else:
+        click.echo("\n".join(report.lines()))
+
+
+@click.command(short_help="Show tasks from other machines, and accept them on a terminal.")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@with_root
+@with_json
+def trust(ids: tuple[str, ...], root: str | None, as_json: bool) -> None:
+    """Show the tasks that came with the repository or an archive, and accept them: all, or those with an ID.
+
+    Until then no one claims them and no loop runs them. Only a person can accept them, on a terminal; never an agent.
+    An existing tree of tasks is accepted once, as a whole.
+
+    \b
+    Examples:
+      ralf task trust
+      ralf task trust TASK-7k3q
+
+    \b
+    Exit status: 0, even if there is nothing to accept · 2 not on a terminal · 3 no such task · 5 busy
+    """
+    from ralf import project as projects
+    from ralf.errors import Busy
+    from ralf.tasks import trust as trusting
+    from ralf_cli.output import emit_json, handed_over
+    from ralf_cli.tasktext import as_json as tree
+    from ralf_cli.trust import check_person
+
+    states = _chosen(trusting.trust(accept=None, root=root), ids)
+    if as_json:
+        emit_json([tree(state) for state in states])
+        return
+    if not states:
+        click.echo("nothing here came from elsewhere")
+        return
+    with handed_over():
+        for state in states:
+            _show_foreign(state, root)
+    check_person(projects.find(root).root, "ralf task trust", ids)
+    asked = "this task" if len(states) == 1 else f"these {len(states):,} tasks"
+    if click.confirm(f"Did you read {asked}, and may agents do what is written there?", default=False, err=True):
+        if _chosen(trusting.trust(accept=None, root=root), ids) != states:
+            raise Busy("tasks", "were changed since they were shown: nothing was accepted", "ralf task trust")
+        taken = trusting.trust(accept=[state.task.id for state in states], root=root)
+        click.echo(f"{len(taken):,} accepted")
+
+
+def _chosen(states: Sequence[TaskState], ids: Sequence[str]) -> list[TaskState]:
+    """The foreign tasks that are named, or all; NotFound for one that is none."""
+    from ralf.errors import NotFound
+
+    if not ids:
+        return list(states)
+    known = {state.task.id: state for state in states}
+    for id_ in ids:
+        if id_ not in known:
+            raise NotFound(id_, "is not a task that came from elsewhere", "ralf task trust")
+    return [known[id_] for id_ in dict.fromkeys(ids)]
+
+
+def _show_foreign(state: TaskState, root: str | None) -> None:
+    from ralf.text.cleaning import clean
+    from ralf_cli.tasktext import full
+
+    lines = clean(full(state, root)).splitlines()
+    for number, line in enumerate(lines[:_MOST_LINES]):
+        click.echo(line if number == 0 else f"  {line}")
+    if len(lines) > _MOST_LINES:
+        click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf task show {state.task.id}")

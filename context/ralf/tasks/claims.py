@@ -1,0 +1,595 @@
+"""Who has which task: claims with a lease and a number that fences, and how they end.
+
+A claim is a record that only one of many writers can append: the stream's head is compared. It changes no file, and
+binds one store. A later claim of a task has a higher number, so whoever shows the number of an earlier one is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ralf import environment
+from ralf.errors import Claimed, DamagedPlan, NotFound, NothingReady, NotVerified, StaleLease, TaskNotFound, UsageError
+from ralf.redact import redactor_for
+from ralf.storage import files
+from ralf.tasks import elsewhere, origin, records, store
+from ralf.tasks.database import Torn
+from ralf.tasks.index import Index
+from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
+from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken
+from ralf.tasks.store import Tasks
+from ralf.tasks.writing import Writer
+from ralf.text import cleaning
+
+Root = str | os.PathLike[str] | None
+
+OUTCOMES = ("released", "crashed", "killed", "hung", "unfinished", "limit", "handed-over", "lost")
+"""How `release` may say that an attempt ended."""
+
+_MOST_NAMED = 3  # tasks that a message names of each kind
+
+_LONGEST_LEASE = 366 * 86_400  # seconds
+
+
+# ---- claiming ----
+
+
+def claim(
+    task: str | None = None,
+    *,
+    by: str = "",
+    role: str | None = None,
+    seconds: int = 900,
+    process: int = 0,
+    born: int = 0,
+    root: Root = None,
+) -> TaskState:
+    """Claim a task, or the next one that is ready; its `claim` says the number of the lease.
+
+    task     its id or unambiguous title; None: the one of highest priority, then the oldest
+    by       the holder's name; "": what the environment says
+    role     tasks of this role first, then those of none; "": only those of none; None: that of the task that the
+             environment's lease is of, else any
+    seconds  how long it lasts without a sign of life
+    process  of the agent, and when it was `born` (`ralf.tasks.origin.born`): while it runs the claim lives, and when
+             it is dead the claim is lost at once
+
+    Whoever has a task already gets the same claim again, and `warnings` say so: the command that claimed it may have
+    died before it could tell. They also say where another clone has worked on the task. Claimed names who has it;
+    NothingReady says what keeps each task; TaskNotFound; UsageError for a task that is foreign, or not pending;
+    DamagedPlan.
+    """
+    tasks = store.at(root)
+    name = store.holder(tasks.project, by)
+    if not 1 <= seconds <= _LONGEST_LEASE:
+        raise UsageError(str(seconds), f"a lease lasts 1 to {_LONGEST_LEASE} seconds")
+    if process and not born:
+        born = origin.born(process)
+    wanted = Taken("", name, seconds, process, born, origin.machine() if process else "")
+
+    def refuse(index: Index) -> None:
+        """Claimed where the records say so: of many who want one task, all but the first go away at once."""
+        if task is not None and task in index.held():
+            for state, known in index.states([task]).values():
+                if tasks.is_held(state, known) and not _is_same(known, wanted):
+                    raise Claimed(task, _claim_of(known).by, _claim_of(known).claimed)
+
+    def work(writer: Writer) -> TaskState:
+        id_, known, has_it = writer.index.sure(lambda: _chosen(tasks, writer.index, task, wanted, role))
+        if has_it and known is not None:
+            return _again(tasks, writer, id_, known, wanted)
+        return _take(tasks, writer, id_, known, wanted)
+
+    made = tasks.write(work, first=refuse, lately=True)
+    return elsewhere.noted(tasks.project, [made])[0]
+
+
+def _chosen(
+    tasks: Tasks, index: Index, task: str | None, wanted: Taken, role: str | None
+) -> tuple[str, Known | None, bool]:
+    """The task to claim, what is known of it if it has a claim, and whether that is the claim that is wanted."""
+    if index.plan_problem:
+        path = tasks.folder / "plan.yaml"
+        raise DamagedPlan(path, index.plan_problem.removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
+    held, lost = _held(tasks, index)
+    if task is not None:
+        id_ = tasks.resolve(index, task)
+        if id_ in held:
+            if not _is_same(held[id_][1], wanted):
+                claim_ = _claim_of(held[id_][1])
+                raise Claimed(id_, claim_.by, claim_.claimed)
+            return id_, held[id_][1], True
+        _check_claimable(tasks, index, id_)
+        index.use_before(id_)
+        return id_, lost.get(id_), False
+    mine = [id_ for id_, (_, known) in held.items() if _is_same(known, wanted)]
+    if mine:
+        newest = max(mine, key=lambda id_: _claim_of(held[id_][1]).number)
+        return newest, held[newest][1], True
+    role = role if role is not None else _role_of(index, environment.lease())
+    found = _candidates(tasks, index, lost, role)
+    own = [one for one in found if one[1] is not None and _claim_of(one[1]).by == wanted.by]
+    for id_, known in own or found:
+        index.use_before(id_)
+        return id_, known, False
+    raise NothingReady("tasks", _reasons(tasks, index, held, role), _way_out(index))
+
+
+def _role_of(index: Index, lease: str) -> str | None:
+    """The role of the task that a lease is of, None for none: who works on one goes on with those that it was chosen
+    for, and leaves others to the agents of their roles.
+    """
+    id_, _, _ = lease.rpartition(":")
+    found = index.states([id_]) if id_ else {}
+    return next((state.task.role for state, _ in found.values()), None)
+
+
+def _held(tasks: Tasks, index: Index) -> tuple[dict[str, tuple[TaskState, Known]], dict[str, Known]]:
+    """The tasks that somebody has, and those whose claims ran out."""
+    held, lost = {}, {}
+    for id_, (state, known) in index.states(index.held()).items():
+        if tasks.is_held(state, known):
+            held[id_] = (state, known)
+        else:
+            lost[id_] = known
+    return held, lost
+
+
+def _candidates(tasks: Tasks, index: Index, lost: dict[str, Known], role: str | None) -> list[tuple[str, Known | None]]:
+    """What can be claimed, the first one first: nobody's tasks, and those whose holder is gone."""
+    found: list[tuple[str, Known | None]] = [(id_, None) for id_ in index.ready(role, 1)]
+    for id_, (state, known) in index.states(list(lost)).items():
+        task = state.task
+        fits = role is None or task.role in (role, "")
+        if fits and task.status == "pending" and not state.is_foreign and not state.waits_for:
+            found.append((id_, known))
+    states = index.states([id_ for id_, _ in found])
+
+    def rank(one: tuple[str, Known | None]) -> tuple[bool, int, str, int, str]:
+        state, known = states[one[0]]
+        task = state.task
+        return bool(role) and task.role != role, -task.priority, task.created, known.order, one[0]
+
+    return sorted(found, key=rank)
+
+
+def _claim_of(known: Known) -> Claim:
+    if known.claim is None:
+        raise AssertionError("a task without a claim")
+    return known.claim
+
+
+def _is_same(known: Known, wanted: Taken) -> bool:
+    """Whether a claim is of whoever wants one: the same name, and, where both say it, the same process."""
+    claim_ = _claim_of(known)
+    told = claim_.process and wanted.process
+    same = (claim_.process, claim_.born, claim_.machine) == (wanted.process, wanted.born, wanted.machine)
+    return claim_.by == wanted.by and (not told or same)
+
+
+def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Taken) -> TaskState:
+    """The claim that its holder has, once more: a sign of life."""
+    claim_ = _claim_of(known)
+    if not writer.has_written(id_):
+        writer.append(Renewed(id_, claim_.number, wanted.process, wanted.born, wanted.machine))
+    _show_life(tasks, claim_.lease(id_))
+    return writer.state(id_, f"{id_}: you already hold this task, since {claim_.claimed}; this is the same claim")
+
+
+def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Taken) -> TaskState:
+    if lost is not None and lost.claim is not None:
+        writer.append(Lost(id_, lost.claim.number, f"no sign of life from {lost.claim.by}; claimed by {wanted.by}"))
+        _end(tasks, lost.claim.lease(id_))
+    if id_ in writer.index.held():
+        raise Torn(f"{id_} is claimed")
+    writer.append(replace(wanted, task=id_, digest=writer.index.check(id_)))
+    again = lost is not None and lost.claim is not None and lost.claim.by == wanted.by
+    state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
+    if state.claim is not None:
+        with suppress(OSError):
+            _begin(tasks, state.claim.lease(id_))
+    return state
+
+
+def _begin(tasks: Tasks, lease: str) -> None:
+    """Make the file of a lease. An agent's `RALF_LEASE` stays that of the first task that it had, so both names are
+    links to one file: a sign of life under either counts for the claim that is held now. OSError as it comes.
+    """
+    path = tasks.lease_file(lease)
+    files.make(path.parent)
+    try:
+        first = tasks.lease_file("{}:{}".format(*_parsed(environment.lease())))
+        os.link(first, path)
+    except UsageError:  # the environment names none
+        files.touch(path)
+    except OSError:  # it has ended, or the file system has no links
+        files.touch(path)
+        with suppress(OSError):
+            os.link(path, first)
+    _show_life(tasks, lease)
+
+
+def _check_claimable(tasks: Tasks, index: Index, id_: str) -> None:
+    state, _ = index.states([id_])[id_]
+    if state.is_foreign:
+        raise UsageError(state.path, store.FOREIGN, f"ralf task trust {id_}")
+    if state.task.status != "pending":
+        hint = f"ralf task retry {id_}" if state.task.status == "failed" else f"ralf task show {id_}"
+        raise UsageError(id_, f"is {state.task.status}", hint)
+    if state.waits_for:
+        reasons = _waits(index, id_, state.waits_for), *_never(state)
+        raise NothingReady(id_, reasons, f"ralf task show {state.waits_for[0]}")
+
+
+def _waits(index: Index, id_: str, ons: Sequence[str]) -> str:
+    status = index.status_of(ons)
+    told = [f"{on} ({status.get(on, 'no such task')})" for on in ons]
+    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return f"{id_} waits for {', '.join(told[:_MOST_NAMED])}{more}"
+
+
+def _never(state: TaskState) -> list[str]:
+    """What to type where a task waits for one that will never be completed."""
+    return [warning for warning in state.warnings if warning.startswith(f"{state.task.id} waits for ")]
+
+
+def _reasons(tasks: Tasks, index: Index, held: dict[str, tuple[TaskState, Known]], role: str | None) -> tuple[str, ...]:
+    """What keeps each kind of task from being claimed."""
+    counts, reasons = index.counts(), list[str]()
+
+    def named(ids: Sequence[str], line: str, one: str = "") -> None:
+        if ids:
+            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+            reasons.append(line.format(", ".join(ids[:_MOST_NAMED]) + more))
+
+    blocked = index.matching("status = 'pending' and is_foreign = 0 and blocked > 0", {}, _MOST_NAMED)
+    waits = index.waits(blocked)
+    reasons += [_waits(index, id_, waits.get(id_, ())) for id_ in blocked]
+    reasons += [line for state, _ in index.states(blocked).values() for line in _never(state)]
+    if counts["blocked"] > len(blocked):
+        reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
+    named([f"{id_} (by {_claim_of(known).by})" for id_, (_, known) in held.items()], "claimed: {}")
+    named(index.matching("status = 'failed'", {}, None), "failed: {}")
+    named(index.matching("is_foreign = 1", {}, None), "foreign, not accepted yet: {}")
+    if role is not None and counts["ready"]:
+        reasons.append(f"{counts['ready']} ready for other roles than {role or 'none'!r}")
+    problems = index.problems()
+    if problems:
+        reasons.append(f"{len(problems)} cannot be read: {problems[0][1]}")
+    if not reasons:
+        total = counts["completed"] + counts["cancelled"]
+        reasons.append(f"all {total} are done" if total else "there are no tasks")
+    return tuple(reasons)
+
+
+def _way_out(index: Index) -> str:
+    """What to type where nothing is ready: for the kind of task that a person has to see to, or for none at all."""
+    if failed := index.matching("status = 'failed'", {}, 1):
+        return f"ralf task show {failed[0]}"
+    if index.count("is_foreign = 1 and status = 'pending'"):
+        return "ralf task trust"
+    return "ralf task list" if index.count() or index.problems() else 'ralf task add "TITLE"'
+
+
+# ---- signs of life ----
+
+
+def touch(lease: str = "", *, root: Root = None) -> None:
+    """Show that a lease's holder lives: for hooks and commands that run with `RALF_LEASE`. One system call, no record;
+    nothing where the lease holds no longer.
+
+    lease  "": what the environment says
+    """
+    told = lease or environment.lease()
+    if told:
+        with suppress(UsageError):
+            _parsed(told)
+            _show_life(store.at(root), told)
+
+
+def _show_life(tasks: Tasks, lease: str) -> None:
+    with suppress(OSError, ValueError):
+        os.utime(tasks.lease_file(lease))
+
+
+def _end(tasks: Tasks, lease: str) -> None:
+    with suppress(OSError):
+        tasks.lease_file(lease).unlink()
+
+
+def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None) -> TaskState:
+    """Record a sign of life of a lease's holder. StaleLease where it holds no longer.
+
+    lease    "": what the environment says
+    process  the agent that goes on with it, where that is another one now
+    """
+    tasks = store.at(root)
+    told = lease or environment.lease()
+    if not told:
+        raise UsageError(
+            "lease", "name the lease that `ralf task claim` printed, such as TASK-7k3q:17", "ralf task claim"
+        )
+
+    def work(writer: Writer) -> TaskState:
+        id_, number, _ = _lease(tasks, writer.index, None, told, "")
+        start = born or (origin.born(process) if process else 0)
+        writer.append(Renewed(id_, number, process, start, origin.machine() if process else ""))
+        _show_life(tasks, told)
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+# ---- what a holder says ----
+
+
+def progress(
+    text: str, *, task: str | None = None, lease: str | None = None, by: str = "", root: Root = None
+) -> TaskState:
+    """Say how a task goes; it stands until something else is said. Errors as for `done`."""
+    tasks = store.at(root)
+    words = _text(tasks, text, "progress")
+
+    def work(writer: Writer) -> TaskState:
+        id_, number, _ = _lease(tasks, writer.index, task, lease, by)
+        writer.append(Progress(id_, number, words))
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+def done(
+    summary: str,
+    *,
+    task: str | None = None,
+    lease: str | None = None,
+    by: str = "",
+    tokens: int = 0,
+    evidence: Evidence | None = None,
+    root: Root = None,
+) -> TaskState:
+    """Complete a task: record, then file.
+
+    task, lease, by  which: the lease that is shown (None: `RALF_LEASE`), else this task, else the one that `by` has
+    tokens           that it took, as far as that is known
+    evidence         what says that it is done; None: what `ralf.tasks.evidence` finds, which may run its `verify:`
+
+    A summary of few words is filled up with what the checkpoint of the task's route knows. NotVerified where its
+    `verify:` ran and did not pass: the task stays as it is, and its holder keeps it. StaleLease where the lease holds
+    no longer, Claimed where another one has the task, TaskNotFound, NotFound where `by` has none, UsageError where it
+    has several. Said twice by the same lease it is done once.
+    """
+    tasks = store.at(root)
+    words = _text(tasks, summary, "summary")
+    proof: Evidence | None = evidence
+
+    def look(index: Index) -> TaskState | None:
+        """The task, where something is left to be done."""
+        id_, number, ended = _lease(tasks, index, task, lease, by, closing="done")
+        state, _ = index.states([id_])[id_]
+        if ended or (state.task.status == "completed" and not number):
+            return None
+        if not number:  # whoever has it claimed it before a pull changed it
+            store.check_ours(state)
+        return state
+
+    found = tasks.glance(look)
+    if found is not None:  # before the lock is taken: a command may take long
+        from ralf.tasks import completing  # few commands complete a task
+
+        context = completing.context_of(tasks.project, found.task)
+        words = completing.fuller(words, context)
+        proof = evidence if evidence is not None else completing.proof_of(tasks.project, found, context)
+        if evidence is None and proof is not None and completing.has_failed(tasks.project, found.task, proof):
+            record_evidence(found.task.id, proof, root=root)
+            status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
+            raise NotVerified(found.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
+
+    def work(writer: Writer) -> TaskState:
+        id_, number, _ = _lease(tasks, writer.index, task, lease, by, closing="done")
+        if look(writer.index) is None:
+            return writer.state(id_, f"{id_}: already completed; nothing changed")
+        change = writer.change_of(id_, status="completed")
+        tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
+        writer.append(Done(id_, number, store.holder(tasks.project, by), words, tokens, tree, (change,)))
+        _end(tasks, f"{id_}:{number}")
+        failed = proof is not None and proof.state == "failed"
+        told = (
+            f"{id_}: recorded as completed, but the last test run failed: {proof.command}" if proof and failed else ""
+        )
+        return writer.state(id_, *filter(None, (told,)))
+
+    return tasks.write(work)
+
+
+def fail(
+    reason: str, *, task: str | None = None, lease: str | None = None, by: str = "", root: Root = None
+) -> TaskState:
+    """Give a task up: what waits for it waits until it is tried again. Errors as for `done`."""
+    tasks = store.at(root)
+    words = _text(tasks, reason, "reason")
+
+    def work(writer: Writer) -> TaskState:
+        id_, number, ended = _lease(tasks, writer.index, task, lease, by, closing="failed")
+        state, _ = writer.index.states([id_])[id_]
+        if ended or (state.task.status == "failed" and not number):
+            return writer.state(id_, f"{id_}: already failed; nothing changed")
+        if state.task.status in ("completed", "cancelled") and not number:
+            raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
+        if not number:
+            store.check_ours(state)
+        change = writer.change_of(id_, status="failed")
+        writer.append(Failed(id_, number, store.holder(tasks.project, by), words, (change,)))
+        _end(tasks, f"{id_}:{number}")
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+def release(
+    task: str | None = None,
+    *,
+    lease: str | None = None,
+    by: str = "",
+    outcome: str = "released",
+    note: str = "",
+    root: Root = None,
+) -> TaskState:
+    """Give a claim back, so that the task can be claimed again. Errors as for `done`.
+
+    outcome  how the attempt ended, one of `OUTCOMES`; note: what is to be known of it
+    """
+    tasks = store.at(root)
+    if outcome not in OUTCOMES:
+        raise UsageError(outcome, f"not an outcome; choose one of: {', '.join(OUTCOMES)}")
+    words = _text(tasks, note, "note", empty=True)
+
+    def work(writer: Writer) -> TaskState:
+        id_, number, ended = _lease(tasks, writer.index, task, lease, by, closing=outcome)
+        if ended:
+            return writer.state(id_, f"{id_}: already released; nothing changed")
+        if not number:
+            raise NotFound(id_, "no one holds this task", f"ralf task show {id_}")
+        writer.append(Released(id_, number, outcome, words))
+        _end(tasks, f"{id_}:{number}")
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+def retry(task: str, *, root: Root = None) -> TaskState:
+    """Let a task be done again that failed, or that was closed. Claimed where somebody has it; TaskNotFound."""
+    tasks = store.at(root)
+
+    def work(writer: Writer) -> TaskState:
+        id_ = tasks.resolve(writer.index, task)
+        state, known = writer.index.states([id_])[id_]
+        if state.task.status == "pending":
+            return writer.state(id_, *([] if writer.has_written(id_) else [f"{id_}: already pending; nothing changed"]))
+        if tasks.is_held(state, known):
+            raise Claimed(id_, _claim_of(known).by, _claim_of(known).claimed, f"ralf task show {id_}")
+        store.check_ours(state)
+        writer.append(Retried(id_, (writer.change_of(id_, status="pending"),)))
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> TaskState:
+    """Record what says that a task is done. TaskNotFound."""
+    tasks = store.at(root)
+
+    def work(writer: Writer) -> TaskState:
+        id_ = tasks.resolve(writer.index, task)
+        writer.append(Evident(id_, records.tree_of(_clean_evidence(tasks, evidence))))
+        return writer.state(id_)
+
+    return tasks.write(work)
+
+
+# ---- whose a claim is ----
+
+
+def _parsed(lease: str) -> tuple[str, int]:
+    """Task and number of a lease; UsageError."""
+    id_, _, number = lease.rpartition(":")
+    if not cleaning.is_valid(id_) or not (number.isascii() and number.isdigit()) or len(number) > 15:
+        raise UsageError(
+            ascii(lease)[:80],
+            "not a lease; `ralf task claim` prints one, such as TASK-7k3q:17",
+            "if RALF_LEASE holds it: unset RALF_LEASE",
+        )
+    return id_, int(number)
+
+
+def _lease(
+    tasks: Tasks, index: Index, task: str | None, lease: str | None, by: str, *, closing: str = ""
+) -> tuple[str, int, bool]:
+    """The task that is meant, the number of its claim (0: nobody's), and whether this lease has ended it so already.
+
+    closing  the outcome that is to be recorded
+    """
+    named = tasks.resolve(index, task) if task is not None else None
+    told = lease if lease is not None else environment.lease()
+    if told and not (named is None and lease is None and _has_gone_on(tasks, index, told, by)):
+        id_, number = _parsed(told)
+        if named is None or named == id_ or lease is not None:
+            if named is not None and named != id_:
+                raise UsageError(named, f"the lease is of {id_}", f"ralf task show {id_}")
+            try:
+                return _by_lease(tasks, index, id_, number, closing)
+            except TaskNotFound as error:
+                if lease is None:
+                    error.hint = "RALF_LEASE names it; to go without: unset RALF_LEASE"
+                raise
+    name = store.holder(tasks.project, by)
+    if named is None:
+        held, _ = _held(tasks, index)
+        mine = [id_ for id_, (_, known) in held.items() if _claim_of(known).by == name]
+        if not mine:
+            raise NotFound(name, "holds no task", "ralf task claim")
+        if len(mine) > 1:
+            raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
+        named = mine[0]
+    state, known = index.states([named])[named]
+    if known.claim is None:
+        return named, 0, False
+    if known.claim.by == name:
+        return named, known.claim.number, False
+    if tasks.is_held(state, known):
+        raise Claimed(named, known.claim.by, known.claim.claimed, f"ralf task show {named}")
+    return named, known.claim.number if closing in OUTCOMES else 0, False
+
+
+def _has_gone_on(tasks: Tasks, index: Index, lease: str, by: str) -> bool:
+    """Whether the environment's lease is of a task that its holder has ended, and the holder has another task now."""
+    id_, number = _parsed(lease)
+    _, known = index.states([id_]).get(id_, (None, None))
+    ended = {one.number for one in known.attempts if one.outcome in ENDED_ITSELF} if known is not None else set()
+    if number not in ended:
+        return False
+    name = store.holder(tasks.project, by)
+    return any(_claim_of(held).by == name for _, held in _held(tasks, index)[0].values())
+
+
+def _by_lease(tasks: Tasks, index: Index, id_: str, number: int, closing: str) -> tuple[str, int, bool]:
+    found = index.states([tasks.resolve(index, id_)]).get(id_)
+    if found is None:
+        raise UsageError(id_, "a lease names a task by its id", "ralf task list")
+    _, known = found
+    if known.claim is not None and known.claim.number == number:
+        return id_, number, False
+    ended = next((one for one in known.attempts if one.number == number), None)
+    if ended is not None and closing and ended.outcome == closing:
+        return id_, number, True
+    by = known.claim.by if known.claim is not None else ""
+    what = f"lease {id_}:{number} has ended"
+    if ended is not None and ended.outcome:
+        what += f": {ended.outcome} at {ended.ended}"
+    what += f"; {by} holds the task now" if by else ""
+    raise StaleLease(id_, what, by, f"ralf task show {id_}")
+
+
+# ---- text ----
+
+
+def _text(tasks: Tasks, text: str, what: str, *, empty: bool = False) -> str:
+    """What somebody says, as it is recorded: without control characters and secrets."""
+    words = redactor_for(tasks.project).text(cleaning.clean(text)).strip()
+    if not words and not empty:
+        raise UsageError(what, "is empty")
+    return words
+
+
+def _clean_evidence(tasks: Tasks, evidence: Evidence) -> Evidence:
+    redact = redactor_for(tasks.project).text
+    return replace(
+        evidence,
+        command=redact(cleaning.clean(evidence.command)),
+        output=redact(cleaning.clean(evidence.output)),
+        at=evidence.at or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )

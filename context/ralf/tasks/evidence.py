@@ -1,0 +1,215 @@
+"""Evidence that a task is done: its `verify:` command or the route's last test run, and digests of the edited files.
+
+Nothing that a command prints decides anything: its exit status does. A command runs only where `config.local.yaml`
+allows it, in a session of its own, and none of its processes outlives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ralf import environment
+from ralf.errors import RalfError
+from ralf.storage.files import open_regular
+from ralf.tasks.model import Evidence
+from ralf.text.cleaning import clean, one_line, shown, trimmed
+
+if TYPE_CHECKING:
+    from ralf.model import CommandFact, RouteContext, TestFact
+    from ralf.project import Project
+    from ralf.refining.local_config import LocalConfig
+    from ralf.tasks.model import Task
+
+# What runs commands and redacts is imported when something is verified: who reads what was edited needs none of it.
+
+
+OUTPUT = 2_048
+"""Bytes of a command's output that are kept, its last ones."""
+
+_LONGEST_COMMAND = 500  # characters that are kept of a command
+
+MOST_FILES = 200
+"""Files whose digests evidence holds, those that were edited last."""
+
+_LARGEST, _MOST_BYTES = 32 << 20, 256 << 20  # of one file, and of all together; what is larger is left out
+
+_FOREIGN = "verify: not run: git or an archive has changed the task's file since, and nobody has accepted it"
+
+_GONE = ""
+"""Stands for the digest of a file that is not there."""
+
+_OURS = ".autonomous/"  # tasks and routes change by the hand of ralf itself
+
+
+def verify(
+    project: Project,
+    task: Task,
+    context: RouteContext | None,
+    *,
+    is_foreign: bool = False,
+    seconds: float | None = None,
+    runs: bool = True,
+) -> Evidence | None:
+    """What says that a task is done; None where there is nothing to verify: no `verify:` and no edited file.
+
+    context     of the task's route, with all that its agent did; None for a route that has nothing yet
+    is_foreign  whether git or an archive brought the file as it is now: a pull may change the command of a task that
+                somebody has claimed, and a stranger's command never runs
+    seconds     that `verify:` may take; None: `verify_timeout` of config.local.yaml
+    runs        False: no command is run, whatever config.local.yaml allows
+
+    The command of `verify:` runs if config.local.yaml has `verify_commands: true`, else the last test run after the
+    last edit counts, as the route's facts tell it. Holds no lock, and may take as long as the command does.
+    """
+    from ralf.redact import redactor_for
+    from ralf.refining.local_config import now
+
+    files = digests(project, edited(context))
+    if not task.verify.strip() and not files:
+        return None
+    settings, problem = _settings(project) if task.verify.strip() and runs and not is_foreign else (None, "")
+    problem = _FOREIGN if is_foreign else problem
+    if settings is not None:
+        limit = settings.verify_timeout if seconds is None else seconds
+        found = _by_command(project, task.verify, settings.environment, limit)
+    else:
+        found = _by_tests(context)
+        if found.state == "claimed" and task.verify.strip():
+            why = f"not run: {problem}" if problem else ""
+            found = replace(found, command=one_line(clean(task.verify)), output=why)
+    output = _end_of(redactor_for(project).text(found.output))
+    return replace(found, command=_told(project, found.command), at=now(), output=output, files=files)
+
+
+def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:
+    """Whether it was a task's own `verify:` that did not pass; what another test run came to refuses nothing."""
+    return evidence.state == "failed" and evidence.command == _told(project, one_line(clean(task.verify)))
+
+
+def _told(project: Project, command: str) -> str:
+    """A command as evidence has it."""
+    from ralf.redact import redactor_for
+
+    return trimmed(redactor_for(project).text(command), _LONGEST_COMMAND)
+
+
+# ---- the files ----
+
+
+def edited(context: RouteContext | None) -> list[str]:
+    """The files of the project that a route's facts say were created, edited or deleted, the last ones last."""
+    if context is None or context.wholly_foreign:
+        return []
+    found = [fact.path for fact in context.facts.paths if set(fact.did) - {"read"} and _is_ours(fact.path)]
+    return found[-MOST_FILES:]
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a path may be one of the project's own files: relative, not leading out of it, neither git's nor ours."""
+    if not path or "\0" in path or "\\" in path or path.startswith(("/", "~", _OURS)):
+        return False
+    parts = path.split("/")
+    return ".." not in parts and parts[0] != ".git"
+
+
+def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
+    """The sha256 of each file of the project, by its path in it; "" for one that is not there. Left out is what leads
+    out of the project, is no regular file or cannot be read, and what is beyond the bounds.
+    """
+    root = os.path.realpath(project.root)
+    found: dict[str, str] = {}
+    room = _MOST_BYTES
+    for name in [*names][:MOST_FILES]:
+        if not _is_ours(name):
+            continue
+        path = os.path.realpath(f"{root}/{name}")
+        if not path.startswith(f"{root}/"):
+            continue
+        try:
+            with open_regular(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size > min(room, _LARGEST):
+                    continue
+                room -= size
+                found[name] = hashlib.sha256(file.read(size)).hexdigest()
+        except (FileNotFoundError, NotADirectoryError):
+            found[name] = _GONE
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+# ---- the last test run ----
+
+
+def _by_tests(context: RouteContext | None) -> Evidence:
+    """What the last test run of a route says, if it came after the last edit."""
+    from ralf.facts.errors import says_failed
+
+    if context is None or context.wholly_foreign:
+        return Evidence()
+    run = next((fact for fact in reversed(context.facts.tests) if not fact.extra.get("origin")), None)
+    if run is None:
+        return Evidence()
+    if context.active_work.git.untested:
+        return Evidence(command=run.command)
+    ended = next((fact for fact in reversed(context.facts.commands) if _is_run(fact, run)), None)
+    has_failed = says_failed(run.result) or (ended is not None and ended.status == "failed")
+    status = None if ended is None else ended.exit if ended.status == "failed" else 0
+    if has_failed and status == 0:  # a pipe swallowed it
+        status = None
+    return Evidence("failed" if has_failed else "verified", run.command, status, output=run.result)
+
+
+def _is_run(fact: CommandFact, run: TestFact) -> bool:
+    from ralf.facts.errors import NAMED
+
+    return trimmed(fact.command, NAMED) == run.command and not fact.omitted
+
+
+# ---- the command ----
+
+
+def why_not_run(project: Project) -> str:
+    """Why no `verify:` command runs in a project, "" where they may: the user has not allowed it, or the file that
+    says so cannot be used.
+    """
+    return _settings(project)[1]
+
+
+def _settings(project: Project) -> tuple[LocalConfig | None, str]:
+    """How commands run here, None where they may not; and why not."""
+    from ralf.refining import local_config
+
+    try:
+        found = local_config.local_config_of(project)
+    except (RalfError, OSError) as error:
+        return None, str(error)
+    if found.verify_commands:
+        return found, ""
+    return None, "config.local.yaml does not allow it; a person can: ralf init --verify-commands"
+
+
+def _by_command(project: Project, command: str, keeps: Iterable[str], seconds: float) -> Evidence:
+    from ralf.tasks.verifying import run
+
+    told = one_line(clean(command))
+    try:
+        ended = run(command, project.root, environment.of_a_summarizer(keeps), seconds)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return Evidence("claimed", told, output=f"could not be started: {said}")
+    output = clean(ended.output.decode("utf-8", "replace"))
+    if ended.status is None:
+        output = f"{output.rstrip()}\n[ended: it took longer than {seconds:g} s]\n"
+    state = "verified" if ended.status == 0 else "failed"
+    return Evidence(state, told, ended.status, output=output)
+
+
+def _end_of(text: str) -> str:
+    """The last bytes of a text, whole characters, nothing in them unseen."""
+    return shown(text.strip()).encode("utf-8", "replace")[-OUTPUT:].decode("utf-8", "ignore")

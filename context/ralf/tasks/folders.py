@@ -1,0 +1,247 @@
+"""Where the files of tasks lie, which of the files there are tasks, and what a new task is called."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from re import Pattern
+
+from ralf.errors import UsageError
+from ralf.tasks.model import Task
+from ralf.text import cleaning
+from ralf.text.patterns import regex
+
+TASKS = "tasks"
+
+PREFIX = "TASK-"
+"""The ids that are made begin so."""
+
+OPEN = ("active", "working", "improvements")
+"""Folders of tasks that are not completed; `active` is where they are written."""
+
+CLOSED = ("completed", "cancelled")
+"""Folders of tasks that are, called as their status."""
+
+FOLDERS = (*OPEN, *CLOSED)
+
+KEEP = "active/.gitkeep"
+"""An empty file that stays, below `.autonomous/tasks`: git takes a folder from which all tasks went for one that was
+renamed, and reports a conflict about each task that another clone adds to it.
+"""
+
+_LOOP = ".autonomous"
+
+_FILE = "task.md"
+
+_PARTS = ("subtasks", "tasks")  # folders within a task's folder that hold the tasks it was split into
+
+_DEPTH = 6  # folders below `tasks`: `completed/2026-02/TASK-1/subtasks/TASK-2` has five
+
+_MONTH = regex(r"\d{4}-\d{2}\Z")
+
+_NO_TASK = r"\A(?![._]|(?i:readme|index\.|(?:task[-_])?templates?\b))"
+
+_ANY = regex(_NO_TASK + r"[^\n]*\.md\Z")
+
+_NAMED = regex(_NO_TASK + r"(?:(?:TASK|SUBTASK|IMP)-[^\n]*\.md|(?i:task\.md))\Z")
+
+_OWN = regex(r"\A(?i:task\.md)\Z")
+
+# ---- scanning ----
+
+
+def scan(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Each task file below a project's `.autonomous/tasks`, and below the project's `tasks` where RALF's loop keeps
+    some there, with what one stat says of it.
+
+    It follows no symbolic link, and leaves out hidden files, templates and whatever else is no task. OSError for a
+    folder that is there and cannot be read: nobody is to take its tasks for gone.
+    """
+    root = folder.parent.parent
+    return ((root / name, stat) for name, stat in scan_changed(folder, {}, {}).items())
+
+
+def scan_changed(
+    folder: Path, known: dict[str, int], above: dict[str, os.stat_result | None]
+) -> dict[str, os.stat_result]:
+    """Those of the files that `scan` finds that have another stamp than in `known`, by their names from the project's
+    folder on.
+
+    known  stamps by names; it loses those that are found, so that those that are gone are left
+    above  gets the folders that hold any number of tasks, not those of one task, as they were before they were read;
+           None for a root that is not there. While these do not change no task in them comes, goes or is replaced
+    """
+    changed: dict[str, os.stat_result] = {}
+    root = f"{folder.parent.parent}/"
+    _scan(root, f"{folder.parent.name}/{folder.name}", _ANY, 0, known, changed, above)
+    if folder.parent.name == _LOOP:
+        _scan(root, TASKS, _NAMED, 0, known, changed, above)
+    return changed
+
+
+def stamp(stat: os.stat_result) -> int:
+    """What is another number once a file was changed, never 0; of numbers alone it is the same in every process."""
+    return hash((stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino)) or 1
+
+
+def _scan(
+    root: str,
+    folder: str,
+    called: Pattern[str],
+    depth: int,
+    known: dict[str, int],
+    changed: dict[str, os.stat_result],
+    above: dict[str, os.stat_result | None] | None,
+) -> None:
+    """Add the files in a folder of a root, and in those below it; see `scan_changed`.
+
+    called  how the files are called that are tasks, in the folders of a root (depth 1)
+    above   None within the folder of a task
+    """
+    if above is not None and not depth:
+        above[folder] = None
+    match = (called if depth else _NAMED).match
+    inner: list[str] = []
+    opened = _opened(root + folder)
+    if opened is not None:
+        try:
+            if above is not None:
+                above[folder] = os.fstat(opened)
+            with os.scandir(opened) as entries:  # by the open folder: a stat by a path takes a third longer
+                for entry in entries:
+                    name = entry.name
+                    path = f"{folder}/{name}"
+                    was = known.pop(path, None)
+                    if (was is not None or match(name)) and entry.is_file(follow_symlinks=False):
+                        try:
+                            found = entry.stat(follow_symlinks=False)
+                        except OSError:  # gone since
+                            pass
+                        else:
+                            if was != stamp(found):
+                                changed[path] = found
+                            continue
+                    if was is not None:
+                        known[path] = was
+                    if name[0] != "." and entry.is_dir(follow_symlinks=False):
+                        inner.append(name)
+        finally:
+            os.close(opened)
+    for name in inner if depth < _DEPTH else ():
+        path = f"{folder}/{name}"
+        if depth:
+            holds = name in _PARTS or name in FOLDERS or _MONTH.match(name)
+            _scan(root, path, _NAMED if holds else _OWN, depth + 1, known, changed, above if holds else None)
+        elif name in FOLDERS:
+            _scan(root, path, called, 1, known, changed, above)
+
+
+def _opened(path: str) -> int | None:
+    """A folder, opened; None for what is not there, is a link, or is no folder. OSError where it cannot be read."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None
+        raise
+
+
+# ---- placing ----
+
+
+def place(folder: Path, task: Task, found: Path | None = None) -> Path:
+    """Where the file of a task stands by its status, below a project's `.autonomous/tasks`.
+
+    found  where it stands now. It keeps its name, its root and its form: of a `TASK-1-slug/task.md` the folder moves. A
+           part of another task, in a folder of its own below that one's, stays.
+    """
+    wanted = task.status if task.status in CLOSED else OPEN[0]
+    if found is None:
+        return folder / wanted / f"{cleaning.check(task.id)}.md"
+    state, unit = _state_and_unit(found)
+    if state is None or unit is None or state.name == wanted or (state.name in OPEN and wanted in OPEN):
+        return found
+    return state.parent / wanted / unit
+
+
+def check_inside(path: Path, *tops: Path) -> None:
+    """UsageError where a folder in which the file of a task is to stand is a symbolic link, up to one of these: a
+    repository may bring one, and what is written there lies elsewhere, where no task is looked for.
+    """
+    for folder in path.parents:
+        if folder in tops:
+            return
+        if folder.is_symlink():
+            raise UsageError(folder, "is a symbolic link: not followed", "remove the link")
+
+
+def folder_status(found: Path) -> str:
+    """What the folder of a task file says of its status: "completed", "cancelled", or "" for a task that is open, and
+    for a part of another task.
+    """
+    state, unit = _state_and_unit(found)
+    return state.name if state is not None and unit is not None and state.name in CLOSED else ""
+
+
+def _state_and_unit(found: Path) -> tuple[Path | None, Path | None]:
+    """The folder in `FOLDERS` that a file stands in, and what of the path below moves with it: the file, or its folder
+    and the file; None for what does not move.
+    """
+    state = next((above for above in found.parents if above.name in FOLDERS and above.parent.name == TASKS), None)
+    if state is None:
+        return None, None
+    parts = found.relative_to(state).parts
+    if _MONTH.match(parts[0]):
+        parts = parts[1:]
+    is_unit = len(parts) == 1 or (len(parts) == 2 and parts[1].lower() == _FILE)
+    return state, Path(*parts) if is_unit else None
+
+
+def name_of(found: Path) -> str:
+    """The id of a task whose file does not say it."""
+    in_folder = found.name.lower() == _FILE and found.parent.name not in FOLDERS
+    name = found.parent.name if in_folder else found.stem
+    return cleaning.slug(name)
+
+
+# ---- naming ----
+
+_LETTERS = "0123456789bcdfghjkmnpqrstvwxyz"
+"""Without vowels, which make words, and without `l`, which looks like 1."""
+
+_SHORTEST, _LONGEST = 4, 8
+
+_RISK = 0.01
+
+
+def new_id(known: Collection[str]) -> str:
+    """An id that no task has: `TASK-` and 4 to 8 characters.
+
+    As many as keep the chance below 1 % that of all tasks, had each been named without knowing of the others, two have
+    the same id: that is what happens in clones that do not see each other.
+    """
+    length = _length(len(known))
+    taken = {id_.lower() for id_ in known}
+    while True:
+        made = PREFIX + _drawn(length)
+        if made.lower() not in taken and not made[5:].isdecimal():  # numbers are counted, and RALF's loop counts
+            return made
+
+
+def _drawn(length: int) -> str:
+    """So many letters, each as likely as another. Not by `secrets`, whose import takes its time."""
+    fair = len(_LETTERS) * (256 // len(_LETTERS))
+    drawn: list[str] = []
+    while len(drawn) < length:
+        drawn += (_LETTERS[byte % len(_LETTERS)] for byte in os.urandom(2 * length) if byte < fair)
+    return "".join(drawn[:length])
+
+
+def _length(count: int) -> int:
+    """How many characters an id has that is added to so many."""
+    pairs = (count + 1) * count / 2
+    return next((n for n in range(_SHORTEST, _LONGEST) if pairs < _RISK * len(_LETTERS) ** n), _LONGEST)

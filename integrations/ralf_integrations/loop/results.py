@@ -1,0 +1,64 @@
+"""What a loop came to: the tasks that are not done, those that are not verified, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ralf.tasks import folders
+from ralf.tasks.model import TaskState
+from ralf_integrations.loop import work as works
+from ralf_integrations.loop.caps import Spent
+from ralf_integrations.loop.options import Options, Result, Unfinished
+from ralf_integrations.loop.work import Work
+
+
+def result(
+    options: Options,
+    reason: str,
+    work: Work,
+    completed: Sequence[TaskState],
+    spent: Spent,
+    given_up: Mapping[str, str],
+    seen: Mapping[str, str],
+) -> Result:
+    """What a loop came to.
+
+    reason     why it ended, "" where nothing more could be started
+    completed  tasks with their evidence as it holds now
+    given_up   why, by task: those that failed and whose files cannot be written
+    seen       titles by task: of all that were not done when the loop looked
+    """
+    by_cause = sorted(work.unfinished(), key=lambda one: (bool(one.waits_for), one.task.status != "failed"))
+    left = [Unfinished(one.task.id, one.task.title, _why(options, one, given_up)) for one in by_cause]
+    damaged = work.unreadable()  # nobody knows what is left to do of these
+    left += [Unfinished(folders.name_of(path), "", f"cannot be read: {why}") for path, why in damaged]
+    known = {one.task for one in left}  # a file that has become unreadable is not gone
+    left += [Unfinished(task, seen[task], "its file is gone") for task in work.gone(seen) if task not in known]
+    unproven = [
+        Unfinished(one.task.id, one.task.title, _unproven_text(one)) for one in completed if not works.is_proven(one)
+    ]
+    told = reason or ("complete" if not left else "nothing more can be started")
+    return Result(told, len(completed), tuple(left), tuple(unproven), spent)
+
+
+def _unproven_text(state: TaskState) -> str:
+    if state.is_foreign:
+        return f"{works.evidence_text(state)}: foreign, so its `verify:` is not run"
+    return works.why_not_proven(state)
+
+
+def _why(options: Options, state: TaskState, given_up: Mapping[str, str]) -> str:
+    if state.is_foreign:
+        return "foreign: accept it with `ralf task trust`"
+    if state.task.id in given_up:
+        return f"failed: {given_up[state.task.id]}"
+    if state.task.status == "failed":
+        return f"failed: {state.reason}" if state.reason else "failed"
+    if state.claim is not None:
+        return f"claimed by {state.claim.by}"
+    if state.waits_for:
+        never = next((line for line in state.warnings if line.startswith(f"{state.task.id} waits for ")), "")
+        return never.replace(state.task.id, "blocked:", 1) or f"blocked: waits for {', '.join(state.waits_for[:5])}"
+    if options.agent_for(state.task.role) is None:
+        return f"no agent for the role {state.task.role}"
+    return "not started" if not state.attempts else f"interrupted: {state.attempts[-1].outcome or 'running'}"

@@ -1,0 +1,190 @@
+"""The loop's own state, one file in the cache: for `ralf loop status`, and for the loop that comes after a killed one.
+
+Losing it loses no task: a claim names its process, so that the task of an agent that still runs is never claimed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ralf.errors import Busy
+from ralf.project import Project
+from ralf.storage import files
+from ralf.storage.files import LockFile, content_of
+from ralf_integrations.hooks import session_registry
+from ralf_integrations.loop import processes
+
+_MOST = 16 << 20
+
+
+class AnotherLoop(Busy):
+    """A loop runs in this store already: `process` is its number, 0 where it is not known yet."""
+
+    def __init__(self, where: object, process: int) -> None:
+        told = f" (process {process})" if process else ""
+        super().__init__(where, f"another loop{told} runs here", "look at it: ralf loop status")
+        self.process = process
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A start that is not over.
+
+    worker    the slot, `w1`
+    task, title, route, lease  what it works on
+    agent     the name under which it holds its claims
+    client    the preset; `label`: what its command is called; `session`: the client's, where we chose it
+    process, born  of the command
+    opened    whether the command has begun; before, the process only waits, and ends with its loop
+    name      of its logs; `last`: where the client leaves its last message
+    cwd       where it works
+    began     seconds since 1970; `limit`: seconds that it may take, 0 for any
+    handed    the hand-over that the route had when it began
+    """
+
+    worker: str = ""
+    task: str = ""
+    title: str = ""
+    route: str = ""
+    lease: str = ""
+    agent: str = ""
+    client: str = ""
+    label: str = ""
+    session: str = ""
+    process: int = 0
+    born: int = 0
+    opened: bool = False
+    name: str = ""
+    last: str = ""
+    cwd: str = ""
+    began: float = 0.0
+    limit: float = 0.0
+    handed: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The variable that its processes have, and no other: the agent's name is drawn at random, while a clone on
+        this machine may well have the same lease of the same task.
+        """
+        return f"RALF_AGENT={self.agent}" if self.agent else ""
+
+    @property
+    def number(self) -> int:
+        """The fencing number of its claim, 0 for none."""
+        number = self.lease.rpartition(":")[2]
+        return int(number) if number.isdecimal() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """A loop, running or over.
+
+    process, born, machine  of the loop
+    began, updated, ended  seconds since 1970, 0 for not yet
+    detached  whether it has no terminal; `log`: where it tells what happens, from `log_offset` on
+    running   its starts
+    starts, tokens, usd, unknown, unpriced  what it has used up, as `caps.Spent`
+    parked    by client, until when its usage limit lasts
+    reason    why it ended, or is about to; `status`: its exit status, -1 while it runs
+    """
+
+    process: int = 0
+    born: int = 0
+    machine: str = ""
+    began: float = 0.0
+    updated: float = 0.0
+    ended: float = 0.0
+    detached: bool = False
+    log: str = ""
+    log_offset: int = 0
+    workers: int = 0
+    running: tuple[Running, ...] = ()
+    starts: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unknown: int = 0
+    unpriced: int = 0
+    parked: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    status: int = -1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the loop still runs."""
+        return not self.ended and self.machine == session_registry.machine() and self._lives()
+
+    def _lives(self) -> bool:
+        return processes.is_running(self.process, self.born)
+
+
+def folder(project: Project) -> Path:
+    """The folder of the loop's files."""
+    return project.cache / "loop"
+
+
+def log_file(project: Project) -> Path:
+    """Where a loop tells what happens."""
+    return folder(project) / "loop.log"
+
+
+def log_size(project: Project) -> int:
+    """Bytes of the log, 0 for none."""
+    try:
+        return log_file(project).stat().st_size
+    except OSError:
+        return 0
+
+
+def load(project: Project) -> LoopState:
+    """The state of the loop that ran last; an empty one where there is none, or it cannot be read."""
+    try:
+        tree = json.loads(content_of(folder(project) / "state.json", most=_MOST))
+        running = tuple(Running(**_known(Running, one)) for one in tree.get("running", ()))
+        parked = {str(name): float(until) for name, until in dict(tree.get("parked", {})).items()}
+        return LoopState(**{**_known(LoopState, tree), "running": running, "parked": parked})
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return LoopState()
+
+
+def save(project: Project, state: LoopState) -> None:
+    """Keep the state. Only a power loss can lose it, which ends every process in it, too. OSError as it comes."""
+    project.make_room(folder(project) / "state.json", prepare=True)
+    path = folder(project) / "state.json"  # a store that was registered only now has its cache elsewhere
+    content = json.dumps({**asdict(state), "updated": round(time.time(), 3)}).encode()
+    files.replace_undurably(path, content, path.with_name(f".state-{os.getpid()}.tmp"))
+
+
+def _known(kind: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a class that a tree holds; TypeError for one of another type."""
+    plain: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
+    found = {}
+    for each in fields(kind):
+        if each.name in tree:
+            value = tree[each.name]
+            if (wanted := plain.get(str(each.type))) and type(value) not in wanted:
+                raise TypeError(each.name)
+            found[each.name] = value
+    return found
+
+
+@contextmanager
+def alone(project: Project) -> Iterator[None]:
+    """Be the only loop of this store. AnotherLoop where one runs; the kernel frees the lock of one that dies."""
+    path = project.folder / "locks" / "loop.lock"
+    project.make_room(path, prepare=True)
+    lock = LockFile(path)
+    try:
+        if not lock.is_free():
+            known = load(project)
+            raise AnotherLoop(project.root, known.process if known.is_running else 0)
+        yield
+    finally:
+        with suppress(OSError):
+            lock.close()

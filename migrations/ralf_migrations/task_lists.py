@@ -1,0 +1,299 @@
+"""Reads the task lists of other tools: Aqua, beads, Claude Code, Task Master, prd.json and ralph-orchestrator.
+
+The kind of a file is recognised by its content. `ralf_migrations.task_import` makes tasks of what was read. Nothing is
+written here, and a file that is damaged anywhere is refused as a whole: half a list would start work too early.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ralf.errors import Damaged, NotFound, UsageError
+from ralf.storage.files import content_of, open_regular
+from ralf.text.frozen import dataclass
+from ralf_migrations import aqua_tasks, task_kinds
+from ralf_migrations.task_kinds import ImportedTask as ImportedTask, List, NoTaskList, Record
+
+MAX_BYTES = 64 << 20
+"""Bytes of a list with one record on each line."""
+
+MAX_TREE = 16 << 20
+"""Bytes of a list that is one JSON value, which is read as a whole."""
+
+MAX_LINE = 4 << 20
+
+MAX_FILES = 5_000
+"""Files of a folder that are looked at."""
+
+PLACES = (
+    ".aqua/aqua.db",
+    ".beads/issues.jsonl",
+    ".beads/beads.jsonl",
+    ".taskmaster/tasks/tasks.json",
+    "tasks/tasks.json",
+    "prd.json",
+    ".ralph/agent/tasks.jsonl",
+)
+"""Where the tools keep their lists in a project."""
+
+_SQLITE = b"SQLite format 3\0"
+
+_CONFLICT = ("<<<<<<<", "=======", ">>>>>>>")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLists:
+    """What was read.
+
+    files  each with its kind: `beads: .beads/issues.jsonl`
+    notes  what was left out or read in another way than it stands there
+    """
+
+    tasks: tuple[ImportedTask, ...] = ()
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read(path: str | Path) -> list[ImportedTask]:
+    """The tasks of a list, in its order; see `read_lists`."""
+    return list(read_lists(path).tasks)
+
+
+def read_lists(path: str | Path) -> TaskLists:
+    """Read a list, or all lists of a project's folder.
+
+    NotFound where there is none, NoTaskList for a file of another kind, Damaged for one that is damaged, UsageError for
+    one that is too large, and where one of several lists is to be named.
+    """
+    base = Path(path).expanduser()
+    notes: list[str] = []
+    found = _read_folder(base, notes) if base.is_dir() else [_read_file(base)]
+    return TaskLists(
+        tuple(task for one in found for task in one.tasks),
+        tuple(f"{one.origin}: {one.where}" for one in found),
+        tuple(notes + [note for one in found for note in one.notes]),
+    )
+
+
+# ---- folders ----
+
+
+def _read_folder(base: Path, notes: list[str]) -> list[List]:
+    """All lists of a folder; a file that only has the name of one is noted."""
+    found = []
+    for path in _files(base):
+        try:
+            found.append(_read_file(path))
+        except NoTaskList as error:
+            notes.append(str(error))
+    return found or [_claude_list(base)]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The lists of a folder that may be a project, or the folder of a tool within one; of two that one tool has in one
+    folder the first.
+    """
+    found: dict[Path, Path] = {}
+    for place in PLACES:
+        parts = place.split("/")
+        whole = folder.absolute().parts
+        for known in range(len(parts)):  # `.beads` itself may have been named
+            if known and list(whole[-known:]) != parts[:known]:
+                continue
+            path = folder.joinpath(*parts[known:])
+            if path.is_file() and not path.is_symlink():
+                found.setdefault(path.parent, path)
+    return list(found.values())
+
+
+def _claude_list(base: Path) -> List:
+    """The list that a folder of Claude Code is, or holds as its only one."""
+    if _is_claude_list(base):
+        return _read_claude_list(base)
+    for folder in (base, base / "tasks"):
+        lists = [one for one in _subfolders(folder) if _is_claude_list(one)]
+        if len(lists) == 1:
+            return _read_claude_list(lists[0])
+        if lists:
+            lists.sort(key=_changed, reverse=True)
+            names = ", ".join(task_kinds.word_of(one.name) for one in lists[:5]) + (", …" if len(lists) > 5 else "")
+            raise UsageError(
+                folder,
+                f"holds {len(lists):,} task lists of Claude Code, of any project; newest first: {names}",
+                f"name one of them: {_command(lists[0])}",
+            )
+    where = ", ".join((*PLACES, "~/.claude/tasks/LIST/"))
+    raise NotFound(base, f"no task list here; looked for {where}", "name the file: ralf task import FILE --dry-run")
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            return [Path(one.path) for one in islice(found, MAX_FILES) if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _changed(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _json_files(folder: Path) -> list[Path]:
+    """The JSON files of a folder, in the order of their numbers. OSError."""
+    with os.scandir(folder) as found:
+        names = [one.name for one in islice(found, MAX_FILES + 1) if one.name.endswith(".json")]
+    if len(names) > MAX_FILES:
+        raise Damaged(folder, f"more than {MAX_FILES:,} files", "name a file of one list: ralf task import FILE")
+    names.sort(key=lambda name: (len(name), name))
+    return [folder / name for name in names]
+
+
+def _is_claude_list(folder: Path) -> bool:
+    """Whether a folder holds a task of Claude Code, in one of the first files of it."""
+    with suppress(OSError, Damaged):
+        for path in _json_files(folder)[:5]:
+            with suppress(Damaged):
+                if task_kinds.is_claude_task(_tree(path, hint="")):
+                    return True
+    return (folder / ".highwatermark").is_file()
+
+
+def _read_claude_list(folder: Path) -> List:
+    records = [(path.name, _tree(path, hint=_again(folder))) for path in _json_files(folder)]
+    return task_kinds.claude(folder, [(name, tree) for name, tree in records if task_kinds.is_claude_task(tree)])
+
+
+# ---- files ----
+
+
+def _command(path: Path) -> str:
+    return f"ralf task import {shlex.quote(os.fspath(path))} --dry-run"
+
+
+def _again(path: Path) -> str:
+    return f"mend it, then: {_command(path)}"
+
+
+def _read_file(path: Path) -> List:
+    try:
+        with open_regular(path) as file:
+            head = file.read(len(_SQLITE))
+        if head == _SQLITE:
+            return aqua_tasks.aqua(path)
+        text = _decoded(path, content_of(path, most=MAX_BYTES))
+    except FileNotFoundError:
+        raise NotFound(path, "no such file or folder", "name a task list: ralf task import PATH --dry-run") from None
+    except OSError as error:
+        raise Damaged(path, error.strerror or str(error), "name another file: ralf task import PATH") from None
+    if not text.strip():
+        raise NoTaskList(path, "is empty: not a task list", "name another file: ralf task import PATH --dry-run")
+    read = _by_lines if _has_lines(text) else _by_tree
+    return read(path, text)
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Damaged(path, f"line {line}: not UTF-8 text", _again(path)) from None
+
+
+def _has_lines(text: str) -> bool:
+    """Whether each line of a text is a JSON object of its own, by its first line."""
+    lines = [line for line in text.lstrip()[:MAX_LINE].split("\n", 50)[:50] if line.strip()]
+    lines = [line for line in lines if not line.startswith(_CONFLICT)]
+    try:
+        return len(lines) > 1 and lines[0].startswith("{") and isinstance(json.loads(lines[0]), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _by_lines(path: Path, text: str) -> List:
+    records: list[tuple[str, Record]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"line {number}"
+        if len(line) > MAX_LINE:
+            raise Damaged(path, f"{where}: more than {MAX_LINE:,} characters", _again(path))
+        record = _parsed(path, line, where)
+        if not isinstance(record, dict):
+            raise Damaged(path, f"{where}: not a JSON object", _again(path))
+        records.append((where, record))
+        task_kinds.check_count(path, len(records))
+    return _of_records(path, records)
+
+
+def _by_tree(path: Path, text: str) -> List:
+    if len(text) > MAX_TREE:
+        raise Damaged(path, f"has more than {MAX_TREE:,} characters", "name another file: ralf task import PATH")
+    if not text.lstrip().startswith(("{", "[", *_CONFLICT)):
+        raise _unknown(path)
+    tree = _parsed(path, text, "")
+    if task_kinds.is_claude_task(tree):
+        what = "is one task of a list of Claude Code"
+        raise UsageError(path, what, f"name its folder: {_command(path.parent)}")
+    kinds: tuple[tuple[Callable[[Any], bool], Callable[[Path, Any], List]], ...] = (
+        (task_kinds.is_prd, task_kinds.prd),
+        (task_kinds.is_task_master, task_kinds.task_master),
+    )
+    for is_one, read in kinds:
+        if is_one(tree):
+            return read(path, tree)
+    records = tree if isinstance(tree, list) else [tree]
+    if not all(isinstance(one, dict) for one in records):
+        raise _unknown(path)
+    return _of_records(path, [(f"item {number}", one) for number, one in enumerate(records, 1)])
+
+
+def _of_records(path: Path, records: list[tuple[str, Record]]) -> List:
+    """The list that records are, by what the first of them look like."""
+    for _, record in records[:20]:
+        if task_kinds.is_ralph(record):
+            return task_kinds.ralph(path, records)
+        if task_kinds.is_beads(record):
+            return task_kinds.beads(path, records)
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> NoTaskList:
+    what = "not a task list that ralf knows: Aqua, beads, Claude Code, Task Master, prd.json, ralph-orchestrator"
+    return NoTaskList(path, what, "see docs/task-import.md, or add tasks one by one: ralf task add TITLE")
+
+
+def _tree(path: Path, *, hint: str) -> Any:
+    """The JSON value of a small file."""
+    try:
+        content = content_of(path, most=MAX_LINE)
+    except OSError as error:
+        raise Damaged(path, error.strerror or str(error), hint) from None
+    return _parsed(path, _decoded(path, content), "")
+
+
+def _parsed(path: Path, text: str, where: str) -> Any:
+    """The JSON value of a text; Damaged says in which line it is damaged."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        what = "nested too deeply"
+    except json.JSONDecodeError as error:
+        where = where or f"line {error.lineno}"
+        at = text.rfind("\n", 0, error.pos) + 1
+        is_conflict = text.startswith(_CONFLICT, at) or text.startswith(_CONFLICT, error.pos)
+        what = "a conflict that git has left" if is_conflict else f"not valid JSON: {error.msg}"
+    except ValueError as error:  # a number of too many digits
+        what = str(error).split("\n", 1)[0]
+    raise Damaged(path, f"{where}: {what}" if where else what, _again(path))

@@ -1,0 +1,406 @@
+"""Random schedules of faults for `ralf loop`: agents that crash, are killed, hang, fail, say nothing or odd things,
+hand over, reach a usage limit or leave processes behind, and a loop that is killed itself, in the middle of serialising
+too.
+
+The agent is `loop_stand_in.py`. Afterwards the judge reads files, the journal and the agents' own log of when each
+began and ended: no task is lost, none has two agents at once, and status 0 means that all of them are completed.
+
+    python -m tests.faults.loops --rounds 500
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults import rig, tasked, tenure
+from tests.faults.figures import told
+from tests.faults.tenure import Fault, Span
+
+from ralf.tasks import editing
+
+STAND_IN = Path(__file__).with_name("loop_stand_in.py")
+TIME_OUT = 4.0  # seconds that the loop gives an agent
+HANGS = 180.0  # seconds of one schedule
+RETRIES = 6  # more than the faults of a plan and the deaths of a loop come to
+
+FAULTS = (
+    *("crash", "crash", "killed", "killed", "silent", "hand over", "hand over", "leave and crash"),
+    *("hang", "stopped"),
+)
+"""What an attempt may do that does not end the task; the last two take the time that an agent is given."""
+LIMIT = "limit"
+"""It reaches a usage limit, where the agents of a schedule are those of a client that has one."""
+CLIENTS = ("", "", "claude", "codex")
+ENDINGS = ("done", "done", "odd", "done and crash", "done and linger", "leave")
+_RARE = 2
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A task of a schedule.
+
+    after  the places of those that it waits for
+    acts   what its attempts do, and how many seconds each takes
+    """
+
+    title: str
+    after: tuple[int, ...] = ()
+    checkpoint: bool = False
+    priority: int = 5
+    acts: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether its agent says in the end that it cannot be done."""
+        return bool(self.acts) and self.acts[-1][0] == "fail"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What happens.
+
+    serialize  every how many tasks a checkpoint comes; 0: the tasks are not put into a sequence
+    cut        seconds after which the command that does so is killed, and typed again; None for never
+    deaths     seconds after which the loop is killed, one for each time that it is started but the last
+    client     which one the agents stand in for, "" for none
+    """
+
+    tasks: tuple[Planned, ...]
+    workers: int = 1
+    serialize: int = 0
+    cut: float | None = None
+    deaths: tuple[float, ...] = ()
+    client: str = ""
+
+    def expected(self) -> list[str]:
+        """What becomes of each task."""
+        found: list[str] = []
+        for task in self.tasks:
+            blocked = any(found[place] != "completed" for place in task.after)
+            found.append("pending" if blocked else "failed" if task.fails else "completed")
+        return found
+
+
+def schedule(seed: int, number: int) -> Schedule:
+    """One at random, the same for the same numbers."""
+    dice = random.Random(f"{seed} {number}")
+    tasks = []
+    client = dice.choice(CLIENTS)
+    usual = (*FAULTS[:-_RARE], *([LIMIT] * 3 if client else ()))
+    for number in range(dice.randint(3, 6)):
+        after = tuple(sorted(dice.sample(range(number), min(number, dice.choice((0, 0, 1, 2))))))
+        faults = [dice.choice(FAULTS if dice.random() < 0.35 else usual) for _ in range(dice.randint(1, 2))]
+        acts = faults if dice.random() < 0.45 else []
+        acts.append("fail" if dice.random() < 0.06 else dice.choice(ENDINGS))
+        taken = tuple((act, round(dice.uniform(0.05, 0.5), 3)) for act in acts)
+        checkpoint, priority = dice.random() < 0.2, dice.randint(1, 10)
+        tasks.append(Planned(f"Carry over table {number}", after, checkpoint, priority, taken))
+    serialize = dice.choice((0, 0, 1, 2))
+    return Schedule(
+        tuple(tasks),
+        workers=dice.choice((1, 1, 2, 3)),
+        serialize=serialize,
+        cut=dice.uniform(0.1, 0.5) if serialize and dice.random() < 0.5 else None,
+        deaths=tuple(dice.uniform(0.4, 2.5) for _ in range(dice.choice((0, 0, 0, 1, 1, 2)))),
+        client=client,
+    )
+
+
+# ---- what is left of it ----
+
+
+@dataclass
+class History:
+    """What a schedule has left: ids in the order of its tasks, what files and stream say, and the agents' log.
+
+    statuses   what the file of each task says
+    completed  ids that files or stream say to be completed
+    log        time, what, task, number of the claim, process of the agent; in the order of the times
+    exits      the statuses of the loop each time that it was started; -9 where it was killed
+    errors     what the last one wrote to stderr
+    alive      processes of agents that are left at the end
+    order      of the tasks in the sequence, as its file has them
+    prompts    what each agent was told first, by its task and claim
+    """
+
+    schedule: Schedule
+    ids: list[str]
+    statuses: dict[str, str] = field(default_factory=dict)
+    completed: set[str] = field(default_factory=set)
+    records: list[dict[str, object]] = field(default_factory=list)
+    log: list[tuple[float, str, str, int, int]] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
+    errors: str = ""
+    alive: list[int] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    prompts: dict[str, bytes] = field(default_factory=dict)
+
+
+def judged(history: History) -> Iterator[Fault]:
+    """What is wrong with a history."""
+    ids, plan = history.ids, history.schedule
+    yield from tenure.lost(ids, history.statuses)
+    for task, status in history.statuses.items():
+        if task not in ids:
+            yield "invented", f"{task}, {status}"
+        elif " and " in status:
+            yield "doubled", f"{task} has two files: {status}"
+    yield from tenure.overlapping(spans(history.log))
+    yield from tenure.of_records(history.records)
+    yield from _early(history)
+    yield from _miscounted(history)
+    last = history.exits[-1] if history.exits else None
+    undone = [task for task in ids if task not in history.completed]
+    if last == 0 and undone:
+        yield "false complete", f"status 0, and {', '.join(undone)} not completed"
+    if last != 0 and not undone:
+        yield "false incomplete", f"status {last}, and all are completed: {history.errors[-300:]}"
+    if last not in (0, 1) or "Traceback" in history.errors:
+        yield "failed", f"the loop ended with {last}: {history.errors[-600:]}"
+    for task, planned, expected in zip(ids, plan.tasks, plan.expected(), strict=True):
+        got = "completed" if task in history.completed else history.statuses.get(task, "nothing")
+        if got != expected and not (got == "pending" and _is_behind_a_failed_one(history, task)):
+            acts = [act for act, _ in planned.acts]
+            yield "wrong", f"{task} is {got}, not {expected} after {acts}, deaths {plan.deaths}"
+    for task in {task for _, what, task, _, _ in history.log if what == "begin"} & set(ids):
+        title = plan.tasks[ids.index(task)].title.encode()
+        prompts = [text for name, text in history.prompts.items() if name.startswith(f"{task}.")]
+        if not all(title in text for text in prompts):
+            yield "unprompted", f"{task}: an agent was not told its task"
+    if history.alive:
+        yield "left", f"{len(history.alive)} processes of agents live on"
+
+
+def _miscounted(history: History) -> Iterator[Fault]:
+    """An attempt that ended at a usage limit is recorded as that, and never as a failure."""
+    told = {(task, number) for _, what, task, number, _ in history.log if what == LIMIT}
+    for record in history.records:
+        if record["kind"] == "release" and (record["task"], record["lease"]) in told:
+            told.discard((str(record["task"]), int(str(record["lease"]))))
+            if record["outcome"] not in ("limit", "released"):
+                yield "miscounted", f"{record['task']}: a usage limit is recorded as {record['outcome']}"
+    for task, number in told if -9 not in history.exits else ():
+        yield "miscounted", f"{task}: claim {number} ended at a usage limit, and no record says so"
+
+
+def _is_behind_a_failed_one(history: History, task: str) -> bool:
+    """Whether the sequence puts a task behind one that failed: that keeps it from being begun, as a dependency does."""
+    before = history.order[: history.order.index(task)] if task in history.order else []
+    return any(history.statuses.get(one) == "failed" for one in before)
+
+
+def spans(log: Sequence[tuple[float, str, str, int, int]]) -> list[Span]:
+    """When each agent, or a process that it left behind, worked on a task: from its first line to its last.
+
+    One that has said that it is ending its task holds it no more: what it does until it ends is its own affair, and the
+    task's next agent may begin if it gave the task back. Not so a process that it has left behind.
+    """
+    times: dict[tuple[str, int, int], list[float]] = {}
+    ended: set[tuple[str, int, int]] = set()
+    for when, what, task, number, agent in log:
+        key = (task, number, agent)
+        if key not in ended or what == "child":
+            times.setdefault(key, []).append(when)
+        if what == "ending":
+            ended.add(key)
+    return [
+        Span(task, f"agent {agent} of claim {number}", min(known), max(known))
+        for (task, number, agent), known in times.items()
+    ]
+
+
+def _early(history: History) -> Iterator[Fault]:
+    """An agent that began before what its task waits for was ended by one of its own."""
+    ending: dict[str, float] = {}
+    for when, what, task, _, _ in history.log:
+        if what == "ending":
+            ending.setdefault(task, when)
+        if what == "begin" and task in history.ids:
+            for place in history.schedule.tasks[history.ids.index(task)].after:
+                before = history.ids[place]
+                if ending.get(before, when) >= when:
+                    yield "early", f"{task} began before {before} was completed"
+
+
+# ---- the run ----
+
+
+def play(number: int, seed: int) -> tuple[History, float]:
+    """Play one schedule; what it left, and how many seconds it took."""
+    begun = time.monotonic()
+    plan = schedule(seed, number)
+    with tempfile.TemporaryDirectory(prefix="ralf-loops-") as top:
+        root, folder = Path(top) / "project", Path(top) / "plan"
+        folder.mkdir()
+        root.mkdir()
+        ids = _laid(root, folder, plan)
+        history = History(plan, ids)
+        try:
+            _serialized(root, plan, history)
+            _looped(root, folder, plan, history)
+        finally:
+            time.sleep(0.1)
+            history.alive = tasked.alive_with(STAND_IN.name, str(folder))
+            for process in history.alive:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+        history.statuses = tenure.statuses(root)
+        history.completed = tenure.completed(root)
+        history.records = tenure.records(root)
+        history.order = _order(root, ids)
+        history.log = log_of(folder)
+        history.prompts = {path.stem: path.read_bytes() for path in folder.glob("*.prompt")}
+    return history, time.monotonic() - begun
+
+
+def _laid(root: Path, folder: Path, plan: Schedule) -> list[str]:
+    ids: list[str] = []
+    for task in plan.tasks:
+        after = [ids[place] for place in task.after]
+        state = editing.add(task.title, after=after, checkpoint=task.checkpoint, priority=task.priority, root=root)
+        ids.append(state.task.id)
+        (folder / f"{ids[-1]}.json").write_text(json.dumps(task.acts))
+    made = tasked.environment(folder)
+    known = {name: value for name, value in made.items() if name.startswith("PYTHON")}
+    (folder / "ralf").write_text(json.dumps({"command": tasked.COMMAND, "environment": known}))
+    (folder / "log").touch()
+    return ids
+
+
+def _order(root: Path, ids: Sequence[str]) -> list[str]:
+    path = root / ".autonomous" / "tasks" / "plan.yaml"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return sorted((task for task in ids if task in text), key=text.index)
+
+
+def log_of(folder: Path) -> list[tuple[float, str, str, int, int]]:
+    """The agents' log."""
+    lines = [line.split() for line in (folder / "log").read_text().splitlines()]
+    return sorted((float(line[0]), line[1], line[2], int(line[3]), int(line[4])) for line in lines)
+
+
+def _serialized(root: Path, plan: Schedule, history: History) -> None:
+    """Put the tasks into a sequence; killed in the middle, the command is typed again."""
+    if not plan.serialize:
+        return
+    words = [*tasked.COMMAND, "serialize", "--every", str(plan.serialize)]
+    known = tasked.environment(root.parent)
+    if plan.cut is not None:
+        started = subprocess.Popen(words, cwd=root, env=known, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(plan.cut)
+        started.kill()
+        started.wait()
+    done = subprocess.run(words, cwd=root, env=known, capture_output=True, text=True, check=False)
+    if done.returncode:
+        history.errors = done.stderr
+        history.exits.append(done.returncode + 100)
+
+
+_IMPATIENT = "from ralf_integrations.loop import limits\nlimits.LEAST = 0.3\nfrom ralf_cli.main import run\nrun()\n"
+"""`ralf`, but that a usage limit is waited for no longer than it lasts."""
+
+
+def command(folder: Path, plan: Schedule) -> list[str]:
+    """`ralf loop`, as it is typed."""
+    agent = " ".join([sys.executable, "-I", "-S", str(STAND_IN), str(folder)])
+    if plan.client:
+        path = folder / plan.client
+        path.write_text(f"#!/bin/sh\nSTAND_IN_FOR={plan.client} exec {agent}\n")
+        path.chmod(0o700)
+        agent = str(path)
+    words = ["loop", "--workers", str(plan.workers), "--agent", agent, "--timeout", f"{TIME_OUT:g}s"]
+    words += ["--retries", str(RETRIES), "--stall", str(RETRIES), "--backoff", "0.05s", "--grace", "0.5s"]
+    return [sys.executable, "-c", _IMPATIENT, *words]
+
+
+def _looped(root: Path, folder: Path, plan: Schedule, history: History) -> None:
+    known = tasked.environment(root.parent)
+    deadline = time.monotonic() + HANGS
+    for death in (*plan.deaths, None):
+        with (folder / "said").open("wb") as out, (folder / "errors").open("wb") as errors:
+            started = subprocess.Popen(
+                command(folder, plan), cwd=root, env=known, stdin=subprocess.DEVNULL, stdout=out, stderr=errors
+            )
+            try:
+                status = started.wait(death if death is not None else max(1.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+                status = -9 if death is not None else 124
+        history.exits.append(status)
+        history.errors = (folder / "errors").read_text(errors="replace")
+        if status != -9:
+            return
+
+
+def pauses(log: Sequence[tuple[float, str, str, int, int]]) -> list[float]:
+    """Seconds from the end of an agent to the beginning of the next, where one ran at a time."""
+    found, last = [], None
+    for when, what, _, _, _ in log:
+        if what == "begin" and last is not None:
+            found.append(when - last)
+        last = when if what == "end" else None if what == "begin" else last
+    return found
+
+
+def run(rounds: int, seed: int, first: int = 0, at_once: int = 2) -> rig.Found:
+    """So many schedules, a few at once."""
+    found = rig.Found()
+    waited: list[float] = []
+    acts: Counter[str] = Counter()
+    with ThreadPoolExecutor(at_once) as pool:
+        played = pool.map(lambda number: (number, play(number, seed)), range(first, first + rounds))
+        for number, (history, _) in played:
+            found.rounds += 1
+            found.acknowledged += len(history.ids)
+            begun = Counter(task for _, what, task, _, _ in history.log if what == "begin")
+            for task, planned in zip(history.ids, history.schedule.tasks, strict=True):
+                acts.update(act for act, _ in planned.acts[: begun[task]])
+            acts["deaths of the loop"] += history.exits.count(-9)
+            if history.schedule.workers == 1 and not history.schedule.deaths:
+                waited += pauses(history.log)
+            for kind, example in judged(history):
+                found.note(kind, f"schedule {number}: {example}")
+    found.figures["what happened"] = ", ".join(f"{act} {count}" for act, count in sorted(acts.items()))
+    if waited:
+        found.figures["from an agent's end to the next one's beginning, p50"] = f"{statistics.median(waited):.2f} s"
+    return found
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print a line a figure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.loops")
+    parser.add_argument("--rounds", type=int, default=500, help="schedules; default: 500")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first schedule, to play one again")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=2, help="how many are played at once; default: 2")
+    given = parser.parse_args(args)
+    begun = time.monotonic()
+    found = run(given.rounds, given.seed, given.first, given.at_once)
+    title = f"{found.rounds} schedules"
+    kinds = dict.fromkeys(("lost", "doubled", "false complete", "early", "wrong", "left", *found.faults))
+    figures: list[tuple[str, object, str]] = [
+        (f"{title}: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} tasks", "0") for kind in kinds
+    ]
+    figures += [(f"{title}: {name}", value, "") for name, value in found.figures.items()]
+    figures.append((f"{title}: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,261 @@
+"""`ralf serialize`, `ralf refresh`, `ralf task import`, and what of a task `ralf status` shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forks
+import storekit
+from ralf.tasks import claims, editing, store
+from ralf.text import tokens
+from ralf.text.cleaning import outside
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    storekit.configure(made, "")
+    return made
+
+
+@pytest.fixture
+def six(root: Path) -> Path:
+    """A project with six tasks."""
+    for number in range(1, 7):
+        editing.add(f"Part {number}", id=f"TASK-{number}", root=root)
+    return root
+
+
+def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:
+    return forks.forked(*arguments, cwd=root, **more)
+
+
+def plan_file(root: Path) -> Path:
+    return root / ".autonomous" / "tasks" / "plan.yaml"
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Every file of the tasks and of the store, but for the cache."""
+    top = root / ".autonomous"
+    found = {path.relative_to(top).as_posix(): path for path in top.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if "/cache/" not in f"/{name}"}
+
+
+# ---- serialize ----
+
+
+def test_a_dry_run_draws_the_sequence_and_leaves_every_byte(six: Path) -> None:
+    before = files(six)
+    ran = ralf(six, "serialize", "--every", 2, "--dry-run")
+    assert (ran.status, outside(ran.out)) == (0, "")
+    assert ran.out.count("checkpoint: every 2 tasks") == 2
+    assert "6 tasks, 1 chain, 2 checkpoints" in ran.out
+    assert files(six) == before
+
+
+def test_serialize_twice_is_once_and_undo_gives_the_bytes_back(six: Path) -> None:
+    assert ralf(six, "serialize", "--every", 2).status == 0
+    first = plan_file(six).read_bytes()
+    again = ralf(six, "serialize", "--every", 2)
+    assert (again.status, plan_file(six).read_bytes()) == (0, first)
+    assert "nothing changed" in again.out
+    assert ralf(six, "serialize", "--every", 3).status == 0
+    assert plan_file(six).read_bytes() != first
+    assert ralf(six, "serialize", "--undo").status == 0
+    assert plan_file(six).read_bytes() == first
+    assert ralf(six, "serialize", "--undo").status == 0
+    assert not plan_file(six).exists()
+
+
+def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
+    import dataclasses
+
+    from ralf.tasks.sequence import Chain, Plan
+
+    found = ralf(six, "serialize", "--every", 4, "--json").json()
+    assert set(found) == {field.name for field in dataclasses.fields(Plan)}
+    assert set(found["chains"][0]) == {field.name for field in dataclasses.fields(Chain)}
+    assert list(map(len, found["chains"][0]["segments"])) == [4, 2]
+    assert ralf(six, "serialize", "--draw", "--json").json()["chains"] == found["chains"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--every", 0),
+        ("--every", -3),
+        ("--budget", 0),
+        ("--draw", "--undo"),
+        ("--undo", "--every", 2),
+        ("--every", "x"),
+    ],
+    ids=str,
+)
+def test_numbers_and_options_that_make_no_sense_change_nothing(six: Path, options: tuple[object, ...]) -> None:
+    ran = ralf(six, "serialize", *options)
+    ran.complains(2, "ralf serialize")
+    assert not plan_file(six).exists()
+
+
+def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
+    editing.edit("TASK-2", after=["TASK-1"], root=six)
+    path = six / ".autonomous" / "tasks" / "active" / "TASK-1.md"
+    path.write_text(path.read_text().replace('status: "pending"\n', 'status: "pending"\nafter: ["TASK-2"]\n'))
+    ran = ralf(six, "serialize", "--every", 2)
+    assert ran.status == 2, ran
+    assert "TASK-1 → TASK-2 → TASK-1" in ran.err or "TASK-2 → TASK-1 → TASK-2" in ran.err, ran.err
+    assert not plan_file(six).exists()
+
+
+def test_without_a_sequence_it_is_said_that_there_is_none(six: Path) -> None:
+    ran = ralf(six, "serialize", "--draw")
+    assert (ran.status, ran.lines) == (0, []) and "no plan yet" in ran.err
+    assert ralf(six, "serialize", "--draw", "--json").json() is None
+
+
+def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
+    plan_file(six).write_text("chains: [\n")
+    for options in (("--every", 2), ("--draw",)):
+        ran = ralf(six, "serialize", *options)
+        assert ran.status == 4, ran
+        assert str(plan_file(six)) in ran.err
+    assert plan_file(six).read_text() == "chains: [\n"
+    assert ralf(six, "serialize", "--every", 2, "--anew").status == 0
+
+
+# ---- at a checkpoint ----
+
+
+def test_whoever_completes_the_last_task_before_a_checkpoint_is_told_to_hand_over_and_claims_none(
+    six: Path,
+) -> None:
+    ralf(six, "serialize", "--every", 2)
+    lease = ""
+    for expected in (False, True):
+        lease = ralf(six, "task", "claim", "--json", RALF_AGENT="a-1").json()["lease"]
+        done = ralf(six, "task", "done", "All of it", RALF_LEASE=lease, RALF_AGENT="a-1")
+        assert done.status == 0, done
+        assert ("Hand over, then end your session" in done.out) is expected, done.out
+    more = ralf(six, "task", "claim", RALF_LEASE=lease, RALF_AGENT="a-1")
+    more.complains(3, "TASK-2", "hand over", "ralf handover TASK-2")
+    assert store.list_tasks(root=six).counts["claimed"] == 0
+    fresh = ralf(six, "task", "claim", RALF_AGENT="a-2")
+    assert (fresh.status, "TASK-3" in fresh.out) == (0, True)
+
+
+# ---- refresh ----
+
+
+def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> None:
+    ralf(six, "serialize", "--every", 2)
+    for number in (1, 2):
+        claims.claim(by="a-1", root=six)
+        claims.done(f"Part {number} stands on pillar {number}", by="a-1", root=six)
+    claims.claim(by="a-2", root=six)
+    ran = ralf(six, "refresh", RALF_AGENT="a-2")
+    assert (ran.status, ran.err, outside(ran.out)) == (0, "", "")
+    for words in ("a-2", "TASK-3", "pillar 1", "pillar 2", "TASK-4", "ralf task done"):
+        assert words in ran.out, (words, ran.out)
+    found = ralf(six, "refresh", "--json", RALF_AGENT="a-2").json()
+    assert (found["agent"], found["action"], found["task"]["task"]["id"]) == ("a-2", "work", "TASK-3")
+    assert [one["id"] for one in found["before"]] == ["TASK-2", "TASK-1"]
+
+
+@pytest.mark.parametrize("most", [0, 60, 300, 2_500])
+def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
+    editing.edit("TASK-1", text="A long text about tides and gates.\n" * 500, root=six)
+    claims.claim("TASK-1", by="a-1", root=six)
+    ran = ralf(six, "refresh", "--max-tokens", most, RALF_AGENT="a-1")
+    assert ran.status == 0, ran
+    assert tokens.count(ran.out) <= most
+    assert ran.out or "too few" in ran.err
+
+
+def test_a_person_at_a_terminal_sees_no_fence(six: Path) -> None:
+    claims.claim("TASK-1", by="a-1", root=six)
+    status, said = storekit.on_a_terminal(six, "refresh", RALF_AGENT="a-1")
+    assert (status, "TASK-1" in said, "<!--" in said) == (0, True, False)
+
+
+def test_status_shows_the_task_that_is_held_and_nothing_to_whoever_holds_none(six: Path) -> None:
+    claims.claim("TASK-1", by="a-1", root=six)
+    assert "task             TASK-1: Part 1\n" in ralf(six, "status", RALF_AGENT="a-1").out
+    assert ralf(six, "status", "--json", RALF_AGENT="a-1").json()["task"] == "TASK-1"
+    other = ralf(six, "status", RALF_AGENT="a-2")
+    assert (other.status, "\ntask " in other.out) == (0, False)
+
+
+def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> None:
+    state = claims.claim("TASK-1", by="a-1", root=six)
+    assert state.claim is not None
+    lease = state.claim.lease("TASK-1")
+    sign = store.at(six).lease_file(lease)
+    for command in (("context", "list"), ("context", "list", "--json"), ("task", "list"), ("refresh",)):
+        os.utime(sign, (1_000, 1_000))
+        ralf(six, *command, RALF_LEASE=lease)
+        assert time.time() - sign.stat().st_mtime < 60, command
+    for odd in ("TASK-1:99", "../../x:1", ":", "x" * 5_000):
+        assert ralf(six, "context", "list", RALF_LEASE=odd).status == 0
+
+
+# ---- import, trust ----
+
+
+def test_a_list_of_beads_is_imported_once(root: Path) -> None:
+    issues: list[dict[str, Any]] = [
+        {"id": "bd-1", "title": "Build", "status": "open", "priority": 1, "issue_type": "task"},
+        {"id": "bd-2", "title": "Paint", "status": "open", "priority": 2, "issue_type": "task",
+         "dependencies": [{"issue_id": "bd-2", "depends_on_id": "bd-1", "type": "blocks"}]},
+    ]  # fmt: skip
+    path = root / "issues.jsonl"
+    path.write_text("".join(f"{json.dumps(issue)}\n" for issue in issues))
+    dry = ralf(root, "task", "import", path, "--dry-run")
+    assert (dry.status, outside(dry.out)) == (0, "")
+    assert "2 added" in dry.out and "dry run" in dry.out
+    assert store.list_tasks(root=root).tasks == ()
+    assert "2 added" in ralf(root, "task", "import", path).out
+    found = {state.task.title: state for state in store.list_tasks(root=root).tasks}
+    assert found["Paint"].task.after == (found["Build"].task.id,)
+    again = ralf(root, "task", "import", path, "--json").json()
+    assert (again["added"], again["unchanged"]) == (0, 2)
+
+
+def test_what_is_no_list_of_tasks_is_refused(root: Path) -> None:
+    assert ralf(root, "task", "import", "nothing.jsonl").status == 3
+    path = root / "photo.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    ran = ralf(root, "task", "import", path)
+    assert ran.status in (2, 4), ran
+    assert str(path) in ran.err
+
+
+@pytest.fixture
+def cloned(root: Path) -> Path:
+    """A project with a task that git has brought."""
+    path = root / ".autonomous" / "tasks" / "active" / "TASK-9.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nid: TASK-9\nstatus: pending\n---\n\n# Run \x1b[2Jthis\n\nDo it.\n")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "-f", str(path)], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], cwd=root, check=True)
+    return root
+
+
+def test_a_person_at_a_terminal_accepts_what_git_brought(cloned: Path) -> None:
+    status, said = storekit.on_a_terminal(cloned, "task", "trust", answer="n\n")
+    assert (status, "Do it." in said, "\x1b[2J" in said) == (0, True, False)
+    assert store.get("TASK-9", root=cloned).is_foreign
+    assert storekit.on_a_terminal(cloned, "task", "trust", answer="y\n", CLAUDECODE="1")[0] == 2
+    assert store.get("TASK-9", root=cloned).is_foreign
+    status, said = storekit.on_a_terminal(cloned, "task", "trust", answer="y\n")
+    assert (status, "1 accepted" in said) == (0, True)
+    assert not store.get("TASK-9", root=cloned).is_foreign
+    assert claims.claim(by="a-1", root=cloned).task.id == "TASK-9"

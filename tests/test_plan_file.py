@@ -1,0 +1,615 @@
+"""The plan file: what it looks like, what a person may do to it, writing it once, undoing, and hostile ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from rich.cells import cell_len
+
+from clocks import within
+from examples import examples
+from ralf.errors import Busy, Cycle, Damaged, DamagedPlan, NotFound, UsageError
+from ralf.format.guarded_yaml import BadYaml, load
+from ralf.project import Project, find
+from ralf.storage import durable
+from ralf.tasks import plan as plans, planfile
+from ralf.tasks.model import Claim, Task, TaskState
+from ralf.tasks.plan import draw, parse, path_of, render, serialize_states, undo
+from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
+
+
+def task(name: str, *after: str, **fields: object) -> Task:
+    made: Task = replace(Task(id=name, title=f"Do {name}", after=after), **fields)
+    return made
+
+
+def states(names: str, **fields: object) -> list[TaskState]:
+    return [TaskState(task=task(name, **fields)) for name in names.split()]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "project"
+    (root / ".autonomous").mkdir(parents=True)
+    return find(root)
+
+
+def ids(plan: Plan) -> str:
+    return " / ".join(" | ".join(map(" ".join, chain.segments)) for chain in plan.chains)
+
+
+def text_of(project: Project) -> str:
+    return path_of(project).read_text()
+
+
+def edit(project: Project, *changes: tuple[str, str]) -> None:
+    text = text_of(project)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path_of(project).write_text(text)
+
+
+def moved(project: Project, name: str, before: str) -> None:
+    """Move the line of a task before that of another, as a person does."""
+    lines = text_of(project).splitlines(keepends=True)
+    (line,) = (each for each in lines if f"- {name}  #" in each)
+    lines.remove(line)
+    place = next(number for number, each in enumerate(lines) if f"- {before}  #" in each)
+    lines.insert(place, line)
+    path_of(project).write_text("".join(lines))
+
+
+def everything(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else b"", path.lstat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+# ---- what it looks like ----
+
+
+def test_a_plan_is_a_file_that_people_read() -> None:
+    known = [
+        task("TASK-7k3q", title="Write the schema", role="backend"),
+        task("TASK-8m2p", title="Serve it: # fast", role="backend", checkpoint=True),
+        task("TASK-9x1z", "TASK-8m2p", title="Log in", route="login"),
+        task("TASK-9b2b", title="Design\nit \x1b[31mwell", route="login", priority=9),
+        task("checkpoint", title=""),
+        task("12"),
+    ]
+    plan = make_plan(known, every=3)
+    assert render(plan, known).decode().partition("version")[2] == (
+        ": 1\n"
+        "every: 3\n"
+        "order: by priority\n"
+        f'sum: "{planfile._sum(plan.chains)}"\n'
+        "chains:\n"
+        "  - role: backend\n"
+        "    tasks:\n"
+        "      - TASK-7k3q  # Write the schema\n"
+        "      - TASK-8m2p  # Serve it: # fast\n"
+        "  - route: login\n"
+        "    tasks:\n"
+        "      - TASK-9b2b  # Design it well\n"
+        "      - checkpoint: by sync  # waits for TASK-8m2p\n"
+        "      - TASK-9x1z  # Log in\n"
+        "  - tasks:\n"
+        '      - "12"  # Do 12\n'
+        "      - task: checkpoint\n"
+    )
+    assert parse(render(plan, known), "plan.yaml") == plan
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12).filter(str.strip)
+ANY_TITLE = st.text(max_size=90)
+PLACED = st.sampled_from([*AUTOMATIC, "by hand", "please look", "count: 3", "# no", "null", "12"])
+
+
+@st.composite
+def any_plans(draw: st.DrawFn) -> Plan:
+    names = draw(st.lists(NAMES, unique=True, max_size=20))
+    keys = draw(st.lists(st.tuples(NAMES, st.just("")) | st.tuples(st.just(""), NAMES | st.just("")), unique=True))
+    chains = []
+    for role, route in keys:
+        segments = []
+        for _ in range(draw(st.integers(1, 3))):
+            size = draw(st.integers(1, 4))
+            segments.append(tuple(names[:size]))
+            names = names[size:]
+        segments = [each for each in segments if each]
+        if segments:
+            tokens = draw(st.integers(0, 99_999))
+            placed = tuple(draw(PLACED) for _ in segments[1:])
+            chains.append(Chain(role, route, tuple(segments), placed, tokens, draw(st.booleans())))
+    numbers = st.none() | st.integers(1, 10**9)
+    return Plan(tuple(chains), draw(numbers), draw(numbers), draw(st.booleans()))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(any_plans(), st.data())
+def test_a_plan_that_is_rendered_reads_back_as_it_was(plan: Plan, data: st.DataObject) -> None:
+    known = [Task(id=each, title=data.draw(ANY_TITLE)) for each in plan]
+    assert parse(render(plan, known), "plan.yaml") == plan
+
+
+def test_a_role_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(UsageError, match="control characters"):
+        render(make_plan([task("a", role="x\x00y")]))
+
+
+# ---- writing it ----
+
+
+def test_serialising_writes_one_file_and_no_second_time(project: Project) -> None:
+    known = states("a b c d", role="x")
+    plan = serialize_states(project, known, every=3)
+    assert ids(plan) == "a b c | d"
+    assert plans.load(project) == plan
+    before = everything(project.root)
+    assert serialize_states(project, known, every=3) == plan
+    assert serialize_states(project, known) == plan
+    assert everything(project.root) == before
+    assert [path.name for path in path_of(project).parent.iterdir()] == ["plan.yaml"]
+
+
+def test_a_dry_run_changes_nothing(project: Project) -> None:
+    before = everything(project.root)
+    plan = serialize_states(project, states("a b c"), every=1, dry_run=True)
+    assert ids(plan) == "a | b | c"
+    assert everything(project.root) == before
+    serialize_states(project, states("a b c"), every=2)
+    before = everything(project.root)
+    assert ids(serialize_states(project, states("a b c"), every=1, dry_run=True)) == "a | b | c"
+    assert everything(project.root) == before
+
+
+def test_nothing_to_plan_writes_no_file(project: Project) -> None:
+    assert serialize_states(project, states("a", status="completed")) == Plan(budget=120_000)
+    assert not path_of(project).exists()
+    assert plans.load(project) is None
+
+
+def test_the_same_tasks_give_the_same_bytes(project: Project, tmp_path: Path) -> None:
+    known = [*states("a b c", role="x"), *states("d e")]
+    serialize_states(project, known, every=2)
+    (tmp_path / "other" / ".autonomous").mkdir(parents=True)
+    other = find(tmp_path / "other")
+    serialize_states(other, known[::-1], every=2)
+    assert path_of(project).read_bytes() == path_of(other).read_bytes()
+
+
+def test_without_a_number_the_budget_is_what_the_configuration_allows(project: Project) -> None:
+    plan = serialize_states(project, states("a b c d e f g"))
+    assert (plan.every, plan.budget) == (None, 120_000)
+    assert ids(plan) == "a b c d e f | g"
+    assert plan.notes == ("no history says how many tokens a task takes: 20,000 is a guess",)
+
+
+def test_numbers_stay_in_force_until_others_are_given(project: Project) -> None:
+    known = states("a b c d e f g")
+    serialize_states(project, known, every=3)
+    assert ids(serialize_states(project, [*known, *states("h")])) == "a b c | d e f | g h"
+    assert ids(serialize_states(project, known, budget=40_000)) == "a b | c d | e f | g"
+    plan = serialize_states(project, known, budget=40_000, every=1)
+    assert (plan.every, plan.budget) == (1, 40_000)
+
+
+def test_history_says_what_a_task_takes(project: Project) -> None:
+    done = [replace(each, tokens=30_000) for each in states("x y z", role="r", status="completed")]
+    plan = serialize_states(project, [*done, *states("a b c d", role="r")], budget=60_000)
+    assert ids(plan) == "a b | c d"
+    assert "    tokens: 30000\n" in text_of(project)
+    assert plan.notes == ()
+
+
+def test_a_cycle_writes_nothing(project: Project) -> None:
+    serialize_states(project, states("a b"))
+    before = path_of(project).read_bytes()
+    with pytest.raises(Cycle, match="a → b → a"):
+        serialize_states(project, [TaskState(task=task("a", "b")), TaskState(task=task("b", "a"))])
+    assert path_of(project).read_bytes() == before
+
+
+def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
+    theirs = replace(states("t")[0], is_foreign=True)
+    plan = serialize_states(project, [theirs, *states("a b", after=("t",))], every=9)
+    assert ids(plan) == "a b"
+    assert plan.notes == (
+        "left out, as they came with the repository: 1 of the tasks; to accept them: ralf task trust",
+    )
+
+
+def test_a_task_that_somebody_has_keeps_its_place(project: Project) -> None:
+    known = states("a b c d")
+    serialize_states(project, known, every=2)
+    known[0] = replace(known[0], claim=Claim(number=7, by="me"))
+    assert ids(serialize_states(project, [*known, *states("new", priority=9)])) == "a new | b c | d"
+
+
+def test_the_store_gives_the_tasks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("ralf.tasks.store")
+    known = SimpleNamespace(tasks=states("a b c"), damaged=[(Path("TASK-x.md"), "no title")])
+    module.Tasks = lambda _: SimpleNamespace(list=lambda: known)  # type: ignore[attr-defined]
+    monkeypatch.setattr(plans, "store", module)
+    plan = plans.serialize(every=2, root=project.root)
+    assert ids(plan) == "a b | c"
+    assert plan.notes == ("left out, as it cannot be read: TASK-x.md",)
+
+
+# ---- what a person may do to it ----
+
+
+def test_lines_that_a_person_has_moved_stay_where_they_are(project: Project) -> None:
+    known = states("a b c d")
+    serialize_states(project, known, every=2)
+    moved(project, "d", before="a")
+    loaded = plans.load(project)
+    assert loaded is not None
+    assert loaded.waits("a") == ("d",)
+    plan = serialize_states(project, known)
+    assert ids(plan) == "d a | b c"
+    assert plan.notes[0].startswith("a person has moved tasks: that order stays")
+    assert "order: by hand\n" in text_of(project)
+    before = path_of(project).read_bytes()
+    serialize_states(project, known)
+    assert path_of(project).read_bytes() == before
+    assert ids(serialize_states(project, [*known, *states("e", priority=9)])) == "e d | a b | c"
+    assert ids(serialize_states(project, known, every=2, anew=True)) == "a b | c d"
+
+
+def test_a_person_goes_back_to_the_order_by_priority_by_saying_so(project: Project) -> None:
+    known = states("a b c")
+    serialize_states(project, known)
+    moved(project, "c", before="a")
+    serialize_states(project, known)
+    edit(project, ("order: by hand", "order: by priority"))
+    assert ids(serialize_states(project, known)) == "a b c"
+
+
+def test_a_checkpoint_that_a_person_has_added_stays(project: Project) -> None:
+    known = states("a b c d e")
+    for line in ("checkpoint", "checkpoint:", "checkpoint: by hand"):
+        serialize_states(project, known, every=4, anew=True)
+        edit(project, ("      - b  #", f"      - {line}\n      - b  #"))
+        plan = serialize_states(project, known)
+        assert ids(plan) == "a | b c d e"
+        assert not plan.by_hand
+        assert plan.checkpoint_before("b") == "by hand"
+
+
+def test_words_beside_a_checkpoint_stay(project: Project) -> None:
+    known = states("a b c")
+    serialize_states(project, known)
+    edit(project, ("      - b  #", '      - checkpoint: "ask Ann: is it fine?"\n      - b  #'))
+    plan = serialize_states(project, [*known, *states("d")])
+    assert plan.checkpoint_before("b") == "ask Ann: is it fine?"
+
+
+def test_a_checkpoint_of_ours_that_a_person_has_taken_out_comes_back(project: Project) -> None:
+    known = states("a b c d")
+    serialize_states(project, known, every=2)
+    edit(project, ("      - checkpoint: by count\n", ""))
+    assert ids(serialize_states(project, known)) == "a b | c d"
+
+
+def test_a_plan_that_a_person_wrote_is_an_order_by_hand(project: Project) -> None:
+    path_of(project).parent.mkdir()
+    path_of(project).write_text("chains:\n  - tasks: [c, b, checkpoint, a]\n")
+    plan = serialize_states(project, states("a b c"))
+    assert (ids(plan), plan.by_hand) == ("c b | a", True)
+    assert "order: by hand\n" in text_of(project)
+
+
+def test_comments_alone_are_no_edit(project: Project) -> None:
+    serialize_states(project, states("a b"))
+    edit(project, ("# Do a", "# mine"))
+    before = everything(path_of(project).parent)
+    assert not serialize_states(project, states("a b")).by_hand
+    assert everything(path_of(project).parent) == before
+
+
+def test_a_task_that_is_not_there_is_left_out_and_that_is_said(project: Project) -> None:
+    serialize_states(project, states("a b c"))
+    plan = serialize_states(project, states("a c"))
+    assert plan.notes[-1] == "in the plan, but no such task, so left out: b"
+    assert ids(plan) == "a c"
+
+
+def test_a_save_while_the_plan_is_written_is_taken_in(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = states("a b c")
+    serialize_states(project, known)
+    real, saves = durable.exchange, ["c"]
+
+    def slow(path: Path, content: bytes, digest: str, **more: object) -> object:
+        if saves:
+            moved(project, saves.pop(), before="a")
+        return real(path, content, digest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(durable, "exchange", slow)
+    plan = serialize_states(project, [*known, *states("d")])
+    assert ids(plan) == "c a b d"
+    assert plan.by_hand
+    assert [path.name for path in path_of(project).parent.iterdir()] == ["plan.yaml"]
+
+
+def test_a_program_that_has_the_plan_open_for_writing_is_not_cut_off(project: Project) -> None:
+    serialize_states(project, states("a b"))
+    before = path_of(project).read_bytes()
+    with path_of(project).open("r+b"), pytest.raises(Busy, match="saving it"):
+        serialize_states(project, states("a b c"))
+    assert path_of(project).read_bytes() == before
+
+
+# ---- undo ----
+
+
+def test_undo_restores_byte_for_byte_one_step_after_the_other(project: Project) -> None:
+    known = states("a b c d")
+    contents = []
+    for every in (1, 2, 3):
+        serialize_states(project, known, every=every)
+        contents.append(path_of(project).read_bytes())
+    for content in contents[1::-1]:
+        plan = undo(project.root)
+        assert path_of(project).read_bytes() == content
+        assert plan == parse(content, "")
+    assert undo(project.root) is None
+    assert not path_of(project).exists()
+    with pytest.raises(NotFound, match="there is no plan"):
+        undo(project.root)
+
+
+def test_undo_restores_what_a_person_had_written_whatever_it_was(project: Project) -> None:
+    path_of(project).parent.mkdir()
+    own = b"# mine\nchains:\n - tasks: [c, checkpoint, a]\n"
+    path_of(project).write_bytes(own)
+    assert ids(serialize_states(project, states("a b c"), every=9)) == "b c | a"
+    undo(project.root)
+    assert path_of(project).read_bytes() == own
+    path_of(project).write_bytes(b"no: [plan")
+    serialize_states(project, states("a b c"), anew=True)
+    plan = undo(project.root)
+    assert path_of(project).read_bytes() == b"no: [plan"
+    assert plan is not None
+    assert "line 2: did not find" in plan.notes[0]
+
+
+def test_undo_leaves_what_a_person_has_edited_since(project: Project) -> None:
+    serialize_states(project, states("a b c"))
+    moved(project, "c", before="a")
+    before = path_of(project).read_bytes()
+    with pytest.raises(NotFound, match="did not write what is there"):
+        undo(project.root)
+    assert path_of(project).read_bytes() == before
+    serialize_states(project, states("a b c"))
+    undo(project.root)
+    assert path_of(project).read_bytes() == before
+
+
+# ---- hostile files ----
+
+HOSTILE = {
+    "chains: [a]\n": "chain 1: expected",
+    "chains: 7\n": "line 1: chains: expected a list, got '7'",
+    "[]\n": "not a mapping",
+    "every: 0\nchains: []\n": "line 1: every: expected a number, 1 or more, got '0'",
+    "budget: true\n": "budget: expected a number, 1 or more, got true",
+    "every: many\n": "line 1: every: expected a number, 1 or more, got 'many'",
+    "order: random\n": "line 1: order: expected by priority or by hand, got 'random'",
+    "version: 2\n": "a plan of version 2, which a later ralf reads",
+    "version: x\n": "line 1: version: expected 1, got 'x'",
+    "steps: 1\n": "line 1: unknown key 'steps', expected one of: version, every",
+    "chains:\n  - role: x\n    jobs: [a]\n": "line 3: chain 1: unknown key 'jobs'",
+    "chains:\n  - role: x\n    route: y\n    tasks: [a]\n": "chain 1: has a role and a route",
+    "chains:\n  - role: [x]\n    tasks: [a]\n": "chain 1: role: expected a name, got a list",
+    "chains:\n  - tasks: a\n": "line 2: chain 1: tasks: expected a list, got 'a'",
+    "chains:\n  - tasks: [[a]]\n": "chain 1: tasks: expected a name, got a list",
+    "chains:\n  - tasks: [{a: b}]\n": "chain 1: tasks: expected a name, got a mapping",
+    "chains:\n  - tasks: [true]\n": "chain 1: tasks: expected a name, got true",
+    "chains:\n  - tasks: ['']\n": "chain 1: tasks: expected a name, got ''",
+    "chains:\n  - tasks: [{checkpoint: [1]}]\n": "chain 1: checkpoint: expected `- checkpoint: by hand`",
+    "chains:\n  - guessed: maybe\n    tasks: [a]\n": "line 2: chain 1: guessed: expected true or false, got 'maybe'",
+    "chains:\n  - tasks: [a]\n  - tasks: [b]\n": "the chain without role and route is there twice",
+    "chains:\n  - tasks:\n    - a\n    - b\n    - a\n": "line 5: a is there twice, first in line 3",
+    "chains: &x []\n": "anchors and aliases are not allowed",
+    "chains: !!python/object:os.system []\n": "tags are not allowed",
+    "<<<<<<< ours\nevery: 1\n=======\nevery: 2\n>>>>>>> theirs\n": "line 1: an unresolved merge",
+    "every: 1\nevery: 2\n": "line 2: the key 'every' twice",
+    "a: \x07\n": "line 1: control character U+0007",
+    "chains: [" * 40: "nested deeper than 8 levels",
+    "'": "line",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:30].encode("unicode_escape").decode())
+def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project, text: str) -> None:
+    path_of(project).parent.mkdir()
+    path_of(project).write_text(text)
+    with pytest.raises(DamagedPlan) as caught:
+        serialize_states(project, states("a b"))
+    assert HOSTILE[text] in str(caught.value)
+    assert str(caught.value).startswith(f"{path_of(project)}: ")
+    assert caught.value.hint
+    assert caught.value.exit_status == Damaged.exit_status
+    assert text_of(project) == text
+
+
+def test_a_plan_of_other_bytes_than_utf_8_is_damaged() -> None:
+    with pytest.raises(DamagedPlan, match="line 2: not UTF-8"):
+        parse(b"every: 1\n# \xff\n", "plan.yaml")
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
+def test_any_bytes_are_a_plan_or_a_clear_error(content: bytes) -> None:
+    try:
+        plan = parse(content, "plan.yaml")
+    except DamagedPlan as error:
+        assert error.hint
+    else:
+        assert parse(render(plan), "plan.yaml") == plan
+
+
+def test_checkpoints_at_the_ends_and_doubled_ones_mean_nothing() -> None:
+    text = b"chains:\n - tasks: [checkpoint, a, {checkpoint: by count}, checkpoint, b, checkpoint]\n - role: x\n"
+    assert parse(text, "") == Plan((Chain("", "", (("a",), ("b",)), ("by hand",)),), by_hand=True)
+
+
+def test_a_plan_that_is_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.yaml"
+    outside.write_text("every: 1\n")
+    path_of(project).parent.mkdir()
+    path_of(project).symlink_to(outside)
+    with pytest.raises(DamagedPlan, match="symbolic link"):
+        serialize_states(project, states("a"))
+    path_of(project).unlink()
+    path_of(project).parent.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    path_of(project).parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="symbolic link"):
+        serialize_states(project, states("a"))
+    assert outside.read_text() == "every: 1\n"
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+def test_a_plan_that_is_no_regular_file_is_damaged(project: Project) -> None:
+    path_of(project).parent.mkdir()
+    os.mkfifo(path_of(project))
+    with pytest.raises(DamagedPlan, match="no regular file"):
+        plans.load(project)
+
+
+def test_the_guarded_loader_allows_more_only_where_it_is_asked_to() -> None:
+    text = "x: [" + ", ".join(["a"] * 6_000) + "]\n"
+    with pytest.raises(BadYaml, match="more than 5,000 items"):
+        load(text)
+    assert len(load(text, most_items=6_000)["x"]) == 6_000
+    with pytest.raises(BadYaml, match="more than 5,999 items"):
+        load(text, most_items=5_999)
+    with pytest.raises(BadYaml, match="more than 10 characters"):
+        load(text, most_bytes=10)
+
+
+# ---- drawing ----
+
+
+def test_the_drawing_shows_chains_checkpoints_sync_points_and_what_became_of_each_task() -> None:
+    known = [
+        TaskState(task=task("TASK-1", status="completed", role="api")),
+        TaskState(task=task("TASK-2", role="api"), claim=Claim(number=1)),
+        TaskState(task=task("TASK-3", status="failed", role="api")),
+        TaskState(task=task("TASK-4", "TASK-3", role="web")),
+        TaskState(task=task("TASK-5", role="web", priority=9)),
+    ]
+    before = Plan((Chain("api", "", (("TASK-1", "TASK-2", "TASK-3"),)),))
+    plan = make_plan([each.task for each in known], every=2, before=before, running={"TASK-2"})
+    assert draw(plan, known) == (
+        "role api · 3 tasks\n"
+        "  ✓ TASK-1  Do TASK-1\n"
+        "  ▶ TASK-2  Do TASK-2\n"
+        "  ── checkpoint: every 2 tasks ──\n"
+        "  ✗ TASK-3  Do TASK-3\n"
+        "\n"
+        "role web · 2 tasks\n"
+        "  ○ TASK-5  Do TASK-5\n"
+        "  ── sync point ──\n"
+        "  ○ TASK-4  Do TASK-4  ← TASK-3\n"
+        "\n"
+        "✓ completed · ✗ failed · ○ pending · ▶ somebody is at it · ← waits for a task of another chain\n"
+    )
+
+
+def test_the_guide_shows_what_is_drawn_and_written() -> None:
+    guide = (Path(__file__).parents[1] / "docs" / "sequence.md").read_text()
+    names = "7k3q Write the schema/8m2p Serve it/8q4d Limit requests/9b2b Measure it"
+    known = [
+        task(f"TASK-{name[:4]}", title=name[5:], role="backend", created=str(number))
+        for number, name in enumerate(names.split("/"))
+    ]
+    known += [
+        task("TASK-9x1z", title="Draw the form", role="frontend"),
+        task("TASK-b4t8", "TASK-8m2p", title="Send the form", role="frontend"),
+    ]
+    plan = make_plan(known, every=3)
+    assert draw(plan, [TaskState(task=each) for each in known]) in guide
+    (shown,) = re.findall(r"(?s)```yaml\n(.*?)```", guide)
+    assert parse(shown.encode(), "") == Plan(plan.chains[:1], every=3)
+
+
+def test_an_empty_plan_is_drawn_as_a_sentence() -> None:
+    assert draw(Plan(), []) == "Nothing is planned.\n"
+
+
+TITLES: Sequence[str] = (
+    "x" * 500,
+    "日本語" * 80,
+    "\x1b[31mred\x1b[0m\nsecond line\ttab",
+    "fix [/x] [bold]",
+    "👩‍👩‍👧‍👦" * 60,
+    "e\u0301" * 300,
+    "\u202eevil\u202c",
+    "",
+)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(st.sampled_from(TITLES) | st.text(max_size=200), min_size=1, max_size=6), st.data())
+def test_any_title_is_drawn_on_one_line_of_at_most_100_columns(titles: list[str], data: st.DataObject) -> None:
+    names = data.draw(st.lists(NAMES | st.just("n" * 200), min_size=len(titles), max_size=len(titles), unique=True))
+    known = [
+        task(name, *names[:number], title=title, role=data.draw(st.sampled_from(["", "r" * 150, "日本" * 60])))
+        for number, (name, title) in enumerate(zip(names, titles, strict=True))
+    ]
+    plan = make_plan(known, every=2, budget=10**9)
+    lines = draw(plan, [TaskState(task=each) for each in known]).split("\n")
+    assert len(lines) == len(names) + sum(2 + len(chain.placed) for chain in plan.chains) + 1 + 1
+    for line in lines:
+        assert cell_len(line) <= 100
+        assert not any(unicodedata.category(each) == "Cc" for each in line)
+
+
+# ---- time ----
+
+MANY = 10_000
+
+
+def test_a_plan_that_would_be_too_large_to_read_is_written_without_titles_or_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planfile, "MOST_BYTES", 400)
+    plan = serialize_states(project, states("a b", title="x" * 60))
+    assert "# x" not in text_of(project)
+    assert plans.load(project) == plan
+    before = text_of(project)
+    with pytest.raises(UsageError, match="more tasks than one plan can hold"):
+        serialize_states(project, states("a b c d e f g h i j k l m n o p q r s t u v w x y z"))
+    assert text_of(project) == before
+
+
+def test_ten_thousand_tasks_are_planned_written_and_read_in_a_moment(project: Project) -> None:
+    known = [
+        TaskState(task=task(f"TASK-{number:05d}", title="Carry the tide table over " * 9, created=f"{number:05d}"))
+        for number in range(MANY)
+    ]
+
+    def planned() -> None:
+        path_of(project).unlink(missing_ok=True)
+        plan = serialize_states(project, known, every=10**6)
+        serialize_states(project, known)
+        assert plans.load(project) == plan
+
+    within(2, planned)  # 0.3 s on a machine that does nothing else
+    plan = plans.load(project)
+    assert len([*plan]) == MANY
+    assert draw(plan, known).count("\n") > MANY
+    within(2, lambda: draw(plan, known))

@@ -1,0 +1,115 @@
+"""A plan in force, with the real store: which task is claimed next, and what stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralf.errors import Cycle, NothingReady
+from ralf.tasks import claims, editing, plan
+from ralf.tasks.model import Evidence, Task
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "project" / ".autonomous").mkdir(parents=True)
+    return tmp_path / "project"
+
+
+def add(root: Path, names: str, **fields: object) -> None:
+    after: tuple[str, ...] = ()
+    for name in names.split():
+        editing.add_all([Task(id=name, title=f"Do {name}", **{"after": after, **fields})], root=root)  # type: ignore[arg-type]
+
+
+def take(root: Path, **which: object) -> str:
+    """Claim the next task; its id."""
+    return claims.claim(by=f"agent {which}", root=root, **which).task.id  # type: ignore[arg-type]
+
+
+def finish(root: Path, name: str) -> None:
+    number = claims.claim(name, by="finisher", root=root).claim
+    assert number is not None
+    claims.done("It is done and tested.", lease=number.lease(name), evidence=Evidence(), root=root)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    tasks = root / ".autonomous" / "tasks"
+    return {path.name: path.read_bytes() for path in tasks.rglob("*.md")}
+
+
+def test_a_chain_does_one_task_after_the_other_and_task_files_stay_as_they_are(root: Path) -> None:
+    add(root, "T-a T-b T-c")
+    before = files(root)
+    plan.serialize(every=2, root=root)
+    assert files(root) == before
+    assert take(root) == "T-a"
+    with pytest.raises(NothingReady):
+        claims.claim(by="another", root=root)
+    claims.done("It is done and tested.", task="T-a", by="agent {}", evidence=Evidence(), root=root)
+    assert take(root) == "T-b"
+
+
+def test_chains_of_roles_run_side_by_side_and_meet_at_a_sync_point(root: Path) -> None:
+    add(root, "T-a1 T-a2", role="a")
+    add(root, "T-b1", role="b")
+    add(root, "T-b2", role="b", after=("T-a2",))
+    made = plan.serialize(root=root)
+    assert made.checkpoint_before("T-b2") == "by sync"
+    assert (take(root, role="a"), take(root, role="b")) == ("T-a1", "T-b1")
+    for name, by in ("T-a1", "a"), ("T-b1", "b"):
+        claims.done("It is done.", task=name, by=f"agent {{'role': '{by}'}}", evidence=Evidence(), root=root)
+    with pytest.raises(NothingReady):
+        take(root, role="b")
+    finish(root, "T-a2")
+    assert take(root, role="b") == "T-b2"
+
+
+def test_a_cancelled_task_lets_nothing_pass_what_comes_before_it(root: Path) -> None:
+    add(root, "T-a T-b T-c")
+    plan.serialize(every=2, root=root)
+    editing.edit("T-b", status="cancelled", root=root)
+    assert take(root) == "T-a"
+    with pytest.raises(NothingReady):
+        claims.claim(by="another", root=root)
+
+
+def test_serialising_while_tasks_are_done_moves_no_checkpoint(root: Path) -> None:
+    add(root, "T-a T-b T-c T-d T-e")
+    made = plan.serialize(every=2, root=root)
+    content = (root / ".autonomous/tasks/plan.yaml").read_bytes()
+    finish(root, "T-a")
+    assert plan.serialize(every=2, root=root) == made
+    assert (root / ".autonomous/tasks/plan.yaml").read_bytes() == content
+    finish(root, "T-b")
+    assert [chain.segments for chain in plan.serialize(every=2, root=root).chains] == [(("T-c", "T-d"), ("T-e",))]
+
+
+def test_a_task_that_is_split_has_its_parts_planned_in_its_place(root: Path) -> None:
+    add(root, "T-a T-b T-c")
+    editing.edit("T-c", after=("T-a",), root=root)
+    plan.serialize(root=root)
+    parts = [state.task.id for state in editing.split("T-a", ["One half", "The other half"], root=root)]
+    order = [*plan.serialize(root=root)]
+    assert [each for each in order if each in (*parts, "T-c")] == [*parts, "T-c"]
+
+
+def test_a_cycle_that_a_person_wrote_into_files_is_named_and_the_plan_stays(root: Path) -> None:
+    add(root, "T-a T-b")
+    plan.serialize(root=root)
+    before = (root / ".autonomous/tasks/plan.yaml").read_bytes()
+    for name, other in ("T-a", "T-b"), ("T-b", "T-a"):
+        path = root / f".autonomous/tasks/active/{name}.md"
+        path.write_text(path.read_text().replace("status:", f"after: [{other}]\nstatus:", 1))
+    with pytest.raises(Cycle, match="T-a → T-b → T-a"):
+        plan.serialize(root=root)
+    assert (root / ".autonomous/tasks/plan.yaml").read_bytes() == before
+
+
+def test_undo_gives_back_the_order_without_a_plan(root: Path) -> None:
+    add(root, "T-a T-b")
+    plan.serialize(root=root)
+    assert take(root) == "T-a"
+    plan.undo(root)
+    assert claims.claim(by="another", root=root).task.id == "T-b"

@@ -1,0 +1,340 @@
+"""Evidence that a task is done: the exit status of its own command, or the last test run after the last edit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+import storekit
+from ralf import model
+from ralf.errors import UsageError
+from ralf.maintenance import ownership
+from ralf.model import ActiveWork, CommandFact, Facts, PathFact, RouteContext, WorkingTree
+from ralf.project import Project
+from ralf.refining import local_config
+from ralf.tasks import claims, editing, evidence, store
+from ralf.tasks.evidence import OUTPUT, verify
+from ralf.tasks.model import Attempt, Evidence, Task, TaskState
+from ralf.tasks.standing import current
+
+PASSED = model.TestFact("pytest -q", "3 passed in 0.1s")
+FAILED = model.TestFact("pytest -q", "1 failed, 2 passed in 0.1s")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "tide"
+    root.mkdir()
+    ownership.init(Project(root), share=False)
+    (root / "src").mkdir()
+    (root / "src" / "a.py").write_text("a = 1\n")
+    return Project(root)
+
+
+def allow(project: Project, more: str = "") -> None:
+    path = project.local_config_file
+    path.write_text(f"project: {project.root}\nverify_commands: true\n{more}")
+    path.chmod(0o600)
+
+
+def context(
+    *tests: model.TestFact, files: tuple[str, ...] = ("src/a.py",), untested: tuple[str, ...] = (), **more: Any
+) -> RouteContext:
+    paths = tuple(PathFact(name, ("edited",)) for name in files)
+    work = ActiveWork(git=WorkingTree(untested=untested))
+    return RouteContext(facts=Facts(paths=paths, tests=tests, **more), active_work=work)
+
+
+# ---- without `verify:` ----
+
+
+def test_a_task_without_a_command_and_without_an_edited_file_has_nothing_to_verify(project: Project) -> None:
+    assert verify(project, Task("TASK-1"), None) is None
+    assert verify(project, Task("TASK-1"), RouteContext()) is None
+    read = RouteContext(facts=Facts(paths=(PathFact("src/a.py", ("read",)),), tests=(PASSED,)))
+    assert verify(project, Task("TASK-1"), read) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (context(), "claimed"),
+        (context(PASSED), "verified"),
+        (context(FAILED), "failed"),
+        (context(FAILED, PASSED), "verified"),
+        (context(PASSED, FAILED), "failed"),
+        (context(PASSED, untested=("src/a.py",)), "claimed"),
+        (context(FAILED, untested=("src/a.py",)), "claimed"),
+        (context(PASSED, commands=(CommandFact("pytest -q", "failed", 1, 1, 1),)), "failed"),
+        (context(replace(PASSED, extra={"origin": "import"})), "claimed"),  # a document says so
+        (replace(context(PASSED), wholly_foreign=True), None),
+    ],
+)
+def test_without_a_command_the_last_test_run_after_the_last_edit_counts(
+    project: Project, found: RouteContext, state: str | None
+) -> None:
+    made = verify(project, Task("TASK-1"), found)
+    assert (made and made.state) == state
+
+
+def test_a_session_that_edits_tests_and_edits_again_is_verified_in_between_alone(tmp_path: Path) -> None:
+    root = tmp_path / "tide"
+    root.mkdir()
+    ownership.init(Project(root), share=False)
+    log = tmp_path / "s-1.jsonl"
+
+    def work(number: int, tool: str, given: dict[str, str], output: str) -> None:
+        call = {"type": "tool_use", "id": f"c{number}", "name": tool, "input": given}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": output, "is_error": False}
+        with log.open("a") as file:
+            for kind, content in (("user", "Mend the reader."), ("assistant", [call]), ("user", [result])):
+                record = storekit._record(number, kind, "s-1", content) | {"cwd": str(root)}
+                file.write(json.dumps(record) + "\n")
+        ralf.checkpoint("TASK-1", log, root=root)
+
+    def judged() -> str:
+        found = verify(Project(root), Task("TASK-1"), ralf.get_context("TASK-1", root=root))
+        assert found is not None and list(found.files) == ["a.py"]
+        return found.state
+
+    edit = {"file_path": str(root / "a.py"), "old_string": "a", "new_string": "b"}
+    work(1, "Edit", edit, "The file has been updated.")
+    assert judged() == "claimed"
+    work(2, "Bash", {"command": "pytest -q"}, "3 passed in 0.01s")
+    assert judged() == "verified"
+    work(3, "Edit", edit, "The file has been updated.")
+    assert judged() == "claimed"
+
+
+# ---- with `verify:` ----
+
+
+def test_a_command_runs_only_if_this_machine_allows_it(project: Project) -> None:
+    task = Task("TASK-1", verify="touch ran")
+    found = verify(project, task, None)
+    assert found is not None and (found.state, found.command, found.exit_status) == ("claimed", "touch ran", None)
+    assert not (project.root / "ran").exists()
+    allow(project)
+    found = verify(project, task, None)
+    assert found is not None and (found.state, found.exit_status) == ("verified", 0)
+    assert (project.root / "ran").exists()
+
+
+def test_a_file_for_another_project_allows_nothing_and_the_evidence_says_why(project: Project) -> None:
+    allow(project)
+    path = project.local_config_file
+    path.write_text("project: /srv/elsewhere\nverify_commands: true\n")
+    with pytest.raises(UsageError, match="nothing in it is run"):
+        local_config.local_config_of(project)
+    found = verify(project, Task("TASK-1", verify="touch ran"), None)
+    assert found is not None and found.state == "claimed" and "is for /srv/elsewhere" in found.output
+    assert not (project.root / "ran").exists()
+
+
+def test_a_command_that_is_not_allowed_leaves_the_word_to_the_tests(project: Project) -> None:
+    found = verify(project, Task("TASK-1", verify="touch ran"), context(PASSED))
+    assert found is not None and (found.state, found.command) == ("verified", "pytest -q")
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "status"),
+    [
+        ("exit 0", "verified", 0),
+        ("exit 3", "failed", 3),
+        ("echo 5 failed; echo FAILED; exit 0", "verified", 0),  # words decide nothing
+        ("echo 7 passed; exit 1", "failed", 1),
+        ("kill -9 $$", "failed", -9),
+        ("no-such-program-of-tide", "failed", 127),
+        ("cat", "verified", 0),  # nothing to read
+        ("printf 'a\\0b\\377\\376\\033[31m'; exit 1", "failed", 1),
+    ],
+)
+def test_the_exit_status_alone_decides(project: Project, command: str, state: str, status: int) -> None:
+    allow(project)
+    found = verify(project, Task("TASK-1", verify=command), context(FAILED))
+    assert found is not None and (found.state, found.exit_status) == (state, status)
+    assert "\0" not in found.output and "\x1b" not in found.output
+
+
+def test_a_command_runs_in_the_project_without_our_variables_and_without_keys(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(project, "environment: [TIDE_KEPT_TOKEN]\n")
+    for name in ("RALF_LEASE", "GIT_DIR", "CLAUDECODE", "TIDE_API_KEY", "TIDE_KEPT_TOKEN", "TIDE_HOST"):
+        monkeypatch.setenv(name, "there")
+    told = "echo $PWD; env | cut -d= -f1 | grep -E '^(RALF_LEASE|GIT_DIR|CLAUDECODE|TIDE_)' | sort"
+    found = verify(project, Task("TASK-1", verify=told), None)
+    assert found is not None
+    assert found.output.split() == [str(project.root), "TIDE_HOST", "TIDE_KEPT_TOKEN"]
+
+
+def test_of_any_output_the_end_is_kept_whatever_its_bytes(project: Project) -> None:
+    allow(project)
+    program = project.root / "loud.py"
+    program.write_text("import sys\nsys.stdout.buffer.write('ä€🦀'.encode() * 400_000 + b'\\xff\\xf0 the end')\n")
+    found = verify(project, Task("TASK-1", verify=f"{sys.executable} loud.py"), None)
+    assert found is not None and found.state == "verified"
+    assert OUTPUT - 8 < len(found.output.encode()) <= OUTPUT
+    assert found.output.endswith("the end") and set(found.output[:-10]) == set("ä€🦀")
+
+
+def test_no_secret_of_the_output_or_of_the_command_is_kept(project: Project) -> None:
+    allow(project)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    found = verify(project, Task("TASK-1", verify=f"echo token {secret}"), None)
+    assert found is not None and secret not in found.output + found.command
+    assert "[REDACTED:" in found.output and "[REDACTED:" in found.command
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_its_processes(project: Project) -> None:
+    allow(project)
+    inner = "import os,time; os.setsid(); open('pid','w').write(str(os.getpid())); time.sleep(600)"
+    (project.root / "inner.py").write_text(inner)
+    command = f"sleep 601 & {sys.executable} inner.py & echo begun; sleep 602"
+    for seconds in (1.5, 6.0, 24.0):  # until the inner one has begun in time
+        began = time.monotonic()
+        found = verify(project, Task("TASK-1", verify=command), None, seconds=seconds)
+        assert time.monotonic() - began < seconds + storekit.AT_ONCE
+        if (project.root / "pid").exists():
+            break
+    assert found is not None and (found.state, found.exit_status) == ("failed", None)
+    assert found.output.startswith("begun") and f"it took longer than {seconds:g} s" in found.output
+    gone(int((project.root / "pid").read_text()))
+
+
+def test_what_a_command_leaves_in_the_background_holds_nobody_up_and_is_ended(project: Project) -> None:
+    allow(project)
+    began = time.monotonic()
+    found = verify(project, Task("TASK-1", verify="sleep 600 & echo $! > pid; exit 0"), None)
+    assert time.monotonic() - began < storekit.AT_ONCE
+    assert found is not None and found.state == "verified"
+    gone(int((project.root / "pid").read_text()))
+
+
+def gone(process: int) -> None:
+    """Fails unless a process is gone, or will be at once."""
+    deadline = time.monotonic() + storekit.AT_ONCE
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except OSError:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{process} lives")
+
+
+def test_a_file_with_a_time_limit_of_its_own_is_obeyed(project: Project) -> None:
+    allow(project, "verify_timeout: 1\n")
+    found = verify(project, Task("TASK-1", verify="sleep 600"), None)
+    assert found is not None and "longer than 1 s" in found.output
+
+
+# ---- the files ----
+
+
+def done(id_: str, proof: Evidence | None, began: str = "") -> TaskState:
+    attempts = (Attempt(1, "a", began),) if began else ()
+    return TaskState(Task(id_, status="completed"), evidence=proof, attempts=attempts)
+
+
+def stands(project: Project, first: Evidence | None, *later: TaskState) -> str:
+    """What the evidence of a task is told to be, with tasks that were done after it."""
+    (found,) = current(project, [done("TASK-1", first)], lambda: later)
+    assert found.evidence is not None
+    return found.evidence.state
+
+
+def test_a_verified_task_is_stale_once_an_edited_file_is_another_one(project: Project) -> None:
+    found = verify(project, Task("TASK-1"), context(PASSED, files=("src/a.py", "src/gone.py")))
+    assert found is not None
+    assert found.files == {"src/a.py": sha256(b"a = 1\n").hexdigest(), "src/gone.py": ""}
+    assert stands(project, found) == "verified"
+    os.utime(project.root / "src" / "a.py")
+    assert stands(project, found) == "verified"
+    (project.root / "src" / "a.py").write_text("a = 2\n")
+    assert stands(project, found) == "stale"
+    (project.root / "src" / "a.py").write_text("a = 1\n")
+    assert stands(project, found) == "verified"
+    (project.root / "src" / "gone.py").write_text("")
+    assert stands(project, found) == "stale"
+
+
+@pytest.mark.parametrize("state", ["claimed", "failed"])
+def test_only_what_was_verified_becomes_stale(project: Project, state: str) -> None:
+    assert stands(project, Evidence(state, files={"src/a.py": "0" * 64})) == state
+
+
+def test_a_change_that_a_later_run_of_the_same_command_has_seen_is_verified_too(project: Project) -> None:
+    first = verify(project, Task("TASK-1"), context(PASSED))
+    (project.root / "src" / "a.py").write_text("a = 2\n")
+    second = verify(project, Task("TASK-2"), context(PASSED))
+    assert first is not None and second is not None
+    assert stands(project, first) == "stale"
+    assert stands(project, first, done("TASK-2", second)) == "verified"
+    assert stands(project, first, done("TASK-2", replace(second, command="pytest -q tests/test_b.py"))) == "stale"
+    assert stands(project, first, done("TASK-2", replace(second, state="failed"))) == "stale"
+    (project.root / "src" / "a.py").write_text("a = 3\n")
+    assert stands(project, first, done("TASK-2", second)) == "stale"
+
+
+def test_a_task_that_began_after_the_change_and_passed_the_same_command_has_seen_it_too(project: Project) -> None:
+    (project.root / "b.py").write_text("")
+    first = verify(project, Task("TASK-1"), context(PASSED))
+    other = verify(project, Task("TASK-2"), context(PASSED, files=("b.py",)))
+    (project.root / "src" / "a.py").write_text("a = 2\n")
+    assert stands(project, first, done("TASK-2", other, "2026-01-01T00:00:00Z")) == "stale"
+    assert stands(project, first, done("TASK-2", other, "2126-01-01T00:00:00Z")) == "verified"
+    (project.root / "src" / "a.py").unlink()
+    assert stands(project, first, done("TASK-2", other, "2026-01-01T00:00:00Z")) == "stale"
+    os.utime(project.root / "b.py", (0, 0))  # an older time than that of the change is not believed
+    assert stands(project, other, done("TASK-3", first, "2026-01-01T00:00:00Z")) == "verified"
+    (project.root / "b.py").write_text("b = 1\n")
+    os.utime(project.root / "b.py", (0, 0))
+    assert stands(project, other, done("TASK-3", first, "2026-01-01T00:00:00Z")) == "stale"
+
+
+def test_the_commands_and_the_api_tell_a_task_that_was_edited_since_as_stale(project: Project) -> None:
+    root = project.root
+    task = editing.add("One", root=root).task.id
+    found = verify(project, Task(task), context(PASSED))
+    claims.done("Done", task=task, evidence=found, root=root)
+
+    def told() -> tuple[str, str]:
+        one, listed = store.get(task, root=root), store.list_tasks(status="completed", root=root).tasks[0]
+        assert one.evidence is not None and listed.evidence is not None
+        return one.evidence.state, listed.evidence.state
+
+    assert told() == ("verified", "verified")
+    (root / "src" / "a.py").write_text("a = 2\n")
+    assert told() == ("stale", "stale")
+
+
+def test_nothing_outside_of_the_project_is_read(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s")
+    (project.root / "out").symlink_to(tmp_path / "secret")
+    (project.root / "folder").symlink_to(tmp_path)
+    (project.root / "inside.py").symlink_to("src/a.py")
+    os.mkfifo(project.root / "pipe")
+    names = ("/etc/passwd", "../secret", "src/../../secret", "~/x", "out", "folder/secret", "pipe", "src", "a\0b")
+    names += (".git/config", ".autonomous/tasks/active/TASK-1.md", "inside.py")
+    found = verify(project, Task("TASK-1"), context(PASSED, files=names))
+    assert found is not None and found.files == {"inside.py": sha256(b"a = 1\n").hexdigest()}
+    forged = Evidence("verified", files=dict.fromkeys(names[:-1], "0" * 64))
+    assert stands(project, forged) == "stale"  # and nothing was read for it
+    assert evidence.digests(project, forged.files) == {}
+
+
+def test_of_very_many_files_the_last_ones_count(project: Project) -> None:
+    names = tuple(f"src/{number}.py" for number in range(5_000))
+    found = verify(project, Task("TASK-1"), context(PASSED, files=names))
+    assert found is not None and list(found.files) == list(names[-evidence.MOST_FILES :])

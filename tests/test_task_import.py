@@ -1,0 +1,443 @@
+"""What an import comes to: new tasks, changes there and here, dependencies, circles; and a list imported twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from examples import examples
+from ralf.errors import Damaged
+from ralf.tasks import store
+from ralf.tasks.claims import claim, done
+from ralf.tasks.editing import add, edit
+from ralf.tasks.model import Claim, Task, TaskState
+from ralf.tasks.trust import trust
+from ralf_migrations.task_import import AS, FROM, UNMET, Plan, import_tasks, plan_import
+from ralf_migrations.task_kinds import ImportedTask
+
+
+def there(id_: str, **fields: Any) -> ImportedTask:
+    return ImportedTask("beads", id_, fields.pop("title", f"Do {id_}"), **fields)
+
+
+def applied(plan: Plan, states: Iterable[TaskState] = ()) -> list[TaskState]:
+    """The tasks after an import."""
+    tasks = {state.task.id: state for state in states}
+    for _, id_, changes in plan.steps:
+        state = tasks.get(id_, TaskState(Task(id=id_)))
+        said = {name: changes[name] for name in ("summary", "reason", "progress") if name in changes}
+        fields = {name: value for name, value in changes.items() if name not in ("extra", *said)}
+        extra = {**state.task.extra, **changes.get("extra", {})}
+        tasks[id_] = replace(
+            state, task=replace(state.task, **fields, extra={k: v for k, v in extra.items() if v}), **said
+        )
+    return list(tasks.values())
+
+
+def keys(states: Sequence[TaskState]) -> dict[str, Task]:
+    return {str(state.task.extra[FROM]).removeprefix("beads:"): state.task for state in states}
+
+
+def edited(states: Sequence[TaskState], id_: str, **fields: Any) -> list[TaskState]:
+    """The tasks after somebody has changed one of them here."""
+    return [
+        replace(state, task=replace(state.task, **fields)) if state.task.extra.get(FROM) == f"beads:{id_}" else state
+        for state in states
+    ]
+
+
+def test_a_new_list_gives_new_tasks_with_ids_of_their_own_and_translated_dependencies() -> None:
+    plan = plan_import([there("2", after=("1",), priority=8), there("1", status="completed", summary="done")], [])
+    states = applied(plan)
+    made = keys(states)
+    assert [step.task.origin_id for step in plan.steps] == ["1", "2"]  # what is waited for comes first
+    assert made["2"].after == (made["1"].id,)
+    assert (made["2"].priority, made["1"].status) == (8, "completed")
+    assert made["1"].created_by == "import"
+    assert all(task.id.startswith("TASK-") and 10 < len(task.id) < 14 for task in made.values())
+    assert {state.task.status: state.summary for state in states}["completed"] == "done"
+    assert plan.new == {task.id for task in made.values()}
+
+
+def test_two_clones_that_import_one_list_make_the_same_tasks() -> None:
+    tasks = [there(str(n)) for n in range(50)]
+    assert plan_import(tasks, []).steps == plan_import(tasks, []).steps
+
+
+def test_a_list_imported_twice_changes_nothing() -> None:
+    tasks = [
+        there("1", text="a  b", tags=("x", "y")),
+        there("2", after=("1", "nowhere"), verify="make"),
+        there("3", parent="2"),
+    ]
+    states = applied(plan_import(tasks, []))
+    again = plan_import([replace(tasks[0], text="a b\n"), *tasks[1:]], states)  # white space is no change
+    assert [step.changes for step in again.steps] == [{}, {}, {}]
+    assert not again.new
+
+
+def test_what_changed_there_is_taken_what_changed_here_stays_and_what_changed_on_both_sides_is_reported() -> None:
+    states = applied(plan_import([there("1"), there("2"), there("3")], []))
+    states = edited(edited(states, "2", title="Mine"), "3", title="Mine", priority=9)
+    plan = plan_import([there("1", title="Theirs"), there("2"), there("3", title="Theirs", text="new")], states)
+    changes = {task.origin_id: {k: v for k, v in made.items() if k != "extra"} for task, _, made in plan.steps}
+    assert changes == {"1": {"title": "Theirs"}, "2": {}, "3": {"text": "new"}}
+    assert list(plan.conflicts.values()) == [("title",)]
+    after = applied(plan, states)
+    assert keys(after)["3"].title == "Mine"
+    again = plan_import([there("1", title="Theirs"), there("2"), there("3", title="Theirs", text="new")], after)
+    assert not any(step.changes for step in again.steps)
+    assert not again.conflicts
+
+
+def test_a_status_goes_forward_only() -> None:
+    def status(before: str, here: str, now: str) -> str:
+        states = edited(applied(plan_import([there("1", status=before)], [])), "1", status=here)
+        return applied(plan_import([there("1", status=now)], states), states)[0].task.status
+
+    assert status("pending", "pending", "completed") == "completed"
+    assert status("pending", "pending", "failed") == "failed"
+    assert status("failed", "failed", "pending") == "pending"  # only the list had said that it failed
+    assert status("pending", "failed", "pending") == "failed"
+    assert status("pending", "failed", "completed") == "completed"
+    assert status("pending", "completed", "pending") == "completed"
+    assert status("completed", "completed", "pending") == "completed"
+    assert status("pending", "cancelled", "completed") == "cancelled"
+    assert status("completed", "pending", "completed") == "pending"  # somebody opened it again here
+    states = edited(applied(plan_import([there("1")], [])), "1", status="failed", extra={FROM: "beads:1"})
+    assert "status" not in plan_import([there("1")], states).steps[0].changes  # how it stood there is not known
+
+
+def test_the_status_of_a_task_that_somebody_has_here_waits_for_the_next_import() -> None:
+    states = applied(plan_import([there("1")], []))
+    held = [replace(states[0], claim=Claim(7, "kim"))]
+    plan = plan_import([there("1", status="completed")], held)
+    after = applied(plan, held)
+    assert after[0].task.status == "pending"
+    assert "kim has" in plan.problems[0]
+    free = [replace(after[0], claim=None)]
+    assert applied(plan_import([there("1", status="completed")], free), free)[0].task.status == "completed"
+
+
+def test_a_task_that_was_deleted_there_is_not_added_and_one_that_is_here_is_cancelled() -> None:
+    gone = there("1", status="cancelled", is_deleted=True)
+    plan = plan_import([gone, there("2", after=("1",))], [])
+    assert [step.task.origin_id for step in plan.steps] == ["2"]
+    assert plan.problems == ["beads:2: waits for beads:1, which was deleted there: left out"]
+    states = applied(plan_import([there("1"), there("2", after=("1",))], []))
+    made = keys(applied(plan_import([gone, there("2", after=("1",))], states), states))
+    assert (made["1"].status, made["2"].after) == ("cancelled", ())
+
+
+def test_a_dependency_that_is_not_in_the_list_is_reported_and_kept_in_the_file_until_it_is_there() -> None:
+    plan = plan_import([there("2", after=("1",))], [])
+    assert plan.problems == ["beads:2: waits for beads:1, which is not in the list: left out"]
+    states = applied(plan)
+    assert states[0].task.extra[UNMET] == "beads:1"
+    after = keys(applied(plan_import([there("2", after=("1",)), there("1")], states), states))
+    assert after["2"].after == (after["1"].id,)
+    assert UNMET not in after["2"].extra
+    first = applied(plan_import([there("1")], []))  # imported before, from another list
+    assert not plan_import([there("2", after=("1",))], first).problems
+
+
+def test_a_circle_is_reported_with_its_path_and_only_what_closes_it_is_left_out() -> None:
+    tasks = [there("1", after=("3",)), there("2", after=("1",)), there("3", after=("2",)), there("4", after=("1", "4"))]
+    plan = plan_import(tasks, [])
+    assert plan.problems == [
+        "beads:2: waits for beads:1: left out, it closes a circle: beads:1 → beads:3 → beads:2 → beads:1",
+        "beads:4: waits for beads:4: left out, it closes a circle: beads:4 → beads:4",
+    ]
+    made = keys(applied(plan))
+    assert [len(made[one].after) for one in "1234"] == [1, 0, 1, 1]
+
+
+def test_a_whole_waits_for_its_parts_and_its_parts_for_what_the_whole_waits_for() -> None:
+    tasks = [
+        there("0"),
+        there("1", after=("0", "1.2")),
+        there("1.1", parent="1"),
+        there("1.2", parent="1"),
+        there("1.2.1", parent="1.2"),
+    ]
+    made = keys(applied(plan_import(tasks, [])))
+    names = {task.id: name for name, task in made.items()}
+    waits = {name: sorted(names[one] for one in task.after) for name, task in made.items()}
+    assert waits == {"0": [], "1": ["0", "1.1", "1.2"], "1.1": ["0"], "1.2": ["0", "1.2.1"], "1.2.1": ["0"]}
+
+
+def test_a_part_that_waits_for_its_whole_does_and_wholes_in_a_circle_end() -> None:
+    tasks = [there("1"), there("1.1", parent="1", after=("1",)), there("a", parent="b"), there("b", parent="a")]
+    plan = plan_import(tasks, [])
+    made = keys(applied(plan))
+    assert (made["1.1"].after, made["1"].after) == ((made["1"].id,), ())
+    assert (made["a"].after, made["b"].after) == ((), ())
+
+
+def test_a_number_that_was_given_to_another_task_is_a_new_task() -> None:
+    first = [there("1", text="of oak"), there("2", after=("1",))]
+    states = edited(applied(plan_import(first, [])), "1", status="completed")
+    second = [there("1", title="Paint", text="in red"), there("2", after=("1",))]
+    plan = plan_import(second, states)
+    after = applied(plan, states)
+    made = keys(after)
+    assert made["1"].title == "Do 1"
+    (other,) = (task for task in made.values() if task.title == "Paint")
+    assert made["2"].after == (other.id,)
+    assert not any(step.changes for step in plan_import(second, after).steps)
+
+
+def test_a_task_that_has_lost_its_origin_is_known_by_its_id_and_one_that_is_foreign_is_left_alone() -> None:
+    states = applied(plan_import([there("1")], []))
+    lost = [replace(states[0], task=replace(states[0].task, extra={}, text="mine"))]
+    plan = plan_import([there("1")], lost)
+    assert not plan.new
+    assert plan.steps[0].changes["extra"][FROM] == "beads:1"
+    assert "text" not in plan.steps[0].changes
+    plan = plan_import([there("1", title="x")], [replace(states[0], is_foreign=True)])
+    assert (plan.steps[0].changes, "not trusted yet" in plan.problems[0]) == ({}, True)
+
+
+_TASKS = st.lists(
+    st.builds(
+        there,
+        st.sampled_from("abcdefgh"),
+        title=st.sampled_from(["x", "y"]),
+        status=st.sampled_from(["pending", "completed", "failed", "cancelled"]),
+        after=st.lists(st.sampled_from("abcdefghz"), max_size=3, unique=True).map(tuple),
+        parent=st.sampled_from(["", "a", "b", "c"]),
+        is_deleted=st.integers(0, 9).map(lambda n: n == 0),
+    ),
+    max_size=9,
+    unique_by=lambda one: one.origin_id,
+)
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(_TASKS, _TASKS)
+def test_any_list_can_be_imported_has_no_circle_and_the_second_import_changes_nothing(
+    first: list[ImportedTask], second: list[ImportedTask]
+) -> None:
+    states: list[TaskState] = []
+    for tasks in (first, second):
+        plan = plan_import(tasks, states)
+        seen = {state.task.id for state in states}
+        for step in plan.steps:  # each dependency is there before who waits for it
+            assert set(step.changes.get("after", ())) <= seen
+            seen.add(step.id)
+        final = {state.task.id for state in states if state.task.status in ("completed", "cancelled")}
+        states = applied(plan, states)
+        assert final <= {state.task.id for state in states if state.task.status in ("completed", "cancelled")}
+        assert len({state.task.extra[FROM] for state in states}) == len(states)
+        again = plan_import(tasks, states)
+        assert not again.new
+        assert not any(step.changes for step in again.steps)
+
+
+def test_twenty_thousand_tasks_in_one_chain_and_in_one_circle_are_planned_quickly() -> None:
+    tasks = [there(str(n), after=(str(n - 1),) if n else ("19999",), parent=str(n // 10)) for n in range(20_000)]
+    plan = plan_import(tasks, [])
+    assert len(plan.steps) == 20_000
+    assert len(plan.problems) == 1
+    assert "…" in plan.problems[0]
+    assert all(AS in step.changes["extra"] for step in plan.steps)
+
+
+# ---- the import itself: real files and records ----
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project" / ".autonomous" / "context").mkdir(parents=True)
+    return tmp_path / "project"
+
+
+def beads(project: Path, *issues: dict[str, Any]) -> Path:
+    path = project / ".beads" / "issues.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    head = {"status": "open", "priority": 2, "issue_type": "task", "created_at": "2026-01-02T03:04:05Z"}
+    path.write_text("".join(json.dumps(head | {"title": f"Do {one['id']}"} | one) + "\n" for one in issues))
+    return path
+
+
+def waits(id_: str, on: str) -> list[dict[str, str]]:
+    return [{"issue_id": id_, "depends_on_id": on, "type": "blocks"}]
+
+
+def files(project: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted((project / ".autonomous" / "tasks").rglob("*.md"))}
+
+
+def test_an_imported_list_stands_in_files_with_its_results_and_can_be_claimed(project: Path) -> None:
+    path = beads(
+        project,
+        {
+            "id": "bd-2",
+            "title": "Plank",
+            "dependencies": waits("bd-2", "bd-1"),
+            "assignee": "kim",
+            "status": "in_progress",
+        },
+        {"id": "bd-1", "title": "Keel", "status": "closed", "close_reason": "It stands."},
+        {"id": "bd-3", "title": "Sails", "status": "deferred", "description": "<<<<<<< HEAD\n# of hemp"},
+    )
+    dry = import_tasks(path, dry_run=True, root=project)
+    assert (len(dry.those("added")), dry.dry_run) == (3, True)
+    assert not (project / ".autonomous" / "tasks").exists()
+    report = import_tasks(path, root=project)
+    assert [(one.origin, one.what, one.status) for one in report.tasks] == [
+        ("beads:bd-1", "added", "completed"),
+        ("beads:bd-2", "added", "pending"),
+        ("beads:bd-3", "added", "failed"),
+    ]
+    assert [one.id for one in report.tasks] == [one.id for one in dry.tasks]
+    keel, plank, sails = (store.get(one.id, root=project) for one in report.tasks)
+    assert (keel.task.status, keel.summary, keel.task.extra[FROM]) == ("completed", "It stands.", "beads:bd-1")
+    assert (plank.task.after, plank.progress) == ((keel.task.id,), "begun there by kim")
+    assert (sails.task.status, sails.reason) == ("failed", "deferred in beads")
+    assert "of hemp" in sails.task.text
+    assert claim(by="me", root=project).task.id == plank.task.id
+    assert json.loads(json.dumps(report.tree()))["added"] == 3
+    assert report.lines()[1:] == [
+        f"added    {keel.task.id}  Keel  (beads:bd-1, completed)",
+        f"added    {plank.task.id}  Plank  (beads:bd-2, pending)",
+        f"added    {sails.task.id}  Sails  (beads:bd-3, failed)",
+        "3 added, 0 updated, 0 unchanged",
+    ]
+
+
+def test_the_second_import_writes_nothing_and_a_later_one_only_what_changed_there(project: Path) -> None:
+    one = {"id": "bd-1", "title": "Keel", "description": "Of oak.\n\n\n    cut well  \n"}
+    path = beads(project, one, {"id": "bd-2", "dependencies": waits("bd-2", "bd-1")})
+    import_tasks(path, root=project)
+    before = files(project)
+    records = (project / ".autonomous" / "context" / "journal").rglob("*")
+    sizes = {each: each.stat().st_size for each in records if each.is_file()}
+    report = import_tasks(path, root=project)
+    assert [each.what for each in report.tasks] == ["unchanged", "unchanged"]
+    assert files(project) == before
+    assert {each: each.stat().st_size for each in sizes} == sizes
+    edit(report.tasks[1].id, title="Mine", root=project)
+    path = beads(project, {**one, "title": "Keelson", "priority": 0}, {"id": "bd-2", "title": "Theirs"})
+    report = import_tasks(path, root=project)
+    assert [(each.what, each.fields, each.kept) for each in report.tasks] == [
+        ("updated", ("title", "priority"), ()),
+        ("updated", ("after",), ("title",)),
+    ]
+    assert store.get(report.tasks[0].id, root=project).task.priority == 10
+    assert store.get(report.tasks[1].id, root=project).task.title == "Mine"
+    path = beads(project, {**one, "status": "closed", "close_reason": "done there"}, {"id": "bd-2", "title": "Theirs"})
+    import_tasks(path, root=project)
+    state = store.get(report.tasks[0].id, root=project)
+    assert (state.task.status, state.summary, state.task.title) == ("completed", "done there", "Keel")
+
+
+def test_a_task_that_is_held_here_keeps_its_status_and_one_that_was_done_here_stays_done(project: Path) -> None:
+    path = beads(project, {"id": "bd-1"}, {"id": "bd-2"})
+    first, second = (one.id for one in import_tasks(path, root=project).tasks)
+    claim(first, by="kim", root=project)
+    claim(second, by="lee", root=project)
+    done("done here", task=second, by="lee", root=project)
+    report = import_tasks(beads(project, {"id": "bd-1", "status": "closed"}, {"id": "bd-2"}), root=project)
+    assert "kim has" in report.problems[0]
+    assert [store.get(one, root=project).task.status for one in (first, second)] == ["pending", "completed"]
+
+
+def test_of_a_secret_that_a_bound_cuts_nothing_comes_in_and_none_in_a_tag_or_a_name(project: Path) -> None:
+    token = "ghp_" + "a8Zk3Qw9Lm2Xc7Vb5Nn1Rt6Yu4Io0Pq3Sd8F"
+    whole = {"issue_type": "task", "created_at": "2026-01-01T00:00:00Z", "status": "open"}
+    records = [
+        {**whole, "id": "a", "title": "word " * 55 + token, "labels": [token], "created_by": token},
+        {**whole, "id": "b", "title": "b", "description": "word " * 19_995 + token},
+        {**whole, "id": "c", "title": "c", "status": "closed", "close_reason": "word " * 796 + token},
+    ]
+    listed = project / "issues.jsonl"
+    listed.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    assert len(import_tasks(listed, root=project).those("added")) == 3
+    kept = [path.read_bytes() for path in (project / ".autonomous").rglob("*") if path.is_file()]
+    assert len(kept) > 3
+    assert not any(token[:12].encode() in content for content in kept)
+
+
+def test_secrets_and_what_cannot_be_seen_do_not_come_in_and_the_import_is_still_the_same_twice(project: Path) -> None:
+    token = "ghp_" + "a8Zk3Qw9Lm2Xc7Vb5Nn1Rt6Yu4Io0Pq3Sd8F"
+    path = beads(project, {"id": "bd-1", "title": "Use \x1b[31mit", "description": f"export GITHUB_TOKEN={token}"})
+    import_tasks(path, root=project)
+    assert not any(token.encode() in content or b"\x1b" in content for content in files(project).values())
+    assert import_tasks(path, root=project).tasks[0].what == "unchanged"
+    assert import_tasks(path, dry_run=True, root=project).tasks[0].what == "unchanged"
+
+
+def test_a_circle_with_what_somebody_made_here_is_left_out(project: Path) -> None:
+    path = beads(project, {"id": "bd-1"}, {"id": "bd-2"})
+    first, second = (one.id for one in import_tasks(path, root=project).tasks)
+    own = add("Mine", after=[second], root=project).task.id
+    edit(first, after=[own], root=project)
+    report = import_tasks(
+        beads(project, {"id": "bd-1"}, {"id": "bd-2", "dependencies": waits("", "bd-1")}), root=project
+    )
+    assert "closes a circle with tasks here" in report.problems[0]
+    assert store.get(second, root=project).task.after == ()
+
+
+def test_two_imports_at_once_add_each_task_once(project: Path) -> None:
+    path = beads(project, *({"id": f"bd-{n}"} for n in range(30)))
+    code = (
+        "import sys; from ralf_migrations.task_import import import_tasks; import_tasks(sys.argv[1], root=sys.argv[2])"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, path, project]) for _ in range(3)]
+    assert [one.wait() for one in running] == [0, 0, 0]
+    assert len(files(project)) == 30
+    assert len(store.list_tasks(root=project).tasks) == 30
+
+
+@pytest.mark.parametrize("place", [1, 2, 17])
+def test_an_import_that_is_killed_is_completed_by_the_next_one(project: Path, place: int) -> None:
+    path = beads(project, *({"id": f"bd-{n}", "status": "closed", "close_reason": "so"} for n in range(40)))
+    code = (
+        "import os, sys; from ralf.tasks.writing import Writer; from ralf_migrations.task_import import import_tasks\n"
+        "real, seen = Writer.append, []\n"
+        "def append(self, body):\n"
+        "    seen.append(1)\n"
+        f"    if len(seen) == {place}: os._exit(9)\n"
+        "    return real(self, body)\n"
+        "Writer.append = append\n"
+        "import_tasks(sys.argv[1], root=sys.argv[2])"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path, project], check=False).returncode == 9
+    report = import_tasks(path, root=project)
+    assert len(report.those("added")) == (40 if place == 1 else 0)
+    assert len(files(project)) == 40
+    assert {state.summary for state in store.list_tasks(root=project).tasks} == {"so"}
+
+
+def test_what_came_of_a_task_is_told_to_a_store_that_only_has_its_file(project: Path) -> None:
+    path = beads(project, {"id": "bd-1", "status": "closed", "close_reason": "so"}, {"id": "bd-2", "status": "blocked"})
+    ids = [one.id for one in import_tasks(path, root=project).tasks]
+    shutil.rmtree(project / ".autonomous" / "context")  # as in another clone
+    (project / ".autonomous" / "context").mkdir()
+    trust(accept=ids, root=project)
+    report = import_tasks(path, root=project)
+    assert [one.what for one in report.tasks] == ["unchanged", "unchanged"]
+    first, second = (store.get(one, root=project) for one in ids)
+    assert (first.summary, second.reason) == ("so", "blocked in beads")
+    assert len(first.attempts) == 1
+    import_tasks(path, root=project)
+    assert len(store.get(ids[0], root=project).attempts) == 1
+
+
+def test_a_damaged_list_changes_nothing(project: Path) -> None:
+    path = beads(project, {"id": "bd-1"})
+    path.write_text(path.read_text() + "{")
+    with pytest.raises(Damaged, match="line 2"):
+        import_tasks(path, root=project)
+    assert not (project / ".autonomous" / "tasks").exists()

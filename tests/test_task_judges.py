@@ -1,0 +1,292 @@
+"""The judges of the harnesses for tasks can fail: each is fed a history that is whole, and the same one broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults import claims, clones, loops, tenure
+from tests.faults.tenure import Answer, Span
+
+RACERS = ("racer-1", "racer-2", "racer-3")
+TOLD = "TASK-1: claimed by racer-2 since 10:00; ralf task claim"
+WHOLE = [
+    Answer(7, "racer-1", "lost", "TASK-1", TOLD),
+    Answer(7, "racer-2", "won", "TASK-1", number=3),
+    Answer(7, "racer-3", "lost", "TASK-1", TOLD),
+]
+
+
+def kinds(faults: Any) -> list[str]:
+    return [kind for kind, _ in faults]
+
+
+def test_a_round_with_one_winner_whom_the_others_were_told_has_no_fault() -> None:
+    assert kinds(tenure.raced(WHOLE, RACERS, ["TASK-1"])) == []
+    anybody = [answer._replace(task="") if answer.outcome == "lost" else answer for answer in WHOLE]
+    assert kinds(tenure.raced(anybody, RACERS, ["TASK-1"])) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        (Answer(7, "racer-3", "won", "TASK-1", number=4), "doubled"),
+        (Answer(7, "racer-3", "won", "TASK-2", number=4), "doubled"),  # it was not ready
+        (Answer(7, "racer-3", "lost", "TASK-1", "TASK-1: claimed by racer-22"), "untold"),
+        (Answer(7, "racer-3", "lost", "TASK-1", "none available"), "untold"),
+        (Answer(7, "racer-3", "failed", "TASK-1", "OSError(28)"), "failed"),
+        (Answer(7, "racer-1", "lost", "TASK-1", TOLD), "silent"),  # and nothing of the third
+    ],
+)
+def test_a_broken_round_is_found(changed: Answer, fault: str) -> None:
+    assert fault in kinds(tenure.raced([*WHOLE[:2], changed], RACERS, ["TASK-1"]))
+
+
+def test_a_round_without_a_winner_is_found() -> None:
+    lost = [Answer(7, racer, "lost", "TASK-1", TOLD) for racer in RACERS]
+    assert "nobody" in kinds(tenure.raced(lost, RACERS, ["TASK-1"]))
+
+
+def test_a_claim_whose_number_does_not_rise_is_found() -> None:
+    assert kinds(tenure.fenced([("A", 1), ("B", 2), ("A", 5)])) == []
+    assert kinds(tenure.fenced([("A", 1), ("B", 2), ("A", 1)])) == ["unfenced"]
+
+
+def test_two_who_have_one_task_at_once_are_found_though_a_third_came_between() -> None:
+    spans = [Span("A", "one", 0, 4), Span("A", "two", 4, 5), Span("B", "three", 1, 2)]
+    assert kinds(tenure.overlapping(spans)) == []
+    assert kinds(tenure.overlapping([*spans, Span("A", "four", 3.9, 4)])) == ["doubled"]
+    assert kinds(tenure.overlapping([*spans, Span("A", "four", 1, 2), Span("A", "five", 3, 3.5)])) == ["doubled"] * 2
+
+
+def stream(*kinds: str) -> list[dict[str, Any]]:
+    """Records of one task; each end is that of the claim before it, but for one of `stale …`."""
+    made: list[dict[str, Any]] = []
+    lease = 0
+    for number, kind in enumerate(kinds, 1):
+        lease = number if kind == "claim" else lease
+        ends = {"lease": 1 if kind.startswith("stale ") else lease} if kind != "claim" else {}
+        made.append({"n": number, "kind": kind.removeprefix("stale "), "task": "A", **ends})
+    return made
+
+
+def test_a_stream_in_which_each_claim_ends_before_the_next_has_no_fault() -> None:
+    whole = ["seen", "claim", "renew", "lost", "claim", "progress", "fail", "retry", "claim", "done", "evidence"]
+    assert kinds(tenure.of_records(stream(*whole))) == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("claim", "claim"),
+        ("claim", "done", "claim"),
+        ("claim", "done", "done"),
+        ("claim", "release", "claim", "renew", "claim"),
+        ("claim", "lost", "claim", "stale lost", "claim"),
+    ],
+)
+def test_a_stream_with_a_claim_inside_another_or_a_second_end_is_found(broken: tuple[str, ...]) -> None:
+    assert "doubled" in kinds(tenure.of_records(stream(*broken)))
+
+
+def test_a_stream_in_which_a_stale_holder_ends_the_task_or_a_number_comes_twice_is_found() -> None:
+    assert "stale" in kinds(tenure.of_records(stream("claim", "lost", "claim", "stale done")))
+    one, two = stream("claim", "done")
+    assert "unfenced" in kinds(tenure.of_records([one, {**two, "n": 1}]))
+
+
+def test_a_task_that_is_nowhere_is_found(tmp_path: Path) -> None:
+    active = tmp_path / ".autonomous" / "tasks" / "active"
+    active.mkdir(parents=True)
+    (active / "TASK-1.md").write_text("---\nid: TASK-1\nstatus: pending\n---\n\n# One\n\nstatus: completed\n")
+    assert tenure.statuses(tmp_path) == {"TASK-1": "pending"}
+    assert kinds(tenure.lost(["TASK-1"], tenure.statuses(tmp_path))) == []
+    assert kinds(tenure.lost(["TASK-1", "TASK-2"], tenure.statuses(tmp_path))) == ["lost"]
+    done = active.parent / "completed"
+    done.mkdir()
+    (done / "TASK-1.md").write_text("---\nid: TASK-1\nstatus: completed\n---\n\n# One\n")
+    assert " and " in tenure.statuses(tmp_path)["TASK-1"]
+
+
+def test_what_is_completed_is_read_from_the_stream_where_the_file_was_not_written_any_more(tmp_path: Path) -> None:
+    journal = tmp_path / ".autonomous" / "context" / "journal"
+    journal.mkdir(parents=True)
+    lines = [json.dumps({"id": str(each["n"]), "record": each}) for each in stream("claim", "done")]
+    (journal / "tasks.jsonl").write_text("\n".join(lines) + "\n")
+    assert tenure.completed(tmp_path) == {"A"}
+
+
+# ---- a long list, taken down ----
+
+LIST = {"A": (), "B": ("A",)}
+TAKEN = [
+    claims.Said(1.0, "claimed", "one", "A", 5),
+    claims.Said(1.5, "killed", "one"),
+    claims.Said(2.0, "claimed", "two", "A", 6),
+    claims.Said(2.5, "ending", "two", "A", 6),
+    claims.Said(2.6, "done", "two", "A", 6),
+    claims.Said(3.0, "claimed", "one", "B", 8),
+    claims.Said(3.5, "ending", "one", "B", 8),
+    claims.Said(3.6, "done", "one", "B", 8),
+]
+
+
+def test_a_list_that_was_taken_down_by_workers_that_died_has_no_fault() -> None:
+    assert kinds(claims.judged(LIST, TAKEN, {"A", "B"})) == []
+
+
+def test_a_holder_that_is_told_of_its_own_claim_once_more_has_it_once() -> None:
+    again = [claims.Said(1.0, "claimed", "two", "A", 6), claims.Said(1.1, "killed", "two"), *TAKEN[2:]]
+    assert kinds(claims.judged(LIST, again, {"A", "B"})) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "completed", "fault"),
+    [
+        ([TAKEN[0], *TAKEN[2:]], {"A", "B"}, "doubled"),  # the first one was not killed
+        (TAKEN, {"A"}, "lost"),
+        (TAKEN[:5], {"A"}, "lost"),
+        ([*TAKEN[5:], *TAKEN[:5]], {"A", "B"}, None),  # sorted by time
+        ([TAKEN[0], claims.Said(1.1, "claimed", "two", "A", 5), *TAKEN[3:]], {"A", "B"}, "doubled"),
+        ([claims.Said(0.5, "claimed", "one", "B", 4), *TAKEN[:5]], {"A", "B"}, "early"),
+        ([*TAKEN, claims.Said(4.0, "failed", "one", "Damaged")], {"A", "B"}, "failed"),
+    ],
+)
+def test_a_list_that_was_not_taken_down_right_is_found(
+    said: list[claims.Said], completed: set[str], fault: str | None
+) -> None:
+    found = kinds(claims.judged(LIST, said, completed))
+    assert fault in found if fault else found == []
+
+
+# ---- a loop ----
+
+SCHEDULE = loops.Schedule(
+    (
+        loops.Planned("Carry over table 0", acts=(("crash", 0.1), ("done", 0.1))),
+        loops.Planned("Carry over table 1", after=(0,)),
+    )
+)
+LOG = [
+    (1.0, "begin", "A", 5, 100),
+    (1.1, "beat", "A", 5, 100),
+    (1.2, "begin", "A", 7, 101),
+    (1.3, "ending", "A", 7, 101),
+    (1.4, "beat", "A", 7, 101),
+    (1.5, "end", "A", 7, 101),
+    (1.6, "begin", "B", 9, 102),
+    (1.7, "ending", "B", 9, 102),
+    (1.8, "end", "B", 9, 102),
+]
+
+LIMITED = [*LOG[:2], (1.15, "limit", "A", 5, 100), *LOG[2:]]
+
+
+def history(**changed: Any) -> loops.History:
+    prompts = {"A.5": b"Carry over table 0", "A.7": b"Carry over table 0", "B.9": b"Carry over table 1"}
+    known = {"statuses": {"A": "completed", "B": "completed"}, "completed": {"A", "B"}, "log": LOG, "exits": [-9, 0]}
+    return loops.History(SCHEDULE, ["A", "B"], **{"prompts": prompts, **known, **changed})
+
+
+def test_a_loop_that_did_what_it_should_has_no_fault() -> None:
+    assert kinds(loops.judged(history())) == []
+
+
+def test_a_usage_limit_that_is_recorded_as_one_is_no_fault() -> None:
+    told = [{"kind": "release", "task": "A", "n": 6, "lease": 5, "outcome": "limit"}]
+    assert "miscounted" not in kinds(loops.judged(history(log=LIMITED, records=told, exits=[0])))
+
+
+def test_what_an_agent_does_after_it_gave_its_task_back_does_not_keep_the_next_one_from_it() -> None:
+    log = [(1.0, "begin", "A", 5, 100), (1.05, "ending", "A", 5, 100), (1.25, "end", "A", 5, 100), *LOG[2:]]
+    assert kinds(loops.judged(history(log=log))) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"completed": {"A"}, "statuses": {"A": "completed", "B": "pending"}}, "false complete"),
+        ({"exits": [1]}, "false incomplete"),
+        ({"exits": [139]}, "failed"),
+        ({"errors": "Traceback (most recent call last):"}, "failed"),
+        ({"statuses": {"A": "completed"}}, "lost"),
+        ({"statuses": {"A": "completed and pending", "B": "completed"}}, "doubled"),
+        ({"statuses": {"A": "completed", "B": "completed", "C": "pending"}}, "invented"),
+        ({"completed": {"B"}, "statuses": {"A": "failed", "B": "completed"}, "exits": [1]}, "wrong"),
+        ({"log": sorted([*LOG, (1.25, "beat", "A", 5, 100)])}, "doubled"),
+        ({"log": sorted([*LOG, (1.35, "child", "A", 5, 100)])}, "doubled"),  # and its claim had no process any more
+        ({"log": [*LOG[:2], (1.15, "begin", "B", 6, 103), *LOG[2:]]}, "early"),
+        ({"alive": [4711]}, "left"),
+        ({"prompts": {"A.5": b"Carry over table 0", "A.7": b"Go on."}}, "unprompted"),
+        ({"records": stream("claim", "claim")}, "doubled"),
+        ({"log": LIMITED, "exits": [0]}, "miscounted"),
+        (
+            {"log": LIMITED, "records": [{"kind": "release", "task": "A", "n": 6, "lease": 5, "outcome": "crashed"}]},
+            "miscounted",
+        ),
+    ],
+)
+def test_a_loop_that_did_not_is_found(changed: dict[str, Any], fault: str) -> None:
+    assert fault in kinds(loops.judged(history(**changed)))
+
+
+def test_a_task_behind_a_failed_one_in_the_sequence_is_not_begun_and_one_before_it_is() -> None:
+    plan = loops.Schedule((loops.Planned("1", acts=(("fail", 0.1),)), loops.Planned("2")), serialize=1)
+    known: dict[str, Any] = {"statuses": {"A": "failed", "B": "pending"}, "exits": [1]}
+    assert kinds(loops.judged(loops.History(plan, ["A", "B"], order=["A", "B"], **known))) == []
+    assert kinds(loops.judged(loops.History(plan, ["A", "B"], order=["B", "A"], **known))) == ["wrong"]
+
+
+def test_schedules_are_the_same_each_time_and_hold_every_fault() -> None:
+    def made(seed: int) -> list[loops.Schedule]:
+        return [loops.schedule(seed, number) for number in range(50)]
+
+    assert made(1) == made(1) != made(2)
+    acts = {act for plan in made(1) for task in plan.tasks for act, _ in task.acts}
+    assert acts >= {*loops.FAULTS, *loops.ENDINGS, "fail", loops.LIMIT}
+    assert {plan.client for plan in made(1)} == set(loops.CLIENTS)
+    assert any(plan.deaths for plan in made(1))
+    assert any(plan.cut for plan in made(1))
+
+
+def test_a_failed_task_blocks_those_that_wait_for_it_and_what_waits_for_them() -> None:
+    failing = loops.Planned("1", acts=(("crash", 0.1), ("fail", 0.1)))
+    plan = loops.Schedule((failing, loops.Planned("2", (0,)), loops.Planned("3", (1,)), loops.Planned("4")))
+    assert plan.expected() == ["failed", "pending", "pending", "completed"]
+
+
+# ---- two clones ----
+
+MERGE: dict[str, Any] = {
+    "expected": {"A": ("completed", "one"), "B": ("pending", "two")},
+    "listed": {"A": ("completed", "one"), "B": ("pending", "two")},
+    "files": {"A": "completed", "B": "pending"},
+}
+
+
+def merged(**changed: Any) -> clones.Merged:
+    return clones.Merged("different tasks", **{**MERGE, **changed})
+
+
+def test_a_merge_without_a_conflict_and_one_that_is_marked_and_reported_have_no_fault() -> None:
+    assert kinds(clones.judged(merged())) == []
+    conflict = {"conflicts": ["t/active/B.md"], "marked": ["t/active/B.md"], "damaged": ["/r/t/active/B.md"]}
+    assert kinds(clones.judged(merged(**conflict, listed={"A": ("completed", "one")}))) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"listed": {"A": ("completed", "one")}}, "lost"),
+        ({"files": {"A": "completed"}}, "lost"),
+        ({"files": {"A": "completed and pending", "B": "pending"}}, "doubled"),
+        ({"listed": {"A": ("pending", "one"), "B": ("pending", "two")}}, "wrong"),
+        ({"damaged": ["/r/t/active/B.md"]}, "damaged"),
+        ({"conflicts": ["t/active/B.md"], "damaged": ["/r/t/active/B.md"]}, "unmarked"),
+        ({"conflicts": ["t/active/B.md"], "marked": ["t/active/B.md"]}, "unsaid"),
+    ],
+)
+def test_a_merge_that_loses_or_hides_something_is_found(changed: dict[str, Any], fault: str) -> None:
+    assert fault in kinds(clones.judged(merged(**changed)))

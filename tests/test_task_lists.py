@@ -1,0 +1,676 @@
+"""Task lists of other tools: invented ones in their formats, a real Aqua where there is one, and hostile files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from examples import examples
+from ralf.errors import Damaged, NotFound, RalfError, UsageError
+from ralf_migrations import aqua_tasks, task_kinds, task_lists
+from ralf_migrations.task_kinds import NoTaskList
+from ralf_migrations.task_lists import ImportedTask, read, read_lists
+
+AQUA_SQL = """
+CREATE TABLE agents (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent_type TEXT, role TEXT);
+INSERT INTO agents VALUES ('a9e1c0de', 'worker-1', 'claude', 'backend');
+CREATE TABLE tasks (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT DEFAULT 'pending',
+    priority INTEGER DEFAULT 5, created_by TEXT, claimed_by TEXT, claim_term INTEGER, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, claimed_at TEXT, completed_at TEXT, result TEXT, error TEXT,
+    retry_count INTEGER DEFAULT 0, max_retries INTEGER DEFAULT 3, tags TEXT, context TEXT,
+    version INTEGER DEFAULT 1, depends_on TEXT
+);
+INSERT INTO tasks (id, title, description, status, priority, claimed_by, created_at, updated_at, result, tags, context)
+VALUES ('11aa22bb', 'Lay the keel', 'Of oak.', 'done', 8, 'a9e1c0de', '2026-03-01T08:00:00.5', '', 'keel stands',
+        '["hull"]', 'halfway');
+INSERT INTO tasks (id, title, created_at, updated_at, tags, depends_on)
+VALUES ('c1c1c1c1', '[Checkpoint] Clear and continue', '2026-03-01T08:01:00', '', '["__checkpoint__"]', '["33cc44dd"]');
+INSERT INTO tasks (id, title, status, priority, claimed_by, created_at, updated_at, tags, context, depends_on)
+VALUES ('33cc44dd', 'Plank it', 'claimed', 5, 'a9e1c0de', '2026-03-01T08:02:00', '', '[]', 'two strakes',
+        '["11aa22bb"]');
+INSERT INTO tasks (id, title, created_at, updated_at, context, depends_on)
+VALUES ('55ee66ff', 'Rig it', '2026-03-01T08:03:00', '', 'use hemp', '["c1c1c1c1", "00000000"]');
+INSERT INTO tasks (id, title, status, created_at, updated_at, error)
+VALUES ('77aa88bb', 'Paint it', 'failed', '2026-03-01T08:04:00', '', 'no paint');
+INSERT INTO tasks (id, title, status, created_at, updated_at)
+VALUES ('99cc00dd', 'Gild it', 'abandoned', '2026-03-01T08:05:00', '');
+"""
+
+
+def aqua_database(folder: Path, sql: str = AQUA_SQL) -> Path:
+    path = folder / ".aqua" / "aqua.db"
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(sql)
+    return path
+
+
+def by_id(path: Path) -> dict[str, ImportedTask]:
+    return {task.origin_id: task for task in read(path)}
+
+
+def lines(path: Path, *records: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
+
+
+def tree(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=2))
+    return path
+
+
+# ---- Aqua ----
+
+
+def test_a_database_of_aqua_gives_its_tasks_with_results_and_what_stands_in_for_checkpoints(tmp_path: Path) -> None:
+    found = by_id(aqua_database(tmp_path))
+    assert list(found) == ["11aa22bb", "33cc44dd", "55ee66ff", "77aa88bb", "99cc00dd"]
+    keel, plank, rig = found["11aa22bb"], found["33cc44dd"], found["55ee66ff"]
+    assert (keel.key, keel.title, keel.text, keel.status) == ("aqua:11aa22bb", "Lay the keel", "Of oak.", "completed")
+    assert (keel.priority, keel.tags, keel.summary, keel.created) == (
+        8,
+        ("hull",),
+        "keel stands",
+        "2026-03-01T08:00:00Z",
+    )
+    assert (keel.progress, keel.checkpoint) == ("halfway", False)
+    assert (plank.status, plank.progress, plank.checkpoint) == ("pending", "begun there by worker-1: two strakes", True)
+    assert rig.after == ("33cc44dd", "00000000")  # through the checkpoint, and the one that does not exist
+    assert rig.text == "## Context\n\nuse hemp"
+    assert (found["77aa88bb"].status, found["77aa88bb"].reason) == ("failed", "no paint")
+    assert found["99cc00dd"].status == "cancelled"
+    assert read_lists(tmp_path).notes == ("aqua: 1 checkpoint tasks became checkpoints of the tasks that they follow",)
+
+
+def test_a_folder_of_aqua_is_left_as_it_was(tmp_path: Path) -> None:
+    path = aqua_database(tmp_path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    assert len(read(path)) == 5
+    assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+
+
+def test_what_a_running_aqua_has_only_in_its_write_ahead_log_is_read(tmp_path: Path) -> None:
+    path = aqua_database(tmp_path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("UPDATE tasks SET title = 'Rig it anew' WHERE id = '55ee66ff'")
+        db.commit()
+        assert by_id(path)["55ee66ff"].title == "Rig it anew"
+
+
+def test_an_aqua_of_before_there_were_dependencies_is_read(tmp_path: Path) -> None:
+    path = aqua_database(
+        tmp_path, "CREATE TABLE tasks (id, title, status, created_at); INSERT INTO tasks VALUES (1,'a',0,0)"
+    )
+    assert [(one.origin_id, one.title, one.after) for one in read(path)] == [("1", "a", ())]
+
+
+def test_checkpoints_that_wait_for_each_other_end_the_search(tmp_path: Path) -> None:
+    path = aqua_database(tmp_path)
+    with closing(sqlite3.connect(path)) as db:
+        add = "INSERT INTO tasks (id, title, created_at, updated_at, tags, depends_on) VALUES (?, 'c', '', '', ?, ?)"
+        for one, other in (("k1", "k2"), ("k2", "k3"), ("k3", "k1")):
+            db.execute(add, (one, '["__checkpoint__"]', json.dumps([other, "11aa22bb"])))
+        db.execute("UPDATE tasks SET depends_on = '[\"k1\"]' WHERE id = '55ee66ff'")
+        db.commit()
+    assert by_id(path)["55ee66ff"].after == ("11aa22bb",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "what", "hint"),
+    [
+        ("CREATE TABLE x (y)", "not Aqua's", "docs/task-import.md"),
+        ("CREATE TABLE issues (id); CREATE TABLE dependencies (id)", "not Aqua's", "bd export"),
+        ("CREATE VIEW tasks AS SELECT 1 AS id, 2 AS title, 3 AS status", "not Aqua's", "docs/task-import.md"),
+    ],
+)
+def test_another_database_is_refused(tmp_path: Path, sql: str, what: str, hint: str) -> None:
+    path = aqua_database(tmp_path, sql)
+    with pytest.raises(NoTaskList, match=what) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert hint in caught.value.hint
+
+
+def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = aqua_database(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(Damaged, match="cannot be read as a database"):
+        read(path)
+
+
+def test_a_forged_database_takes_neither_time_nor_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = aqua_database(
+        tmp_path,
+        """
+        CREATE TABLE tasks (id, title, status, description AS (hex(zeroblob(100000000))));
+        INSERT INTO tasks (id, title) VALUES (1, 'a');
+        """,
+    )
+    assert [one.text for one in read(path)] == [""]  # what is made of other columns is not asked for
+    monkeypatch.setattr(aqua_tasks, "_MOST", 5)
+    with pytest.raises(UsageError, match="more than 5 bytes"):
+        read(aqua_database(tmp_path / "x"))
+    monkeypatch.undo()
+    monkeypatch.setattr(aqua_tasks, "_STEPS", 1)
+    monkeypatch.setattr(aqua_tasks, "_ROUNDS", 2)
+    with pytest.raises(Damaged, match="interrupted"):
+        read(tmp_path / "x")
+
+
+AQUA = os.environ.get("RALF_TEST_AQUA") or shutil.which("aqua")
+
+
+@pytest.mark.skipif(not AQUA, reason="aqua-coord is not here: RALF_TEST_AQUA=PATH of its command")
+def test_a_list_of_the_real_aqua_is_read_as_it_shows_it(tmp_path: Path) -> None:
+    def aqua(*arguments: str) -> None:
+        environment = {**os.environ, "AQUA_SESSION_ID": "one", "HOME": str(tmp_path)}
+        subprocess.run([str(AQUA), *arguments], cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+    (tmp_path / ".git").mkdir()
+    aqua("init")
+    aqua("add", "Lay the keel", "-d", "Of oak.", "-p", "8", "-t", "hull")
+    aqua("add", "Plank it", "--after", "Lay the keel", "--context", "use oak")
+    aqua("add", "Rig it")
+    aqua("join", "-n", "worker-1")
+    aqua("claim")
+    aqua("progress", "halfway")
+    aqua("done", "--summary", "keel stands")
+    aqua("serialize")
+    found = {task.title: task for task in read(tmp_path)}
+    keel, plank, rig = found["Lay the keel"], found["Plank it"], found["Rig it"]
+    assert (keel.status, keel.summary, keel.priority, keel.tags) == ("completed", "keel stands", 8, ("hull",))
+    assert keel.created.startswith("20")
+    assert "use oak" in plank.text
+    first, second = (plank, rig) if plank.checkpoint else (rig, plank)
+    assert second.after == (first.origin_id,)
+    assert (first.checkpoint, second.checkpoint) == (True, False)
+
+
+# ---- beads ----
+
+
+def issue(id_: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "title": f"Do {id_}",
+        "status": "open",
+        "priority": 2,
+        "issue_type": "task",
+        "created_at": "2026-01-02T03:04:05.123456789-08:00",
+        **fields,
+    }
+
+
+def edge(id_: str, on: str, kind: str = "blocks") -> dict[str, str]:
+    return {"issue_id": id_, "depends_on_id": on, "type": kind, "created_at": "2026-01-02T03:04:05Z"}
+
+
+def test_issues_of_beads_give_tasks_with_all_that_they_say(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / ".beads" / "issues.jsonl",
+        issue("bd-a1", issue_type="epic", priority=1),
+        issue(
+            "bd-a1.1",
+            description="Text.",
+            design="Plan.",
+            acceptance_criteria="- works",
+            notes="Mind it.",
+            comments=[{"author": "kim", "text": "go\non"}],
+            labels=["ui", "slow"],
+            issue_type="bug",
+            priority=0,
+            dependencies=[
+                edge("bd-a1.1", "bd-a1", "parent-child"),
+                edge("bd-a1.1", "bd-b2"),
+                edge("x", "bd-z", "related"),
+            ],
+            created_by="kim",
+        ),
+        issue("bd-b2", status="closed", close_reason="It works."),
+        issue("bd-c3", status="in_progress", assignee="lee", priority=4),
+    )
+    found = by_id(path)
+    one = found["bd-a1.1"]
+    assert one.text == (
+        "Text.\n\n## Design\n\nPlan.\n\n## Acceptance criteria\n\n- works\n\n## Notes\n\nMind it.\n\n"
+        "## Comments\n\n- kim: go on"
+    )
+    assert (one.priority, one.tags, one.after, one.parent) == (10, ("ui", "slow", "bug"), ("bd-b2",), "bd-a1")
+    assert (one.created, one.created_by) == ("2026-01-02T11:04:05Z", "kim")
+    assert (found["bd-b2"].status, found["bd-b2"].summary) == ("completed", "It works.")
+    assert (found["bd-c3"].status, found["bd-c3"].progress, found["bd-c3"].priority) == (
+        "pending",
+        "begun there by lee",
+        1,
+    )
+    assert (found["bd-a1"].priority, found["bd-a1"].tags) == (8, ("epic",))
+
+
+def test_what_beads_has_put_off_is_failed_and_what_waits_for_another_issue_is_pending(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "x.jsonl",
+        issue("bd-1", status="deferred", defer_until="2027-01-01T00:00:00Z"),
+        issue("bd-2", status="blocked"),
+        issue("bd-3", status="blocked", dependencies=[edge("bd-3", "bd-2")]),
+        issue("bd-4", status="blocked", dependencies=[edge("bd-4", "bd-5")]),
+        issue("bd-5", status="closed"),
+        issue("bd-6", issue_type="gate", await_type="gh:run", await_id="7"),
+    )
+    assert [(one.status, one.reason) for one in read(path)] == [
+        ("failed", "deferred in beads until 2027-01-01T00:00:00Z"),
+        ("failed", "blocked in beads"),
+        ("pending", ""),
+        ("failed", "blocked in beads"),
+        ("completed", ""),
+        ("failed", "a gate of beads: waits for gh:run 7"),
+    ]
+
+
+def test_what_is_no_task_in_beads_is_left_out_and_counted_and_a_tombstone_is_a_deleted_task(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "x.jsonl",
+        issue("bd-1", issue_type="message"),
+        issue("bd-2", status="pinned"),
+        issue("bd-3", is_template=True),
+        {"_type": "memory", "key": "a", "created_at": ""},
+        issue("bd-4", status="tombstone"),
+        issue("bd-5", status="simmering", dependencies=[edge("bd-5", "bd-4", "conditional-blocks")]),
+    )
+    found = read_lists(path)
+    assert [(one.origin_id, one.status, one.is_deleted) for one in found.tasks] == [
+        ("bd-4", "cancelled", True),
+        ("bd-5", "pending", False),
+    ]
+    assert found.notes == (
+        "beads: bd-5: its status 'simmering' is not known; taken as pending",
+        "beads: bd-5: runs only if bd-4 fails: left out, ralf cannot say that",
+        "beads: 4 entries are no tasks (messages, pinned notes, templates): left out",
+    )
+
+
+# ---- Claude Code ----
+
+
+def claude_task(folder: Path, id_: int, subject: str, **fields: Any) -> None:
+    tree(
+        folder / f"{id_}.json",
+        {
+            "id": str(id_),
+            "subject": subject,
+            "description": "",
+            "activeForm": subject,
+            "status": "pending",
+            "blocks": [],
+            "blockedBy": [],
+            **fields,
+        },
+    )
+
+
+def test_a_list_of_claude_code_gives_its_tasks_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks" / "keel-list"
+    claude_task(folder, 10, "Paint", blockedBy=["2"])
+    claude_task(folder, 2, "Plank", status="in_progress", owner="kim", description="With oak.")
+    claude_task(folder, 1, "Keel", status="completed", blocks=["10"])
+    claude_task(folder, 3, "Hidden", metadata={"_internal": True})
+    (folder / ".highwatermark").write_text("10")
+    (folder / ".lock").touch()
+    for path in (folder, folder.parent, tmp_path):
+        found = read(path)
+        assert [one.origin_id for one in found] == ["keel-list/1", "keel-list/2", "keel-list/10"]
+        assert [one.status for one in found] == ["completed", "pending", "pending"]
+        assert (found[1].text, found[1].progress) == ("With oak.", "begun there by kim")
+        assert found[2].after == ("keel-list/2", "keel-list/1")
+
+
+def test_of_several_lists_of_claude_code_one_has_to_be_named(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        claude_task(tmp_path / name, 1, "Keel")
+    with pytest.raises(UsageError, match="2 task lists of Claude Code") as caught:
+        read(tmp_path)
+    assert "ralf task import " in caught.value.hint
+    with pytest.raises(UsageError, match="is one task of a list") as caught:
+        read(tmp_path / "one" / "1.json")
+    assert str(tmp_path / "one") in caught.value.hint
+
+
+def test_an_empty_list_of_claude_code_is_a_list_and_a_half_written_task_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".highwatermark").write_text("3")
+    assert read(tmp_path) == []
+    claude_task(tmp_path, 1, "Keel")
+    (tmp_path / "2.json").write_text('{"id": "2", "subj')
+    with pytest.raises(Damaged, match=r"2\.json: line 1: not valid JSON"):
+        read(tmp_path)
+
+
+# ---- Task Master ----
+
+
+def test_tasks_of_task_master_come_with_their_subtasks_of_all_tags(tmp_path: Path) -> None:
+    path = tree(
+        tmp_path / ".taskmaster" / "tasks" / "tasks.json",
+        {
+            "master": {
+                "tasks": [
+                    {"id": 1, "title": "Keel", "status": "done", "priority": "high", "dependencies": []},
+                    {
+                        "id": 2,
+                        "title": "Hull",
+                        "status": "in-progress",
+                        "priority": "low",
+                        "description": "All of it.",
+                        "details": "Oak.",
+                        "testStrategy": "Float it.",
+                        "dependencies": [1],
+                        "subtasks": [
+                            {"id": 1, "title": "Ribs", "status": "pending", "dependencies": []},
+                            {"id": 2, "title": "Planks", "status": "pending", "dependencies": [1, "2.1", 3]},
+                        ],
+                    },
+                    {"id": "3", "title": "Sails", "status": "deferred"},
+                ],
+                "metadata": {"created": "2026-01-01"},
+            },
+            "paint": {"tasks": [{"id": 1, "title": "Paint", "status": "cancelled", "dependencies": ["2"]}]},
+        },
+    )
+    found = by_id(path)
+    assert list(found) == ["master/1", "master/2", "master/2.1", "master/2.2", "master/3", "paint/1"]
+    hull, planks, sails, paint = (found[one] for one in ("master/2", "master/2.2", "master/3", "paint/1"))
+    assert hull.text == "All of it.\n\n## Details\n\nOak.\n\n## How it is tested\n\nFloat it."
+    assert (hull.after, hull.priority, hull.progress) == (("master/1",), 3, "begun there")
+    assert (planks.after, planks.parent) == (("master/2.1", "master/3"), "master/2")
+    assert planks.priority == 3
+    assert (sails.status, sails.reason, sails.priority) == ("failed", "deferred in Task Master", 5)
+    assert (paint.status, paint.tags, paint.after) == ("cancelled", ("paint",), ("paint/2",))
+    for folder in (tmp_path, tmp_path / ".taskmaster", path.parent):
+        assert len(read(folder)) == 6
+
+
+def test_the_older_form_of_task_master_is_the_tag_master(tmp_path: Path) -> None:
+    path = tree(
+        tmp_path / "tasks" / "tasks.json", {"meta": {}, "tasks": [{"id": 1, "title": "Keel", "status": "done"}]}
+    )
+    assert [one.origin_id for one in read(path)] == ["master/1"]
+    assert [one.origin_id for one in read(tmp_path)] == ["master/1"]
+
+
+# ---- prd.json ----
+
+
+def story(id_: str, priority: int | None, **fields: Any) -> dict[str, Any]:
+    return {"id": id_, "title": f"Do {id_}", "priority": priority, "passes": False, "notes": "", **fields}
+
+
+def test_stories_of_a_prd_are_done_in_the_order_of_their_priorities(tmp_path: Path) -> None:
+    path = tree(
+        tmp_path / "prd.json",
+        {
+            "project": "Boat",
+            "branchName": "ralph/hull",
+            "verificationCommands": {"test": "make test", "lint": "make lint"},
+            "userStories": [
+                story("US-003", 12),
+                story("US-001", 1, passes=True, notes="Oak it was.", acceptanceCriteria=["floats", "is dry"]),
+                story("US-002", 2, notes="Take care.", description="As a sailor …"),
+                story("US-004", 12),
+            ],
+        },
+    )
+    found = by_id(path)
+    first, second, last = (found[f"ralph/hull/US-00{n}"] for n in (1, 2, 3))
+    assert (first.status, first.summary, first.priority, first.after) == ("completed", "Oak it was.", 10, ())
+    assert first.text == "## Acceptance criteria\n\n- floats\n- is dry"
+    assert (second.status, second.priority, second.after) == ("pending", 9, ("ralph/hull/US-001",))
+    assert second.text == "As a sailor …\n\n## Notes\n\nTake care."
+    assert (last.priority, last.after) == (1, ("ralph/hull/US-002",))
+    assert found["ralph/hull/US-004"].after == ("ralph/hull/US-002",)
+    assert first.verify == "make test && make lint"
+
+
+def test_stories_that_name_their_dependencies_wait_for_those_only(tmp_path: Path) -> None:
+    path = tree(
+        tmp_path / "prd.json", {"userStories": [story("a", 1), story("b", 2), story("c", 3, dependencies=["a"])]}
+    )
+    assert [(one.origin_id, one.after) for one in read(path)] == [("a", ()), ("b", ()), ("c", ("a",))]
+
+
+def test_a_bare_list_of_stories_is_a_prd_and_goes_from_the_top(tmp_path: Path) -> None:
+    path = tree(tmp_path / "x.json", [{"category": "ui", "description": "One", "steps": ["open"], "passes": False}] * 2)
+    assert [(one.origin_id, one.title, one.text, one.tags, one.after) for one in read(path)] == [
+        ("1", "One", "## Steps\n\n- open", ("ui",), ()),
+        ("2", "One", "## Steps\n\n- open", ("ui",), ("1",)),
+    ]
+
+
+# ---- ralph-orchestrator ----
+
+
+def test_tasks_of_ralph_orchestrator_are_read(tmp_path: Path) -> None:
+    def task(id_: str, title: str, status: str, priority: int, **fields: Any) -> dict[str, Any]:
+        head = {"id": id_, "title": title, "status": status, "priority": priority}
+        return {**head, "blocked_by": [], "created": "2026-02-05T04:48:53.025431327+00:00", **fields}
+
+    lines(
+        tmp_path / ".ralph" / "agent" / "tasks.jsonl",
+        task("task-1-a", "Keel", "closed", 1),
+        task("task-2-b", "Hull", "in_progress", 5, description="Oak.", blocked_by=["task-1-a"]),
+        task("task-3-c", "Mast", "failed", 3),
+    )
+    keel, hull, mast = read(tmp_path)
+    assert (keel.key, keel.status, keel.priority, keel.created) == (
+        "ralph:task-1-a",
+        "completed",
+        10,
+        "2026-02-05T04:48:53Z",
+    )
+    assert (hull.text, hull.status, hull.priority, hull.after) == ("Oak.", "pending", 1, ("task-1-a",))
+    assert (hull.progress, mast.status, mast.reason, mast.priority) == (
+        "begun there",
+        "failed",
+        "failed in ralph-orchestrator",
+        5,
+    )
+
+
+# ---- folders and kinds ----
+
+
+def test_a_project_with_lists_of_several_tools_gives_all_of_them(tmp_path: Path) -> None:
+    aqua_database(tmp_path)
+    lines(tmp_path / ".beads" / "issues.jsonl", issue("bd-1"))
+    lines(tmp_path / ".beads" / "beads.jsonl", issue("bd-0"))  # the name that the file had before
+    tree(tmp_path / "tasks" / "tasks.json", {"version": "2.0.0", "tasks": [{"label": "build", "type": "shell"}]})
+    found = read_lists(tmp_path)
+    assert {one.origin for one in found.tasks} == {"aqua", "beads"}
+    assert [one.partition(":")[0] for one in found.files] == ["aqua", "beads"]
+    assert any("tasks.json: not a task list" in one for one in found.notes)
+    assert [one.origin_id for one in read(tmp_path / ".beads")] == ["bd-1"]
+
+
+def test_the_kind_of_a_file_does_not_depend_on_its_name(tmp_path: Path) -> None:
+    for name in ("prd.json", "x", "tasks.json"):
+        (path := tmp_path / name).write_text(json.dumps(issue("bd-1")) + "\n\n")
+        assert [one.key for one in read(path)] == ["beads:bd-1"]
+    (path := tmp_path / "y").write_text(json.dumps([issue("bd-1"), issue("bd-2")]))
+    assert [one.key for one in read(path)] == ["beads:bd-1", "beads:bd-2"]
+    path.write_bytes((json.dumps(issue("bd-1")) + "\r\n" + json.dumps(issue("bd-2"))).encode("utf-16"))
+    assert [one.key for one in read(path)] == ["beads:bd-1", "beads:bd-2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "what"),
+    [
+        (b"", NoTaskList, "is empty"),
+        (b"# Tasks\n- [ ] one\n", NoTaskList, "not a task list that ralf knows"),
+        (b'{"a": 1}', NoTaskList, "not a task list that ralf knows"),
+        (b"[1, 2]", NoTaskList, "not a task list that ralf knows"),
+        (b'{"userStories": [', Damaged, "line 1: not valid JSON"),
+        (b'{\n "userStories": [\n<<<<<<< HEAD\n', Damaged, "line 3: a conflict that git has left"),
+        (b"[" * 100_000, Damaged, "nested too deeply"),
+        (b'{"tasks": ' + b"9" * 5_000 + b"}", Damaged, "Exceeds the limit"),
+        (b'{"id":"bd-1","title":"\xff","issue_type":"task"}', Damaged, "line 1: not UTF-8"),
+        (b"SQLite format 3\0" + b"x" * 100, Damaged, "cannot be read as a database"),
+    ],
+)
+def test_a_file_that_is_no_list_says_so(tmp_path: Path, content: bytes, error: type[RalfError], what: str) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(content)
+    with pytest.raises(error, match=what) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.hint
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("{", "line 2: not valid JSON"),
+        (">>>>>>> theirs", "line 2: a conflict that git has left"),
+        ("[]", "line 2: not a JSON object"),
+        ('{"title": "x"}', "line 2: no `id`"),
+    ],
+)
+def test_a_damaged_line_refuses_the_whole_list_and_is_named(tmp_path: Path, line: str, what: str) -> None:
+    path = tmp_path / "issues.jsonl"
+    path.write_text(f"{json.dumps(issue('bd-1'))}\n{line}\n{json.dumps(issue('bd-2'))}\n")
+    with pytest.raises(Damaged, match=what) as caught:
+        read(path)
+    assert "ralf task import" in caught.value.hint
+
+
+def test_a_list_of_which_the_first_line_is_a_conflict_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "issues.jsonl"
+    path.write_text(f"<<<<<<< HEAD\n{json.dumps(issue('bd-1'))}\n=======\n")
+    with pytest.raises(Damaged, match="line 1: a conflict that git has left"):
+        read(path)
+
+
+def test_what_is_not_there_or_no_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(NotFound, match="no task list here"):
+        read(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Damaged, match="regular file"):
+        read(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    with pytest.raises(Damaged, match="symbolic link"):
+        read(tmp_path / "link")
+
+
+# ---- bounds ----
+
+
+def test_more_tasks_files_or_dependencies_than_are_taken_at_once_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_kinds, "MAX_TASKS", 2)
+    path = lines(tmp_path / "x.jsonl", *(issue(f"bd-{n}") for n in range(3)))
+    with pytest.raises(UsageError, match="more than 2 tasks"):
+        read(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(task_kinds, "MAX_EDGES", 2)
+    path = lines(tmp_path / "x.jsonl", issue("bd-1", dependencies=[edge("", f"bd-{n}") for n in range(5)]))
+    with pytest.raises(UsageError, match="more than 2 dependencies"):
+        read(path)
+    monkeypatch.setattr(task_lists, "MAX_FILES", 2)
+    for number in range(4):
+        claude_task(tmp_path / "list", number, "x")
+    with pytest.raises((Damaged, NotFound, UsageError)):
+        read(tmp_path / "list")
+
+
+def test_long_titles_texts_and_tags_are_cut_and_that_is_said(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "x.jsonl",
+        issue("bd-1", title="t" * 1_000, labels=[f"l{n}" for n in range(99)]),
+        issue("bd-2", description="x" * 200_000),
+    )
+    found = read_lists(path)
+    assert (len(found.tasks[0].title), len(found.tasks[0].tags)) == (300, 50)
+    assert found.tasks[0].text == "t" * 1_000  # nothing of it is lost
+    assert len(found.tasks[1].text) == 100_000
+    assert found.notes == (
+        "beads: bd-1: 99 tags; only the first 50 were taken",
+        "beads: bd-2: its text has 200,000 characters; only the first 100,000 were taken",
+    )
+
+
+def test_what_cannot_be_seen_is_taken_out_of_every_field(tmp_path: Path) -> None:
+    bad = "a\x1b[31mb\x00c\u202ed\ud800"
+    path = lines(
+        tmp_path / "x.jsonl",
+        issue(f"bd-1{bad}", title=bad, description=bad, labels=[bad], close_reason=bad, status="closed"),
+    )
+    (one,) = read(path)
+    for value in (one.origin_id, one.title, one.text, one.tags[0], one.summary):
+        assert "\x1b" not in value
+        assert "\x00" not in value
+        value.encode()
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+_KEYS = (
+    "id title status priority issue_type dependencies depends_on_id type created_at labels comments subject blocks "
+    "blockedBy metadata subtasks tasks userStories passes blocked_by created close_reason acceptanceCriteria notes"
+).split()
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(_KEYS), _JSON, max_size=8), max_size=4),
+    st.sampled_from(["beads", "ralph", "task-master", "prd", "claude"]),
+)
+def test_values_of_any_type_in_any_field_give_tasks_or_a_plain_error(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]], kind: str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    head = {"id": "a", "title": "b", "status": "open"}
+    path = folder / "x.json"
+    if kind == "claude":
+        for number, one in enumerate(records):
+            tree(folder / f"{number}.json", {"id": number, "subject": "s", "status": "pending"} | one)
+        path = folder
+    elif kind == "task-master":
+        tree(path, {"x": {"tasks": [{"id": 1, "title": "t", "subtasks": [{"id": 1} | one]} for one in records]}})
+    elif kind == "prd":
+        tree(path, {"userStories": records})
+    else:
+        lines(
+            path,
+            head | ({"issue_type": "task"} if kind == "beads" else {"created": ""}),
+            *(head | one for one in records),
+        )
+    try:
+        found = read(path)
+    except RalfError as error:
+        assert error.hint
+        return
+    for task in found:
+        assert task.status in ("pending", "completed", "failed", "cancelled")
+        assert 1 <= task.priority <= 10
+        assert task.title
+        assert all(isinstance(one, str) and one for one in (*task.after, *task.tags))

@@ -1,0 +1,743 @@
+"""Task files: read as they stand, rewritten with the smallest change, merged field by field, by us and by git."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, replace
+from difflib import unified_diff
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from clocks import within
+from contexts import line, mapping, quick, text
+from examples import examples
+from ralf.errors import DamagedTask, UsageError
+from ralf.tasks.model import PRIORITY, STATUSES, Task
+from ralf.tasks.taskfile import MAX_BYTES, as_filed, merged, parse, place, render
+
+HERE = Path("project/.autonomous/tasks/active/TASK-7k3q.md")
+
+TASK = Task(
+    id="TASK-7k3q",
+    title="Fix the login form",
+    text="It loses the session.\n\n- a\n- b",
+    priority=8,
+    tags=("web", "urgent"),
+    role="dev",
+    after=("TASK-2b4d", "TASK-9x8z"),
+    checkpoint=True,
+    verify="pytest -q tests/test_login.py",
+    route="login",
+    created="2026-11-26T09:00:00Z",
+    created_by="ann@host",
+    extra={"estimate": "2 hours"},
+)
+
+FILE = """\
+---
+id: "TASK-7k3q"
+status: "pending"
+
+priority: 8
+tags:
+  - "web"
+  - "urgent"
+role: "dev"
+
+after:
+  - "TASK-2b4d"
+  - "TASK-9x8z"
+checkpoint: true
+verify: "pytest -q tests/test_login.py"
+route: "login"
+
+created: "2026-11-26T09:00:00Z"
+created_by: "ann@host"
+
+estimate: "2 hours"
+---
+
+# Fix the login form
+
+It loses the session.
+
+- a
+- b
+"""
+
+NAME = st.from_regex(r"TASK-[0-9a-z]{1,8}", fullmatch=True)
+
+tasks = st.builds(
+    Task,
+    id=NAME,
+    title=line.map(lambda said: said[:300].strip()),
+    text=text,
+    status=st.sampled_from(STATUSES),
+    priority=st.integers(1, 10),
+    tags=st.lists(line, max_size=3).map(tuple),
+    role=line,
+    after=st.lists(NAME, max_size=3).map(tuple),
+    checkpoint=st.booleans(),
+    verify=text,
+    route=st.sampled_from(["", "login", "TASK-1"]),
+    created=line,
+    created_by=line,
+    extra=mapping,
+).map(as_filed)
+
+
+def lines_changed(before: bytes, after: bytes) -> list[str]:
+    found = unified_diff(before.decode().split("\n"), after.decode().split("\n"), n=0, lineterm="")
+    return [row for row in found if not row.startswith(("---", "+++", "@@"))]
+
+
+def damage(content: str | bytes, where: Path = HERE) -> DamagedTask:
+    content = content.encode() if isinstance(content, str) else content
+    with pytest.raises(DamagedTask) as caught:
+        parse(content, where)
+    assert str(caught.value).startswith(str(where))
+    assert caught.value.hint
+    assert caught.value.exit_status == 4
+    with pytest.raises(DamagedTask):
+        render(TASK, content)
+    return caught.value
+
+
+# ---- our form ----
+
+
+def test_a_file_is_front_matter_a_heading_and_the_text() -> None:
+    assert render(TASK).decode() == FILE
+    assert parse(FILE.encode(), HERE) == TASK
+
+
+def test_a_file_holds_no_key_that_says_nothing() -> None:
+    assert render(Task(id="TASK-7k3q", title="A")).decode() == (
+        '---\nid: "TASK-7k3q"\nstatus: "pending"\n\npriority: 5\n---\n\n# A\n'
+    )
+
+
+@given(tasks)
+@settings(quick, max_examples=examples(200))
+def test_what_is_written_is_read_again(task: Task) -> None:
+    assert parse(render(task), HERE) == task
+    assert as_filed(task) == task
+
+
+@given(tasks, tasks)
+@settings(quick, max_examples=examples(200))
+def test_a_file_that_is_changed_says_what_a_new_one_says(before: Task, after: Task) -> None:
+    made = render(after, render(before))
+    assert parse(made, HERE) == after
+    assert render(after, made) == made
+
+
+@given(tasks, st.data())
+@settings(quick, max_examples=examples(100))
+def test_a_change_of_one_field_makes_the_file_that_would_be_written_anew(task: Task, data: st.DataObject) -> None:
+    """But for the quotes, which stay those of the value that stood there."""
+    other = data.draw(tasks)
+    field = data.draw(
+        st.sampled_from(["status", "priority", "tags", "role", "after", "checkpoint", "route", "created"])
+    )
+    changed = replace(task, extra={}, **{field: getattr(other, field)})
+    made, anew = render(changed, render(replace(task, extra={}))), render(changed)
+    assert parse(made, HERE) == parse(anew, HERE)
+    own = [number for number, line in enumerate(anew.split(b"\n")) if line.startswith(f"{field}: ".encode())]
+    pairs = zip(made.split(b"\n"), anew.split(b"\n"), strict=True)
+    assert [number for number, (one, other) in enumerate(pairs) if one != other and number not in own] == []
+
+
+PAGE = (Path(__file__).parents[1] / "docs/tasks.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_shows_a_file_as_it_is_written_and_names_every_key() -> None:
+    example = re.findall(r"```markdown\n(---\n.*?)```", PAGE, re.DOTALL)[0].encode()
+    assert render(parse(example, HERE)) == example
+    named = set(re.findall(r"(?m)^\| (`.*?) \|", PAGE)) | {"`text`", "`extra`"}
+    keys = {key for row in named for key in re.findall(r"`(\w+)`", row)}
+    assert keys >= {field.name for field in fields(Task)}
+
+
+HANDMADE = """\
+---
+# Ours to edit.
+title:   'Fix it'   # short
+id: TASK-7k3q
+
+status: pending # since Monday
+owner: {name: ann, team: [a, b]}   # unknown
+priority: high
+# What comes first:
+after: [TASK-1,   # the schema
+        TASK-2]
+notes: |
+  # no comment
+
+  kept as it is
+tags: web
+---
+# Fix it
+
+Some   text  \x20
+\twith its own spaces
+
+"""
+
+
+def handmade(*, crlf: bool = False, bom: bool = False) -> bytes:
+    text = HANDMADE.replace("\n", "\r\n") if crlf else HANDMADE
+    return (b"\xef\xbb\xbf" if bom else b"") + text.encode()
+
+
+def test_a_file_that_a_person_wrote_is_read_as_it_is() -> None:
+    task = parse(handmade(), HERE)
+    assert task == Task(
+        id="TASK-7k3q",
+        title="Fix it",
+        text="Some   text   \n\twith its own spaces",
+        priority=8,
+        after=("TASK-1", "TASK-2"),
+        tags=("web",),
+        extra={"owner": {"name": "ann", "team": ["a", "b"]}, "notes": "# no comment\n\nkept as it is\n"},
+    )
+
+
+@pytest.mark.parametrize("crlf", [False, True])
+@pytest.mark.parametrize("bom", [False, True])
+def test_a_change_leaves_every_other_byte(crlf: bool, bom: bool) -> None:
+    before = handmade(crlf=crlf, bom=bom)
+    task = parse(before, HERE)
+    assert render(task, before) == before
+    assert render(replace(task, status="completed"), before) == before.replace(b"pending #", b"completed #")
+    assert render(replace(task, priority=3), before) == before.replace(b"priority: high", b"priority: low")
+    assert render(replace(task, priority=7), before) == before.replace(b"priority: high", b"priority: 7")
+    titled = render(replace(task, title="It's done"), before)
+    assert titled == before.replace(b"'Fix it'", b"'It''s done'").replace(b"# Fix it", b"# It's done")
+
+
+def test_comments_outlive_the_value_that_they_stand_in() -> None:
+    before = handmade()
+    after = render(replace(parse(before, HERE), after=()), before).decode()
+    assert "# What comes first:\n# the schema" in after
+    assert "after" not in after.split("---")[1]
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=4, unique=True), tasks)
+@settings(quick, max_examples=examples(200))
+def test_no_change_loses_a_comment_or_a_key_that_is_unknown(numbers: list[int], other: Task) -> None:
+    rows = FILE.split("\n")
+    for number in sorted(numbers, reverse=True):
+        rows.insert(number, f"# said {number}")
+        rows[number - 1] += f"  # behind {number}" if rows[number - 1][-1:] == '"' else ""
+    before = "\n".join(rows).encode()
+    assert parse(before, HERE) == TASK
+    task = replace(other, id=TASK.id, extra=TASK.extra)
+    after = render(task, before).decode()
+    assert parse(after.encode(), HERE) == task
+    for number in numbers:
+        assert f"# said {number}\n" in after or f"# said {number} " in after
+        assert (f"# behind {number}" in after) == (f"# behind {number}" in before.decode())
+    assert 'estimate: "2 hours"' in after
+
+
+def test_a_new_key_stands_where_a_new_file_has_it() -> None:
+    before = handmade()
+    made = render(replace(parse(before, HERE), role="dev", verify="make", created="2026-11-26"), before)
+    assert lines_changed(before, made) == ['+verify: "make"', '+role: "dev"', "+", '+created: "2026-11-26"']
+    assert parse(made, HERE).verify == "make"
+
+
+def test_mixed_line_ends_stay_mixed() -> None:
+    before = b'---\r\nid: "TASK-7k3q"\nstatus: pending\r\n---\n\n# A\r\n\nx\r\ny\n'
+    after = render(replace(parse(before, HERE), status="failed", text="x\ny\nz"), before)
+    assert after.startswith(b'---\r\nid: "TASK-7k3q"\nstatus: failed\r\n---\n\n# A\r\n\nx\r\ny')
+    assert parse(after, HERE).text == "x\ny\nz"
+
+
+@pytest.mark.parametrize(
+    "front", ["{id: TASK-7k3q, status: pending}  # braces", "  id: TASK-7k3q\n  status: pending", "? id\n: TASK-7k3q"]
+)
+def test_front_matter_in_a_form_that_cannot_be_changed_line_by_line_is_written_anew(front: str) -> None:
+    before = f"---\n{front}\n---\n# A\n\n   body as it is\n".encode()
+    task = replace(parse(before, HERE), status="cancelled", role="dev")
+    after = render(task, before)
+    assert parse(after, HERE) == task
+    assert after.endswith(b"---\n# A\n\n   body as it is\n")
+    assert (b"# braces" in after) == (b"# braces" in before)
+
+
+def test_the_key_of_a_title_stands_where_the_heading_cannot_say_it() -> None:
+    assert b'title: "TASK-7k3q: again"' in render(replace(TASK, title="TASK-7k3q: again"))
+    assert b'title: ""' in render(Task(id="TASK-1", text="# A heading of the text"))
+    assert b"title" not in render(TASK)
+
+
+def test_a_heading_that_is_not_the_title_is_the_beginning_of_the_text() -> None:
+    task = parse(b"---\nid: TASK-1\ntitle: A\n---\n\n# B\n\ntext\n", HERE)
+    assert (task.title, task.text) == ("A", "# B\n\ntext")
+
+
+def test_an_id_before_the_title_in_the_heading_is_no_part_of_it() -> None:
+    before = b"---\nid: TASK-1\n---\n\n# TASK-1: Old\n"
+    assert parse(before, HERE).title == "Old"
+    assert render(replace(parse(before, HERE), title="New"), before) == before.replace(b"Old", b"New")
+
+
+def test_a_file_without_an_id_has_that_of_its_name() -> None:
+    before = b"---\nstatus: pending\n---\n# Fix it\n"
+    assert parse(before, Path("active/fix-it.md")) == Task(id="fix-it", title="Fix it")
+    assert parse(b"Fix it, please\n\nmore", Path("active/fix-it.md")) == Task(
+        id="fix-it", title="Fix it, please", text="Fix it, please\n\nmore"
+    )
+
+
+def test_a_task_without_a_status_has_that_of_its_folder() -> None:
+    assert parse(b"---\nid: TASK-1\n---\n# A\n", Path("tasks/completed/TASK-1.md")).status == "completed"
+    assert parse(b"---\nid: TASK-1\nstatus: pending\n---\n", Path("tasks/completed/TASK-1.md")).status == "pending"
+
+
+def test_a_name_that_cannot_be_a_file_becomes_one_that_can() -> None:
+    task = parse(b"---\nid: ../../etc/passwd\nroute: feature/login\n---\n# A\n", HERE)
+    assert "/" not in task.id + task.route
+    assert ".." not in task.id
+    with pytest.raises(UsageError):
+        place(Path("tasks"), replace(task, id="../x"))
+
+
+# ---- what is refused, and what is read safely ----
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        ("---\nid: TASK-1\n<<<<<<< HEAD\nstatus: completed\n=======\nstatus: failed\n>>>>>>> b\n---\n", 3, "conflict"),
+        ("---\nid: TASK-1\n---\n# A\n\n>>>>>>> theirs\n", 6, "conflict"),
+        ("---\nid: TASK-1\n# A\n", 1, "no closing ---"),
+        ("---\nid: TASK-1\nstatus: sometime\n---\n", 3, "status: expected one of pending, completed"),
+        ("---\nid: TASK-1\nstatus: [pending]\n---\n", 3, "status"),
+        ("---\nid: TASK-1\npriority: 11\n---\n", 3, "priority: expected a number from 1 to 10"),
+        ("---\nid: TASK-1\npriority: true\n---\n", 3, "priority"),
+        ("---\nid: TASK-1\ncheckpoint: perhaps\n---\n", 3, "checkpoint: expected true or false"),
+        ("---\nid: TASK-1\ntags: {a: 1}\n---\n", 3, "tags: expected a list"),
+        ("---\nid: TASK-1\nid: TASK-2\n---\n", 3, "twice"),
+        ("---\nid: &a TASK-1\nrole: *a\n---\n", 2, "anchors"),
+        ("---\nid: TASK-1\nx: !!python/object:os.system {}\n---\n", 3, "tags are not allowed"),
+        ('---\nid: TASK-1\nverify: "a\\u001b[31m"\n---\n', 3, "control character"),
+        ("---\nid: TASK-1\n\x1b[31m: x\n---\n", 3, "control character"),
+        ("---\nid: 'TASK-1\n---\n", 0, ""),
+        ("---\nx: " + "[" * 50 + "]" * 50 + "\n---\n", 2, "nested deeper"),
+        ("---\n- a\n---\n", 0, "not a mapping"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_reported_with_its_line_and_left(content: str, line: int, what: str) -> None:
+    error = damage(content)
+    assert what in error.what
+    assert error.line == line or not line
+
+
+def test_a_file_that_is_no_text_or_too_large_is_reported() -> None:
+    assert damage(b"---\nid: TASK-1\n---\n\xff\n").line == 4
+    assert "bytes" in damage(b"# A\n" + b"x" * MAX_BYTES).what
+
+
+def test_a_title_prints_whatever_it_holds() -> None:
+    for title in ("fix [/x]", "[bold]", "# #", "---", "- a", "a: b", "'", '"', "<!--", "`", "| x"):
+        assert parse(render(replace(TASK, title=title)), HERE).title == title
+    assert parse(render(replace(TASK, title="two\nlines \x1b[31mred\u202e")), HERE).title == "two lines red"
+
+
+def test_text_with_the_markers_of_a_merge_does_not_make_the_file_unreadable() -> None:
+    task = replace(TASK, text="<<<<<<< HEAD\nours\n=======\n>>>>>>> b")
+    assert parse(render(task), HERE).text == "  <<<<<<< HEAD\nours\n=======\n  >>>>>>> b"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        replace(TASK, text="x" * MAX_BYTES),
+        replace(TASK, tags=tuple(f"t{n}" for n in range(6_000))),
+        replace(TASK, extra={"a": {"b": [[[[[[[[[1]]]]]]]]]}}),
+        replace(TASK, extra={"k" * 200: 1}),
+    ],
+    ids=["long", "many", "deep", "key"],
+)
+def test_what_could_not_be_read_again_is_not_written(task: Task) -> None:
+    for before in (None, FILE.encode()):
+        with pytest.raises(UsageError, match="TASK-7k3q: cannot be kept in a file"):
+            render(task, before)
+
+
+HOSTILE: list[Callable[[int], str]] = [
+    lambda n: "# A\n" + "\n" * n,
+    lambda n: "---\nid: T-1\n---\n# A\n" + "x\n" * n,
+    lambda n: "# " + "TASK-" * n,
+    lambda n: "# " + "A-" * n + ":",
+    lambda n: "# A\n" + "**a:** b\n" * n,
+    lambda n: "# A\n**Status:** " + "in_" * n,
+    lambda n: "# A\n**Depends On:** " + "TASK-1, " * n,
+    lambda n: "# A\n**" + "a" * n,
+    lambda n: "---\nid: T-1\ntags: [" + "a, " * 4_000 + "a]\n# " + "x" * n + "\n---\n",
+    lambda n: "---\nid: T-1\n" + "# c\n" * n + "---\n# A\n",
+    lambda n: "---\n" + "\n" * n + "id: T-1\n---\n",
+    lambda n: "\r" * n,
+    lambda n: "---\r" * n,
+]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_the_time_for_a_hostile_file_grows_in_line_with_it(number: int) -> None:
+    content = HOSTILE[number](200_000 if number > 1 else 240_000).encode()[: MAX_BYTES - 500]
+
+    def read_and_written() -> None:
+        with suppress(DamagedTask):
+            render(replace(parse(content, HERE), status="failed", role="x", text="new"), content)
+
+    within(5, read_and_written)
+
+
+# ---- RALF's own forms ----
+
+ARCH = b"""\
+# TASK-ARCH-028: Routes Contain Placeholders
+
+**Status:** completed
+**Priority:** MEDIUM
+**Category:** architecture
+**Created:** 2026-02-05T01:57:10.950014
+**Depends On:** TASK-ARCH-003 (the schema), TASK-ARCH-004
+
+---
+
+## Objective
+
+Fill them.
+
+**Status:** not this one
+"""
+
+BOTH = b"""\
+---
+task_id: TASK-GOALS-001
+title: "Complete the goals"
+linked_goal: IG-006
+status: pending
+priority: high
+created: "2026-02-02"
+---
+
+# TASK-GOALS-001: Complete the goals
+
+**Type:** implement
+**Priority:** high
+**Status:** pending
+
+---
+
+## Objective
+"""
+
+RALF_TASKS = Path("project/tasks")
+ARCH_FILE = RALF_TASKS / "completed/TASK-ARCH-028/task.md"
+BOTH_FILE = RALF_TASKS / "active/TASK-GOALS-001/task.md"
+
+
+def test_a_file_of_the_loop_is_read_as_it_is() -> None:
+    assert parse(ARCH, ARCH_FILE) == Task(
+        id="TASK-ARCH-028",
+        title="Routes Contain Placeholders",
+        text="## Objective\n\nFill them.\n\n**Status:** not this one",
+        status="completed",
+        after=("TASK-ARCH-003", "TASK-ARCH-004"),
+        created="2026-02-05T01:57:10.950014",
+        extra={"Category": "architecture"},
+    )
+    assert parse(BOTH, BOTH_FILE) == Task(
+        id="TASK-GOALS-001",
+        title="Complete the goals",
+        text="## Objective",
+        priority=8,
+        created="2026-02-02",
+        extra={"Type": "implement", "linked_goal": "IG-006"},
+    )
+
+
+def test_a_status_rewrites_the_line_that_says_it_and_no_other() -> None:
+    pending = render(replace(parse(ARCH, ARCH_FILE), status="pending"), ARCH)
+    assert pending == ARCH.replace(b"**Status:** completed", b"**Status:** pending", 1)
+    windows = b"\xef\xbb\xbf" + ARCH.replace(b"\n", b"\r\n")
+    assert render(replace(parse(windows, ARCH_FILE), status="failed"), windows) == windows.replace(
+        b"**Status:** completed", b"**Status:** failed", 1
+    )
+    both = render(replace(parse(BOTH, BOTH_FILE), status="completed"), BOTH)
+    assert lines_changed(BOTH, both) == [
+        "-status: pending", "+status: completed", "-**Status:** pending", "+**Status:** completed"
+    ]  # fmt: skip
+
+
+def test_other_fields_of_such_a_file_change_in_its_own_form() -> None:
+    task = parse(ARCH, ARCH_FILE)
+    changed = replace(
+        task, title="New", priority=10, tags=("a", "b"), verify="make test", after=("TASK-1",), created="", text="Do."
+    )
+    made = render(changed, ARCH)
+    assert parse(made, ARCH_FILE) == changed
+    assert made.decode() == (
+        "# TASK-ARCH-028: New\n\n**Status:** completed\n**Priority:** CRITICAL\n**Category:** architecture\n"
+        "**Depends On:** TASK-1\n**Tags:** a, b\n**Verify:** `make test`\n\n---\n\nDo.\n"
+    )
+    both = render(replace(parse(BOTH, BOTH_FILE), title="New", priority=6, role="dev"), BOTH)
+    assert lines_changed(BOTH, both) == [
+        '-title: "Complete the goals"', '+title: "New"', "-priority: high", "+priority: 6", '+role: "dev"',
+        "-# TASK-GOALS-001: Complete the goals", "+# TASK-GOALS-001: New", "-**Priority:** high", "+**Priority:** 6",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "completed"),
+    [
+        ("completed", "completed", "completed"),
+        ("✅ COMPLETED (2026-02-04)", "completed", "✅ COMPLETED (2026-02-04)"),
+        ("in_progress (All P0 complete!)", "pending", "completed (All P0 complete!)"),
+        ("🔄 IN PROGRESS", "pending", "🔄 COMPLETED"),
+        ("In-Progress", "pending", "Completed"),
+        ("partial", "pending", "completed"),
+        ("active", "pending", "completed"),
+        ("claimed", "pending", "completed"),
+        ("blocked", "failed", "completed"),
+        ("abandoned", "cancelled", "completed"),
+        ("something else", "pending", "completed"),
+        ("", "pending", "completed"),
+    ],
+)
+def test_each_word_for_a_status_is_known_and_rewritten_alone(said: str, status: str, completed: str) -> None:
+    before = f"# TASK-1: A\n\n**Status:** {said}\n".encode()
+    where = RALF_TASKS / "active/TASK-1.md"
+    task = parse(before, where)
+    assert task.status == status
+    after = render(replace(task, status="completed"), before).decode()
+    assert after == f"# TASK-1: A\n\n**Status:** {completed}\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "priority"),
+    [("CRITICAL (P0)", 10), ("HIGH", 8), ("medium", 5), ("🟢 Low", 3), ("P1", 8), ("7", 7), ("99", 5), ("whatever", 5)],
+)
+def test_each_word_for_a_priority_is_known(said: str, priority: int) -> None:
+    before = f"# TASK-1: A\n**Priority:** {said}\n".encode()
+    assert parse(before, HERE).priority == priority
+    assert PRIORITY == 5
+
+
+@pytest.mark.parametrize(
+    ("heading", "file", "id_", "title"),
+    [
+        ("# TASK-MEMORY-001: Memory", "TASK-AUTO-021-persistent/task.md", "TASK-MEMORY-001", "Memory"),
+        ("# TASK: Fix It", "TASK-001-fix-it.md", "TASK-001-fix-it", "Fix It"),
+        ("# Improvement Task: Docs\n**ID:** IMP-7", "x.md", "IMP-7", "Docs"),
+        ("# TEST-TIME-001: Time", "TEST-TIME-001/task.md", "TEST-TIME-001", "Time"),
+        ("# UTF-8: fix the decoding", "decoding.md", "decoding", "UTF-8: fix the decoding"),
+        ("# TASK-9", "TASK-9/task.md", "TASK-9", ""),
+        ("# TASK-9 — Build", "TASK-9-build/task.md", "TASK-9", "Build"),
+        ("#TASK-9: no heading", "TASK-9.md", "TASK-9", "#TASK-9: no heading"),
+    ],
+)
+def test_the_id_inside_wins_and_the_name_is_what_is_left(heading: str, file: str, id_: str, title: str) -> None:
+    task = parse(f"{heading}\n\ntext\n".encode(), RALF_TASKS / "active" / file)
+    assert (task.id, task.title) == (id_, title)
+
+
+def test_a_task_of_the_loop_is_closed_by_its_folder_or_by_either_line() -> None:
+    """Its folders are moved, its front matter and its bold lines changed, and not always all of them."""
+    pending = ARCH.replace(b"**Status:** completed", b"**Status:** pending", 1)
+    assert parse(pending, RALF_TASKS / "completed/2026-02/TASK-ARCH-028/task.md").status == "completed"
+    assert parse(pending, RALF_TASKS / "cancelled/TASK-ARCH-028.md").status == "cancelled"
+    assert parse(pending, RALF_TASKS / "completed/TASK-ARCH-003/subtasks/TASK-ARCH-028/task.md").status == "pending"
+    assert parse(BOTH.replace(b"**Status:** pending", b"**Status:** cancelled"), BOTH_FILE).status == "cancelled"
+
+
+def test_prose_is_no_command() -> None:
+    task = parse(b"# TASK-1: A\n**verify:** see that it works\n**Title:** other\n**text:** x\n", HERE)
+    assert (task.verify, task.title, task.text) == ("", "A", "")
+    assert parse(b"# TASK-1: A\n**Verify:** `make test`\n", HERE).verify == "make test"
+
+
+def test_a_title_and_a_status_are_added_to_a_file_that_has_bold_lines_alone() -> None:
+    before = b"**Priority:** low\n\ntext\n"
+    task = replace(parse(before, HERE), status="completed", title="A")
+    assert render(task, before) == b"# A\n\n**Priority:** low\n**Status:** completed\n\ntext\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("TASK-1, IMP-2", ("TASK-1", "IMP-2")),
+        ("`TASK-1`", ("TASK-1",)),
+        ("TASK-001-B (design), TASK-2 (data)", ("TASK-001-B", "TASK-2")),
+        ("None", ()),
+        ("none (can start immediately)", ()),
+        ("TBD", ()),
+        ("", ()),
+    ],
+)
+def test_dependencies_are_ids_and_prose_is_none(said: str, after: tuple[str, ...]) -> None:
+    assert parse(f"# TASK-9: A\n**Depends On:** {said}\n".encode(), HERE).after == after
+
+
+def test_a_status_is_added_to_a_file_that_says_none() -> None:
+    for before in (b"# TASK-1: A\n\ntext\n", b"just text\n", b"# TASK-1: A", b"# A\n**Priority:** low\n"):
+        task = replace(parse(before, HERE), status="failed")
+        after = render(task, before)
+        assert b"**Status:** failed" in after
+        assert parse(after, HERE) == task
+
+
+@given(tasks, tasks)
+@settings(quick, max_examples=examples(100))
+def test_a_change_of_a_file_of_the_loop_says_what_is_meant(one: Task, other: Task) -> None:
+    for before, where in ((ARCH, ARCH_FILE), (BOTH, BOTH_FILE), (b"# A\n\n" + one.text.encode(), HERE)):
+        try:
+            task = parse(before, where)
+        except DamagedTask:
+            continue
+        wanted = replace(other, id=task.id, extra=task.extra)
+        assert parse(render(wanted, before), Path(f"{task.id}.md")) == wanted
+
+
+# ---- placing ----
+
+OURS = Path("p/.autonomous/tasks")
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "there"),
+    [
+        (None, "pending", ".autonomous/tasks/active/TASK-7k3q.md"),
+        (None, "failed", ".autonomous/tasks/active/TASK-7k3q.md"),
+        (None, "completed", ".autonomous/tasks/completed/TASK-7k3q.md"),
+        (None, "cancelled", ".autonomous/tasks/cancelled/TASK-7k3q.md"),
+        (".autonomous/tasks/active/other.md", "completed", ".autonomous/tasks/completed/other.md"),
+        ("tasks/active/TASK-1-slug/task.md", "completed", "tasks/completed/TASK-1-slug/task.md"),
+        ("tasks/completed/2026-02/TASK-1/task.md", "pending", "tasks/active/TASK-1/task.md"),
+        ("tasks/completed/2026-02/TASK-1/task.md", "completed", "tasks/completed/2026-02/TASK-1/task.md"),
+        ("tasks/improvements/IMP-1.md", "failed", "tasks/improvements/IMP-1.md"),
+        ("tasks/working/TASK-1/task.md", "completed", "tasks/completed/TASK-1/task.md"),
+        ("tasks/active/TASK-1/subtasks/TASK-2/task.md", "completed", "tasks/active/TASK-1/subtasks/TASK-2/task.md"),
+        ("tasks/TASK-1.md", "completed", "tasks/TASK-1.md"),
+        ("elsewhere/TASK-1.md", "completed", "elsewhere/TASK-1.md"),
+    ],
+)
+def test_a_task_stands_where_its_status_says_in_the_form_that_it_has(
+    found: str | None, status: str, there: str
+) -> None:
+    at = Path("p") / found if found else None
+    assert place(OURS, replace(TASK, status=status), at) == Path("p") / there
+
+
+# ---- merging ----
+
+CHANGES: dict[str, Any] = {
+    "title": "Another title",
+    "text": "Another text",
+    "status": "completed",
+    "priority": 2,
+    "tags": ("web", "urgent", "more"),
+    "role": "ops",
+    "after": ("TASK-2b4d",),
+    "checkpoint": False,
+    "verify": "make",
+    "route": "other",
+    "created_by": "bob",
+    "extra": {"estimate": "3 hours"},
+}
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations(CHANGES, 2)])
+def test_changes_of_two_fields_are_both_made(one: str, other: str) -> None:
+    ours, theirs = replace(TASK, **{one: CHANGES[one]}), replace(TASK, **{other: CHANGES[other]})
+    assert merged(TASK, ours, theirs) == (replace(ours, **{other: CHANGES[other]}), [])
+    assert merged(TASK, theirs, ours)[0] == merged(TASK, ours, theirs)[0]
+
+
+@pytest.mark.parametrize("field", sorted(set(CHANGES) - {"tags", "after"}))
+def test_of_a_field_that_both_changed_the_files_value_stands_and_it_is_said(field: str) -> None:
+    theirs = replace(TASK, **{field: CHANGES[field]})
+    empty: dict[str, Any] = {"status": "failed", "priority": 9, "checkpoint": True, "extra": {"estimate": "1 hour"}}
+    ours = replace(TASK, **{field: empty.get(field, "Mine")})
+    task, told = merged(TASK, ours, theirs)
+    assert task == theirs
+    assert len(told) == (field != "checkpoint")  # there is no third value
+    assert all(line.startswith("estimate" if field == "extra" else field) for line in told)
+
+
+def test_of_lists_what_each_added_and_took_out_is_done() -> None:
+    ours, theirs = replace(TASK, tags=("urgent", "a")), replace(TASK, tags=("web", "urgent", "b"))
+    assert merged(TASK, ours, theirs) == (replace(TASK, tags=("urgent", "a", "b")), [])
+    assert merged(TASK, TASK, replace(TASK, after=())) == (replace(TASK, after=()), [])
+
+
+@given(tasks, tasks, tasks)
+@settings(quick, max_examples=examples(100))
+def test_a_merge_with_what_nobody_changed_changes_nothing(base: Task, ours: Task, theirs: Task) -> None:
+    assert merged(base, base, theirs)[0] == theirs
+    assert merged(base, ours, base) == (ours, [])
+    assert merged(base, ours, ours) == (ours, [])
+    task, _ = merged(base, ours, theirs)
+    assert as_filed(task) == task
+
+
+TOGETHER = (("id", "title", "status"), ("priority", "tags", "role"), ("after", "checkpoint", "verify", "route"))
+"""Keys that stand in one group, in neighbouring lines, which git does not merge."""
+
+
+def by_git(folder: Path, base: bytes, ours: bytes, theirs: bytes) -> tuple[int, bytes]:
+    for name, content in (("base", base), ("ours", ours), ("theirs", theirs)):
+        (folder / name).write_bytes(content)
+    command = ["git", "merge-file", "-p", "ours", "base", "theirs"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations(CHANGES, 2)])
+def test_git_merges_what_two_clones_changed_in_different_groups(tmp_path: Path, one: str, other: str) -> None:
+    before = render(TASK)
+    ours, theirs = replace(TASK, **{one: CHANGES[one]}), replace(TASK, **{other: CHANGES[other]})
+    conflicts, made = by_git(tmp_path, before, render(ours, before), render(theirs, before))
+    if conflicts:
+        assert any(one in group and other in group for group in TOGETHER)
+        assert "conflict" in damage(made).what
+    else:
+        assert parse(made, HERE) == merged(TASK, ours, theirs)[0]
+
+
+@pytest.mark.parametrize("other", sorted(set(CHANGES) - {"status"}))
+def test_git_merges_a_task_that_is_done_in_one_clone_and_edited_in_another(tmp_path: Path, other: str) -> None:
+    bare = Task(id="TASK-7k3q", title="A", text="text", created="2026-11-26T09:00:00Z")
+    for task in (TASK, bare):
+        before = render(task)
+        theirs = replace(task, **{other: CHANGES[other]})
+        done = render(replace(task, status="completed"), before)
+        conflicts, made = by_git(tmp_path, before, done, render(theirs, before))
+        assert conflicts == 0
+        assert parse(made, HERE) == replace(theirs, status="completed")
+
+
+def test_reading_tasks_needs_no_yaml_until_one_is_read() -> None:
+    script = "import sys; import ralf.tasks.taskfile; print('yaml' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_file_of_text_alone_can_lose_all_of_it() -> None:
+    where = Path("/p/.autonomous/tasks/active/TASK-a.md")
+    for content in (b"words", b"words\n", b"# title", b"\xef\xbb\xbfwords"):
+        task = as_filed(replace(parse(content, where), text=""))
+        assert parse(render(task, content), where) == task

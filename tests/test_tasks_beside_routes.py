@@ -1,0 +1,73 @@
+"""The stream of tasks beside those of routes: what looks at all streams is at peace with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ralf
+from ralf import api
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, store
+
+
+def made(root: Path) -> Path:
+    ownership.init(store.at(root).project, share=False)
+    ralf.record_decision("tide", "Use the tide tables of the harbour", root=root)
+    editing.add("Read the tide tables of the harbour", text="Quokka words", id="TASK-one", root=root)
+    claims.claim(by="me", root=root)
+    claims.progress("Quokka progress", by="me", root=root)
+    claims.done("Quokka summary", by="me", root=root)
+    return root
+
+
+def test_verify_list_search_and_archive_take_it_as_it_is(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    report = api.verify(root=root)
+    assert report.findings == ()
+    assert [route.route for route in ralf.list_routes(root=root)] == ["tide"]
+    assert ralf.search("tide tables", root=root)
+    assert api.repair(root=root).done == ()
+    api.archive(older_than="0d", root=root)
+    assert store.get("TASK-one", root=root).summary == "Quokka summary"
+    claims.retry("TASK-one", root=root)
+    assert claims.claim(by="me", root=root).task.id == "TASK-one"
+
+
+def test_a_forget_takes_words_out_of_the_stream_and_tasks_go_on(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    editing.add("Two", root=root)
+    claims.claim("Two", by="me", root=root)
+    ralf.record_decision("tide", "Quokka summary", root=root)
+    done = api.forget("tide", text="Quokka summary", root=root)
+    assert done.left == ()
+    assert done.records["tasks"] == 1
+    after = store.get("TASK-one", root=root)
+    assert "Quokka summary" not in after.summary
+    assert (after.task.status, after.progress) == ("completed", "Quokka progress")
+    assert claims.done("Two", by="me", root=root).task.status == "completed"
+    assert api.verify(root=root).findings == ()
+
+
+def test_a_store_that_is_taken_over_keeps_its_tasks(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    root = made(tmp_path / "before")
+    (tmp_path / "before").rename(tmp_path / "after")
+    moved = tmp_path / "after"
+    assert root != moved
+    state = store.get("TASK-one", root=moved)
+    assert state.is_foreign
+    ownership.adopt(store.at(moved).project)
+    state = store.get("TASK-one", root=moved)
+    assert (state.summary, state.is_foreign) == ("Quokka summary", False)
+
+
+def test_what_a_person_wrote_is_theirs_by_the_records_once_something_was_written(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    path = root / ".autonomous" / "tasks" / "active" / "TASK-hand.md"
+    path.write_text("# By hand\n")
+    assert not store.get("TASK-hand", root=root).is_foreign
+    editing.add("Two", root=root)
+    for index in store.at(root).project.cache.glob("tasks/*"):
+        index.unlink()
+    ownership.uninstall(store.at(root).project)
+    assert not store.get("TASK-hand", root=root).is_foreign

@@ -1,0 +1,90 @@
+"""What is recorded when a task is done: evidence, and more than the few words of its summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ralf
+import storekit
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, store
+from ralf.tasks.model import Evidence
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    ownership.init(store.at(tmp_path).project, share=False)
+    return tmp_path
+
+
+def allow(root: Path) -> None:
+    path = store.at(root).project.local_config_file
+    path.write_text(f"project: {root}\nverify_commands: true\n")
+    path.chmod(0o600)
+
+
+def test_a_task_whose_command_passes_is_verified_and_one_whose_command_fails_is_not_done(root: Path) -> None:
+    allow(root)
+    editing.add("Passes", verify="true", root=root)
+    editing.add("Fails", verify="echo 3 of 4 pass; false", root=root)
+    passed = claims.done("It works", task="Passes", root=root)
+    assert passed.evidence is not None
+    assert (passed.evidence.state, passed.evidence.command) == ("verified", "true")
+    held = claims.claim("Fails", by="a", root=root)
+    with pytest.raises(ralf.errors.NotVerified, match="not pass: exit status 1; it printed last: 3 of") as refused:
+        claims.done("It works, I say", by="a", root=root)
+    assert refused.value.output == "3 of 4 pass"
+    failed = store.get("Fails", root=root)
+    assert (failed.task.status, failed.claim) == ("pending", held.claim)
+    assert failed.evidence is not None
+    assert (failed.evidence.state, failed.evidence.exit_status) == ("failed", 1)
+    assert store.get("Passes", root=root).evidence == passed.evidence
+    claims.retry("Passes", root=root)
+    assert store.get("Passes", root=root).evidence is None
+
+
+def test_a_command_runs_without_the_lock(root: Path) -> None:
+    allow(root)
+    editing.add("Slow", verify="test ! -e other || exit 1; sleep 1", root=root)
+    editing.add("Other", root=root)
+    import threading
+
+    thread = threading.Thread(target=claims.done, args=("It works",), kwargs={"task": "Slow", "by": "a", "root": root})
+    thread.start()
+    claims.claim("Other", by="b", root=root)
+    assert thread.is_alive()
+    thread.join()
+    assert store.get("Slow", root=root).task.status == "completed"
+
+
+def test_a_stale_holders_command_does_not_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(root)
+    editing.add("One", verify="touch ran", root=root)
+    state = claims.claim(by="a", root=root)
+    assert state.claim is not None
+    claims.release(by="a", root=root)
+    with pytest.raises(ralf.errors.StaleLease):
+        claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
+    assert not (root / "ran").exists()
+
+
+def test_a_thin_summary_is_filled_up_with_what_the_checkpoint_knows(root: Path) -> None:
+    storekit.write_session(root / "s.jsonl", 3_000)
+    editing.add("One", id="TASK-one", root=root)
+    ralf.checkpoint("TASK-one", root / "s.jsonl", root=root)
+    state = claims.done("Done", task="TASK-one", root=root)
+    assert state.summary.startswith("Done\n\nFrom the checkpoint:\n- ")
+    long = "It loses no session after a redirect any more, since the cookie is set before it"
+    editing.add("Two", route="TASK-one", root=root)
+    assert claims.done(long, task="Two", root=root).summary == long
+
+
+def test_evidence_that_is_recorded_later_counts(root: Path) -> None:
+    editing.add("One", root=root)
+    claims.done("Done", task="One", root=root)
+    claims.record_evidence("One", Evidence(state="verified", command="make test", exit_status=0), root=root)
+    found = store.get("One", root=root).evidence
+    assert found is not None
+    assert (found.state, found.exit_status) == ("verified", 0)

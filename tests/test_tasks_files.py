@@ -1,0 +1,329 @@
+"""The files of tasks: a person edits them at any moment, git and archives bring them, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ralf.errors import NothingReady, UsageError
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, store, trust, writing
+from ralf.tasks.model import TaskState
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project that its user has opted in."""
+    made = tmp_path / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    return made
+
+
+def git(root: Path, *words: str) -> str:
+    settings = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True, text=True).stdout  # noqa: S607
+
+
+def write(root: Path, name: str, status: str = "pending", more: str = "", folder: str = "active") -> Path:
+    path = root / ".autonomous" / "tasks" / folder / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\nid: {name}\nstatus: {status}\n{more}---\n\n# Task {name}\n\nWords of {name}.\n")
+    return path
+
+
+def of(state: TaskState) -> Path:
+    assert state.path is not None
+    return state.path
+
+
+# ---- a person's edits ----
+
+
+def test_what_a_person_writes_and_edits_is_read_as_it_stands(root: Path) -> None:
+    path = write(root, "TASK-hand", more="priority: high\nmood: fine\n")
+    state = store.get("TASK-hand", root=root)
+    assert (state.task.title, state.task.priority, state.is_foreign) == ("Task TASK-hand", 8, False)
+    assert state.task.extra == {"mood": "fine"}
+    path.write_text(path.read_text().replace("Words", "Other words"))
+    assert store.get("TASK-hand", root=root).task.text == "Other words of TASK-hand."
+    assert claims.claim(by="me", root=root).task.id == "TASK-hand"
+    done = claims.done("Done", by="me", root=root)
+    assert of(done).parent.name == "completed"
+    assert not path.exists()
+    assert "mood: fine" in of(done).read_text()
+    assert "Other words" in of(done).read_text()
+
+
+def test_a_person_moves_a_task_by_editing_its_status_and_back(root: Path) -> None:
+    one = editing.add("One", root=root)
+    claims.done("Done", task="One", root=root)
+    path = of(store.get("One", root=root))
+    path.write_text(
+        path.read_text().replace('"completed"', '"pending"').replace("status: completed", "status: pending")
+    )
+    assert store.get("One", root=root).task.status == "pending"
+    claims.claim(one.task.id, by="me", root=root)
+    path = of(store.get("One", root=root))
+    assert path.parent.name == "active"
+    path.unlink()
+    assert store.list_tasks(root=root).tasks == ()
+
+
+def saved(path: Path, line: str, *, in_place: bool, after: float) -> None:
+    """Save a line into a file, as an editor does, after some seconds."""
+    time.sleep(after)
+    if in_place:
+        with path.open("a") as file:
+            file.write(f"{line}\n")
+    else:
+        beside = path.with_suffix(".swp")
+        beside.write_text(f"{path.read_text()}{line}\n")
+        beside.replace(path)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("moments", [10, pytest.param(60, marks=pytest.mark.slow(seconds=4))])
+def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, in_place: bool) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    random = Random(7)  # noqa: S311  # the same moments in every run
+    for number in range(moments):
+        after = random.uniform(0, 0.02)
+        editor = FORK.Process(
+            target=saved, args=(path, f"line {number}"), kwargs={"in_place": in_place, "after": after}
+        )
+        editor.start()
+        began = time.monotonic()
+        while time.monotonic() - began < 0.025:
+            editing.edit("One", priority=random.randint(1, 10), root=root)
+        editor.join()
+        assert editor.exitcode == 0
+        editing.edit("One", tags=[f"tag {number}"], root=root)
+        lost = [one for one in range(number + 1) if f"\nline {one}\n" not in path.read_text()]
+        assert lost == []
+
+
+def test_two_saves_that_miss_each_other_are_united() -> None:
+    assert writing.united("a\nb", "a\nb\nours", "a\nb\ntheirs") == "a\nb\ntheirs\nours"
+    assert writing.united("a\nb\nc", "a\nc\nd", "x\na\nb\nc") == "x\na\nc\nd"
+    assert writing.united("", "one", "one") == "one"
+
+
+def test_two_files_of_one_task_are_told_and_one_counts(root: Path) -> None:
+    write(root, "TASK-twice")
+    write(root, "TASK-twice", status="completed", folder="completed")
+    state = store.get("TASK-twice", root=root)
+    assert state.task.status == "completed"
+    assert "a second file of" in state.warnings[0]
+
+
+def test_a_file_that_cannot_be_read_is_told_beside_those_that_can(root: Path) -> None:
+    editing.add("One", root=root)
+    path = write(root, "TASK-torn")
+    path.write_text("---\nid: [\n---\n")
+    found = store.list_tasks(root=root)
+    assert [state.task.title for state in found.tasks] == ["One"]
+    assert [where for where, _ in found.damaged] == [path]
+    assert claims.claim(by="me", root=root).task.title == "One"
+    with pytest.raises(NothingReady, match="1 cannot be read"):
+        claims.claim(by="you", root=root)
+
+
+def test_nothing_but_the_file_is_left_beside_it_for_git(root: Path) -> None:
+    git(root, "init", "-q")
+    editing.add("One", id="TASK-one", root=root)
+    editing.edit("One", text="More", root=root)
+    claims.done("Done", task="One", root=root)
+    assert git(root, "status", "--short", "--untracked-files=all") == (
+        "?? .autonomous/tasks/active/.gitkeep\n?? .autonomous/tasks/completed/TASK-one.md\n"
+    )
+
+
+# ---- foreign files ----
+
+
+def cloned(root: Path, tmp_path: Path) -> Path:
+    """A clone of a project with the tasks of `root`, opted in by its user."""
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "tasks")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(root), str(clone))
+    ownership.init(store.at(clone).project, share=False)
+    return clone
+
+
+def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(root: Path, tmp_path: Path) -> None:
+    editing.add("One", id="TASK-one", root=root)
+    editing.add("Two", id="TASK-two", root=root)
+    clone = cloned(root, tmp_path)
+    assert [state.is_foreign for state in store.list_tasks(root=clone).tasks] == [True, True]
+    with pytest.raises(NothingReady, match="foreign, not accepted yet: TASK-one, TASK-two"):
+        claims.claim(by="me", root=clone)
+    for change in (
+        lambda: claims.claim("One", by="me", root=clone),
+        lambda: editing.edit("One", priority=9, root=clone),
+        lambda: claims.done("Done", task="One", root=clone),
+    ):
+        with pytest.raises(UsageError, match="has not been accepted") as error:
+            change()
+        assert "ralf task trust TASK-one" in error.value.hint
+    assert [state.task.id for state in trust.trust(root=clone)] == ["TASK-one", "TASK-two"]
+    assert [state.is_foreign for state in trust.trust(accept=["Two"], root=clone)] == [False]
+    assert claims.claim(by="me", root=clone).task.id == "TASK-two"
+    trust.trust(accept=[trust.EVERY], root=clone)
+    assert trust.trust(root=clone) == []
+    assert claims.claim(by="you", root=clone).task.id == "TASK-one"
+
+
+def test_what_a_pull_brings_later_is_foreign_again_and_what_is_ours_stays_ours(root: Path, tmp_path: Path) -> None:
+    editing.add("One", id="TASK-one", root=root)
+    editing.add("Two", id="TASK-two", root=root)
+    clone = cloned(root, tmp_path)
+    trust.trust(accept=[trust.EVERY], root=clone)
+    editing.add("Three", id="TASK-three", root=clone)
+    editing.edit("One", text="As it was accepted", root=root)
+    git(root, "commit", "-qam", "changed")
+    git(clone, "pull", "-q")
+    git(clone, "add", ".")
+    git(clone, "commit", "-qm", "three")
+    git(clone, "checkout", "-q", "HEAD~1")
+    git(clone, "checkout", "-q", "-")
+    found = {state.task.id: state.is_foreign for state in store.list_tasks(root=clone).tasks}
+    assert found == {"TASK-one": True, "TASK-two": False, "TASK-three": False}
+
+
+def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_stays_foreign(
+    root: Path, tmp_path: Path
+) -> None:
+    editing.add("One", id="TASK-one", root=root)
+    clone = cloned(root, tmp_path)
+    trust.trust(accept=[trust.EVERY], root=clone)
+    state = claims.claim(by="me", root=clone)
+    editing.edit("One", text="Do something else", root=root)
+    git(root, "commit", "-qam", "changed")
+    git(clone, "pull", "-q")
+    assert store.get("One", root=clone).is_foreign
+    assert state.claim is not None
+    done = claims.done("Done", lease=state.claim.lease("TASK-one"), root=clone)
+    assert (done.task.status, done.summary, done.is_foreign) == ("completed", "Done", True)
+    assert "Do something else" in of(done).read_text()
+    with pytest.raises(UsageError, match="has not been accepted"):
+        claims.retry("One", root=clone)
+    for index in store.at(clone).project.cache.glob("tasks/*"):
+        index.unlink()
+    assert store.get("One", root=clone).is_foreign
+    trust.trust(accept=["One"], root=clone)
+    assert claims.retry("One", root=clone).task.text == "Do something else"
+
+
+def test_what_a_person_wrote_and_ralf_read_stays_theirs_when_they_commit_it(root: Path) -> None:
+    git(root, "init", "-q")
+    write(root, "TASK-hand")
+    assert not store.get("TASK-hand", root=root).is_foreign
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "hand")
+    git(root, "rm", "-q", "-r", ".autonomous/tasks")
+    git(root, "checkout", "-q", "HEAD", ".")
+    assert not store.get("TASK-hand", root=root).is_foreign
+
+
+def test_an_archive_brings_foreign_tasks_and_so_does_a_store_that_is_not_opted_in(root: Path, tmp_path: Path) -> None:
+    path = write(root, "TASK-packed")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert store.get("TASK-packed", root=root).is_foreign
+    other = tmp_path / "other"
+    write(other, "TASK-there")
+    assert store.get("TASK-there", root=other).is_foreign
+    made = editing.add("Here", root=other)
+    assert not store.get("Here", root=other).is_foreign
+    of(made).write_text(of(made).read_text() + "\nBy hand\n")
+    assert not store.get("Here", root=other).is_foreign
+
+
+def test_a_foreign_file_takes_no_tasks_place(root: Path) -> None:
+    editing.add("One", id="TASK-one", root=root)
+    path = write(root, "TASK-one", status="completed", folder="completed")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    state = store.get("TASK-one", root=root)
+    assert (state.task.title, state.task.status, state.is_foreign) == ("One", "pending", False)
+
+
+def test_an_index_that_is_torn_or_gone_is_made_anew(root: Path) -> None:
+    editing.add("One", root=root)
+    claims.claim(by="me", root=root)
+    cache = store.at(root).project.cache / "tasks"
+    before = store.list_tasks(root=root)
+    (place,) = cache.iterdir()
+    for damage in (b"", b"no database", place.read_bytes()[:5000], os.urandom(40_000)):
+        (place,) = cache.iterdir()
+        place.write_bytes(damage)
+        assert store.list_tasks(root=root) == before
+        (place,) = cache.iterdir()
+        place.write_bytes(damage)
+        assert claims.claim(by="me", root=root).claim == before.tasks[0].claim
+    (place,) = cache.iterdir()
+    content = bytearray(place.read_bytes())
+    content[4096 * 3 : 4096 * 6] = os.urandom(4096 * 3)
+    place.write_bytes(content)
+    assert claims.progress("On", by="me", root=root).progress == "On"
+    shutil.rmtree(place.parent)
+    assert store.get("One", root=root).progress == "On"
+
+
+def test_no_task_is_claimed_because_a_torn_index_says_that_it_is_pending(root: Path) -> None:
+    one = editing.add("One", priority=9, root=root).task.id
+    claims.claim(by="me", root=root)
+    claims.fail("Too deep", by="me", root=root)
+    editing.add("Two", root=root)
+    time.sleep(0.1)
+    store.list_tasks(root=root)  # once the files are settled: the claim opens none of them for its own sake
+    (place,) = (store.at(root).project.cache / "tasks").glob("*.sqlite")
+    with sqlite3.connect(place) as database:
+        database.execute("update task set status = 'pending' where id = ?", (one,))
+    database.close()
+    assert claims.claim(by="me", root=root).task.title == "Two"
+
+
+def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(root: Path) -> None:
+    tree = root / ".autonomous" / "tasks" / "active" / "TASK-ARCH-028-routes"
+    tree.mkdir(parents=True)
+    (tree / "task.md").write_text(
+        "# TASK-ARCH-028: Routes hold placeholders\n\n**Status:** in_progress\n**Priority:** HIGH\n"
+    )
+    (tree / "notes.md").write_text("kept\n")
+    os.utime(tree / "task.md", (1_700_000_000, 1_700_000_000))
+    assert [state.task.id for state in trust.trust(root=root)] == ["TASK-ARCH-028"]
+    trust.trust(accept=[trust.EVERY], root=root)
+    state = claims.claim(by="me", root=root)
+    assert (state.task.id, state.task.priority, state.task.status) == ("TASK-ARCH-028", 8, "pending")
+    done = claims.done("Filled in", by="me", root=root)
+    moved = root / ".autonomous" / "tasks" / "completed" / "TASK-ARCH-028-routes"
+    assert done.path == moved / "task.md"
+    assert (moved / "notes.md").read_text() == "kept\n"
+    assert "**Status:** completed\n**Priority:** HIGH\n" in (moved / "task.md").read_text()
+    assert not tree.exists()
+    claims.retry("TASK-ARCH-028", root=root)
+    assert tree.exists()
+    assert not store.get("TASK-ARCH-028", root=root).is_foreign
+
+
+def test_a_person_who_undoes_what_a_command_did_is_believed(root: Path) -> None:
+    state = editing.add("One", text="Before", root=root)
+    before = of(state).read_bytes()
+    editing.edit("One", text="After", root=root)
+    of(state).write_bytes(before)
+    assert store.get("One", root=root).task.text == "Before"
+    editing.add("Two", root=root)
+    assert store.get("One", root=root).task.text == "Before"
+    assert of(state).read_bytes() == before

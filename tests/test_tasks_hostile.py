@@ -1,0 +1,287 @@
+"""What a repository brings into folders of tasks never runs, never passes for this user's, and leads nowhere else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import storekit
+from ralf.errors import NothingReady, UsageError
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, index, store, trust, writing
+from ralf.tasks.refresh import refresh
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project that its user has opted in."""
+    made = tmp_path / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    return made
+
+
+def git(root: Path, *words: str) -> None:
+    settings = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True)  # noqa: S607
+
+
+def cloned(root: Path, tmp_path: Path) -> Path:
+    """A clone of a project with the tasks of `root`, all accepted by its user."""
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "tasks")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(root), str(clone))
+    ownership.init(store.at(clone).project, share=False)
+    trust.trust(accept=[trust.EVERY], root=clone)
+    return clone
+
+
+def allow(root: Path) -> None:
+    path = store.at(root).project.local_config_file
+    path.write_text(f"project: {root}\nverify_commands: true\n")
+    path.chmod(0o600)
+
+
+def test_a_command_that_a_pull_brings_into_a_claimed_task_never_runs(root: Path, tmp_path: Path) -> None:
+    editing.add("One", id="TASK-one", verify="true", root=root)
+    clone = cloned(root, tmp_path)
+    allow(clone)
+    state = claims.claim(by="me", root=clone)
+    editing.edit("One", verify="touch ran", root=root)
+    git(root, "commit", "-qam", "changed")
+    git(clone, "pull", "-q")
+    assert store.get("One", root=clone).is_foreign
+    assert state.claim is not None
+    done = claims.done("Done", lease=state.claim.lease("TASK-one"), root=clone)
+    assert done.evidence is not None
+    assert (done.task.status, done.evidence.state) == ("completed", "claimed")
+    assert "nobody has accepted it" in done.evidence.output
+    assert not (clone / "ran").exists()
+
+
+def test_a_file_in_a_commit_that_is_called_like_a_displaced_save_is_not_taken_for_one(
+    root: Path, tmp_path: Path
+) -> None:
+    task = editing.add("One", id="TASK-one", text="As agreed.", root=root)
+    clone = cloned(root, tmp_path)
+    claims.release(claims.claim(by="me", root=clone).task.id, by="me", root=clone)
+    editing.edit("One", priority=7, root=clone)
+    assert task.path is not None
+    hidden = task.path.with_name(".ralf-TASK-one.md-0123456789ab-0123456789ab.old")
+    hidden.write_text(task.path.read_text().replace("As agreed.", "Something else."))
+    git(root, "add", "-f", ".autonomous/tasks")
+    git(root, "commit", "-qm", "hidden")
+    git(clone, "commit", "-qam", "mine")
+    git(clone, "pull", "-q", "--no-rebase")
+    for path in store.at(clone).project.cache.glob("tasks/*"):
+        path.unlink()
+    assert editing.edit("One", priority=8, root=clone).task.text == "As agreed."
+    state = store.get("One", root=clone)
+    assert (state.task.text, state.task.priority, state.is_foreign) == ("As agreed.", 8, False)
+
+
+def dying(root: Path) -> None:
+    """Complete the task in a process that dies between the record and the file."""
+
+    def work() -> None:
+        writing.Writer._bring_up = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
+        claims.done("Done", task="One", by="me", root=root)
+
+    child = FORK.Process(target=work)
+    child.start()
+    child.join()
+    assert child.exitcode == 9
+
+
+def test_a_change_that_is_pulled_before_a_dead_writer_s_file_is_completed_stays_foreign(
+    root: Path, tmp_path: Path
+) -> None:
+    editing.add("One", id="TASK-one", root=root)
+    clone = cloned(root, tmp_path)
+    dying(clone)
+    editing.edit("One", text="Something else.", root=root)
+    git(root, "commit", "-qam", "changed")
+    git(clone, "pull", "-q")
+    editing.add("Two", root=clone)
+    state = store.get("One", root=clone)
+    assert (state.task.status, state.task.text, state.is_foreign) == ("completed", "Something else.", True)
+    with pytest.raises(UsageError, match="has not been accepted"):
+        claims.retry("One", root=clone)
+
+
+def test_a_dead_writer_s_file_is_not_completed_through_a_symbolic_link(root: Path, tmp_path: Path) -> None:
+    path = editing.add("One", id="TASK-one", root=root).path
+    assert path is not None
+    dying(root)
+    (tmp_path / "elsewhere").mkdir()
+    (path.parents[1] / "completed").symlink_to(tmp_path / "elsewhere")
+    assert any("is a symbolic link" in warning for warning in editing.add("Two", root=root).warnings)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert path.exists()
+    (path.parents[1] / "completed").unlink()
+    editing.add("Three", root=root)
+    assert "completed" in (path.parents[1] / "completed" / path.name).read_text()
+
+
+def test_a_change_by_a_person_before_a_dead_writer_s_file_is_completed_stays_theirs(root: Path, tmp_path: Path) -> None:
+    path = editing.add("One", id="TASK-one", text="As agreed.", root=root).path
+    clone = cloned(root, tmp_path)
+    dying(clone)
+    assert path is not None
+    mine = clone / path.relative_to(root)
+    mine.write_text(mine.read_text().replace("As agreed.", "As I say."))
+    editing.add("Two", root=clone)
+    state = store.get("One", root=clone)
+    assert (state.task.status, state.task.text, state.is_foreign) == ("completed", "As I say.", False)
+
+
+@pytest.mark.parametrize("name", ["tasks", "tasks/active", "tasks/completed"])
+def test_no_task_is_written_through_a_symbolic_link(root: Path, tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = root / ".autonomous" / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+
+    def both() -> None:
+        editing.add("One", root=root)
+        claims.done("Done", task="One", root=root)
+
+    with pytest.raises(UsageError, match="is a symbolic link: not followed") as error:
+        both()
+    assert str(link) in str(error.value)
+    assert list(elsewhere.iterdir()) == []
+    assert [one.task.status for one in store.list_tasks(root=root).tasks] == ["pending"] * (name == "tasks/completed")
+
+
+def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_AT_ONCE", 200)
+    for number in range(5):
+        editing.add(f"Task {number}", root=root)
+    large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
+    with large.open("wb") as file:
+        file.truncate(1 << 33)
+    for path in store.at(root).project.cache.glob("tasks/*"):
+        path.unlink()
+    found = store.list_tasks(root=root)
+    assert len(found.tasks) == 5
+    ((path, problem),) = found.damaged
+    assert path == large
+    assert "has more than 1,048,576 bytes" in problem
+
+
+def test_a_file_whose_name_is_no_text_is_named_and_keeps_nobody_from_the_others(root: Path) -> None:
+    path = editing.add("One", root=root).path
+    assert path is not None
+    strange = os.fsencode(path.parent) + b"/TASK-\xff.md"
+    Path(os.fsdecode(strange)).write_bytes(path.read_bytes())
+    for _ in range(2):
+        found = store.list_tasks(root=root)
+        assert ([one.task.title for one in found.tasks], len(found.damaged)) == (["One"], 1)
+        assert "TASK-\\xff.md: its name is not UTF-8" in found.damaged[0][1]
+    assert claims.claim(by="me", root=root).task.title == "One"
+    os.unlink(strange)
+    assert store.list_tasks(root=root).damaged == ()
+
+
+@pytest.mark.slow(seconds=10)
+@pytest.mark.parametrize("more", ["", "  - role: r7\n    tasks: [T-again]\n"])
+def test_a_plan_of_very_many_chains_takes_time_by_its_size_alone(root: Path, more: str) -> None:
+    editing.add("One", root=root)
+    chains = "".join(f"  - role: r{number}\n    tasks: [T{number}]\n" for number in range(40_000))
+    (root / ".autonomous" / "tasks" / "plan.yaml").write_text(f"version: 1\nchains:\n{chains}{more}")
+    begun = time.process_time()
+    found = store.list_tasks(root=root)
+    assert time.process_time() - begun < 15  # by its square it took minutes
+    assert [warning.partition(": ")[2] for warning in found.warnings] == ["the chain of role r7 is there twice"] * bool(
+        more
+    )
+
+
+def test_what_a_foreign_task_waits_for_is_looked_at_when_it_is_accepted(root: Path) -> None:
+    one = editing.add("One", id="TASK-one", root=root)
+    assert one.path is not None
+    path = one.path.with_name("TASK-theirs.md")
+    path.write_text("---\nid: TASK-theirs\nafter: [TASK-one, TASK-none]\n---\n\n# Theirs\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert store.get("TASK-theirs", root=root).waits_for == ()
+    assert store.get("TASK-theirs", root=root).task.after == ("TASK-one", "TASK-none")
+    (accepted,) = trust.trust(accept=["TASK-theirs"], root=root)
+    assert accepted.waits_for == ("TASK-none", "TASK-one")
+    with pytest.raises(NothingReady, match="waits for TASK-none"):
+        claims.claim("TASK-theirs", by="me", root=root)
+
+
+def test_of_many_files_of_one_task_some_are_named_and_the_others_counted(root: Path) -> None:
+    path = editing.add("One", id="TASK-one", root=root).path
+    assert path is not None
+    for number in range(30):
+        path.with_name(f"TASK-copy-{number}.md").write_bytes(path.read_bytes())
+    told = store.get("One", root=root).warnings
+    assert len(told) == 6
+    assert told[-1] == "TASK-one: 25 more files of it"
+
+
+def test_the_tasks_of_a_folder_that_cannot_be_read_are_not_taken_for_gone(root: Path) -> None:
+    path = editing.add("One", root=root).path
+    assert path is not None
+    path.parent.chmod(0)
+    try:
+        with storekit.as_modes_say():
+            for look in (store.list_tasks, claims.claim, refresh):
+                with pytest.raises(PermissionError, match="active"):
+                    look(root=root)
+    finally:
+        path.parent.chmod(0o755)
+    assert [one.task.title for one in store.list_tasks(root=root).tasks] == ["One"]
+
+
+@pytest.mark.parametrize("then", ["add", "edit", "claim"])
+def test_a_task_that_is_done_stays_done_while_its_file_cannot_be_written(root: Path, then: str) -> None:
+    path = editing.add("One", id="TASK-one", root=root).path
+    assert path is not None
+    closed = path.parents[1] / "completed"
+    closed.mkdir()
+    closed.chmod(0o555)
+    try:
+        with storekit.as_modes_say():
+            done = claims.done("Done", task="One", root=root)
+            assert any("the next write updates it" in warning for warning in done.warnings)
+            for _ in range(2):
+                if then == "edit":
+                    editing.edit("One", priority=9, tags=("late",), root=root)
+                elif then == "add":
+                    editing.add("Other", root=root)
+                else:
+                    with pytest.raises(NothingReady):
+                        claims.claim(by="me", root=root)
+                assert store.get("One", root=root).task.status == "completed"
+    finally:
+        closed.chmod(0o755)
+    editing.add("Last", root=root)
+    state = store.get("One", root=root)
+    assert (state.task.status, state.path, path.exists()) == ("completed", closed / "TASK-one.md", False)
+    assert (state.task.priority, state.task.tags) == ((9, ("late",)) if then == "edit" else (5, ()))
+    assert state.summary == "Done"
+
+
+def test_a_task_in_a_repository_within_the_repository_is_foreign(root: Path) -> None:
+    git(root, "init", "-q")
+    inner = root / ".autonomous" / "tasks" / "active" / "TASK-inner"
+    inner.mkdir(parents=True)
+    (inner / "task.md").write_text("# TASK-inner: Theirs\n")
+    git(inner, "init", "-q")
+    git(inner, "add", ".")
+    git(inner, "commit", "-qm", "theirs")
+    assert store.get("TASK-inner", root=root).is_foreign

@@ -1,0 +1,118 @@
+"""The index of tasks says what files and records say, however it came to it, and opens no file that did not change."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, strategies as st
+
+from examples import examples  # noqa: F401  # the profile
+from ralf.errors import RalfError
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, plan, store, taskfile
+from ralf.tasks.model import Task, TaskState
+
+
+def edited(root: Path, random: Random) -> None:
+    """What a person does to a file."""
+    paths = sorted((root / ".autonomous" / "tasks").glob("[ac]*/*.md"))
+    if not paths:
+        return
+    path = random.choice(paths)
+    what = random.randrange(4)
+    if what == 0:
+        path.unlink()
+    elif what == 1:
+        path.write_text(path.read_text() + f"\nline {random.random()}\n")
+    elif what == 2:
+        text = path.read_text()
+        for status in ("pending", "completed", "failed", "cancelled"):
+            text = text.replace(f'status: "{status}"', "status: " + random.choice(("pending", "completed")))
+        path.write_text(text + f"\nline {random.random()}\n")
+    else:
+        path.write_text("---\nid: [\n---\n" if random.random() < 0.3 else f"# By hand {random.random()}\n")
+
+
+def did(root: Path, random: Random) -> None:
+    """What a command does."""
+    states = store.list_tasks(root=root).tasks
+    one = random.choice(states).task.id if states else "none"
+    by = random.choice(("a", "b"))
+    works: list[Callable[[], object]] = [
+        lambda: editing.add(
+            f"Task {random.random()}", after=[one] if random.random() < 0.5 and states else [], root=root
+        ),
+        lambda: claims.claim(by=by, root=root),
+        lambda: claims.claim(one, by=by, root=root),
+        lambda: claims.progress("Half", by=by, root=root),
+        lambda: claims.done("Done", by=by, root=root),
+        lambda: claims.fail("Failed", by=by, root=root),
+        lambda: claims.release(by=by, outcome="crashed", root=root),
+        lambda: claims.retry(one, root=root),
+        lambda: editing.edit(one, priority=random.randint(1, 10), text=f"text {random.random()}", root=root),
+        lambda: editing.split(one, ["Left", "Right"], root=root),
+        lambda: plan.serialize(every=2, root=root),
+    ]
+    with suppress(RalfError):
+        random.choice(works)()
+
+
+def told(root: Path) -> object:
+    found = store.list_tasks(root=root)
+    ready = [state.task.id for state in store.list_tasks(ready=True, root=root).tasks]
+    return found, ready
+
+
+@given(st.integers(0, 1 << 32))
+def test_an_index_that_is_made_anew_says_what_the_old_one_did(seed: int) -> None:
+    random = Random(seed)  # noqa: S311  # an example
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        ownership.init(store.at(root).project, share=False)
+        for _ in range(12):
+            (edited if random.random() < 0.3 else did)(root, random)
+        editing.add("End", root=root)  # what a person undid of the newest write, the index alone knows
+        before = told(root)
+        shutil.rmtree(store.at(root).project.cache / "tasks")
+        assert told(root) == before
+
+
+def test_a_file_that_did_not_change_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editing.add_all([Task(title=f"Task {number}") for number in range(20)], root=tmp_path)
+    time.sleep(0.1)
+    store.list_tasks(root=tmp_path)
+    read: list[Path] = []
+    parse = taskfile.parse
+    monkeypatch.setattr(taskfile, "parse", lambda content, where: (read.append(where), parse(content, where))[1])
+    assert len(store.list_tasks(root=tmp_path).tasks) == 20
+    assert read == []
+    state: TaskState = claims.claim(by="me", root=tmp_path)
+    assert read == []
+    assert state.path is not None
+    state.path.write_text(state.path.read_text() + "\nMore\n")
+    read.clear()
+    assert store.get(state.task.id, root=tmp_path).task.text == "More"
+    assert read == [state.path]
+
+
+def test_many_tasks_with_dependencies_are_added_at_once_and_a_circle_is_named(tmp_path: Path) -> None:
+    chain = [
+        Task(id=f"TASK-{number}", title="x", after=(f"TASK-{number - 1}",) if number else ()) for number in range(300)
+    ]
+    assert len(editing.add_all(chain, root=tmp_path)) == 300
+    assert store.list_tasks(root=tmp_path).counts["ready"] == 1
+    with pytest.raises(RalfError, match="TASK-a → TASK-b → TASK-a"):
+        editing.add_all(
+            [Task(id="TASK-a", title="a", after=("TASK-b",)), Task(id="TASK-b", title="b", after=("TASK-a",))],
+            root=tmp_path,
+        )
+    assert store.list_tasks(root=tmp_path).counts["pending"] == 300
+    with pytest.raises(RalfError, match="TASK-0 → TASK-299"):
+        editing.edit("TASK-0", after=["TASK-299"], root=tmp_path)

@@ -1,0 +1,140 @@
+"""A command that is killed at any point leaves what it had, or what it was to make: the record first, then the file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import storekit
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, store
+from ralf.tasks.model import TaskState
+
+pytestmark = pytest.mark.agents
+
+DEADLY = frozenset("write pwrite fsync rename replace link unlink remove mkdir symlink ftruncate utime flock".split())
+"""Calls before and after which a process is killed."""
+
+
+def killed_at(number: int, work: Callable[[], object]) -> bool:
+    """Run `work` in a process of its own that is killed at its n-th call; whether it lived so long."""
+    pid = os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
+        return os.WIFSIGNALED(status)
+    count = 0
+
+    def hook(frame: Any, event: str, what: Any) -> None:
+        nonlocal count
+        deadly = event in ("c_call", "c_return") and getattr(what, "__name__", "") in DEADLY
+        deadly = deadly or (event in ("call", "return") and frame.f_code.co_name == "_renamed")
+        if deadly:
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+
+    try:
+        sys.setprofile(hook)
+        work()
+        sys.setprofile(None)
+        os._exit(0)
+    except BaseException:  # noqa: BLE001  # whatever it is, the fork ends here
+        sys.setprofile(None)
+        sys.excepthook(*sys.exc_info())
+        os._exit(3)
+
+
+def fields(state: TaskState) -> tuple[object, ...]:
+    return state.task.status, state.task.title, state.task.text, state.task.after
+
+
+def looked_at(root: Path) -> list[str]:
+    found = store.list_tasks(root=root).tasks
+    return sorted(named(repr(fields(state)), {state.task.id: state.task.title for state in found}) for state in found)
+
+
+def on_disk(root: Path) -> list[str]:
+    paths = [path for path in (root / ".autonomous" / "tasks").rglob("*.md") if path.name[0] != "."]
+    titles = {path.stem: path.read_text().rpartition("# ")[2].partition("\n")[0] for path in paths}
+    return sorted(named(f"{path.parent.name}: {path.read_text()}", titles) for path in paths)
+
+
+def named(text: str, titles: dict[str, str]) -> str:
+    """A text in which the parts of a task, whose ids are random, are named by their titles."""
+    for id_, title in titles.items():
+        text = text.replace(id_, f"<{title}>") if title.startswith("Part") else text
+    return text
+
+
+WORKS: dict[str, Callable[[Path], object]] = {
+    "add": lambda root: editing.add("New", text="Words", after=["One"], id="TASK-new", root=root),
+    "edit": lambda root: editing.edit("TASK-one", text="Other words", priority=8, root=root),
+    "done": lambda root: claims.done("It works", task="TASK-one", by="me", root=root),
+    "fail": lambda root: claims.fail("It does not", task="TASK-one", by="me", root=root),
+    "split": lambda root: editing.split("TASK-two", ["Part one", "Part two"], root=root),
+    "cancel": lambda root: editing.edit("TASK-two", status="cancelled", root=root),
+}
+
+
+def look(root: Path, number: int, name: str, before: object, after: object, files: list[str]) -> object:
+    """What is shown after a kill, which is what stands in the files after the next write."""
+    shown = looked_at(root)
+    assert shown in (before, after), (number, shown)
+    claims.claim("TASK-three", by="next", root=root)  # a write that has nothing to do with it
+    assert looked_at(root) == shown, number
+    found = [text for text in on_disk(root) if "TASK-three" not in text.partition("status")[0]]
+    if shown == after:
+        assert [cut(text) for text in found] == files, number
+    left = [path for path in (root / ".autonomous" / "tasks").rglob(".ralf-*") if path.suffix == ".tmp"]
+    assert len(left) <= 1, number
+    return shown
+
+
+def all_kills(tmp_path: Path, name: str, step: int) -> None:
+    made, root = tmp_path / "made", tmp_path / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    editing.add("One", text="Do it", id="TASK-one", root=made)
+    editing.add("Two", id="TASK-two", after=["One"], root=made)
+    editing.add("Three", id="TASK-three", root=made)
+    editing.add("Four", id="TASK-four", after=["Two"], root=made)
+    claims.claim("TASK-one", by="me", root=made)
+    before = looked_at(made)
+    storekit.copied(made, root)
+    WORKS[name](root)
+    after = looked_at(root)
+    files = [cut(text) for text in on_disk(root) if "TASK-three" not in text.partition("status")[0]]
+    assert after != before
+    number, seen, lived = 0, set(), False
+    while not lived:
+        shutil.rmtree(root)
+        storekit.copied(made, root)
+        lived = not killed_at(number, lambda: WORKS[name](root))
+        shown = look(root, number, name, before, after, files)
+        seen.add(shown == after)
+        assert not lived or shown == after
+        number += step
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
+    all_kills(tmp_path, name, 9)
+
+
+@pytest.mark.slow(seconds=60)
+@pytest.mark.parametrize("name", WORKS)
+def test_a_kill_at_each_call_leaves_before_or_after(tmp_path: Path, name: str) -> None:
+    all_kills(tmp_path, name, 1)
+
+
+def cut(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("created"))

@@ -1,0 +1,80 @@
+"""What the plan puts before a task keeps it from being claimed, beside what its file names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralf.errors import DamagedPlan, NothingReady
+from ralf.tasks import claims, editing, plan, store
+from ralf.tasks.model import Task
+
+
+def made(root: Path, *titles: str, **more: object) -> list[str]:
+    return [editing.add(title, id=f"TASK-{title}", root=root, **more).task.id for title in titles]  # type: ignore[arg-type]
+
+
+def ready(root: Path) -> list[str]:
+    return [state.task.title for state in store.list_tasks(ready=True, root=root).tasks]
+
+
+def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b", "c")
+    made(tmp_path, "x", "y", role="tester")
+    assert ready(tmp_path) == ["a", "b", "c", "x", "y"]
+    plan.serialize(every=1, root=tmp_path)
+    assert ready(tmp_path) == ["a", "x"]
+    assert store.get("c", root=tmp_path).waits_for == ("TASK-b",)
+    claims.claim("a", by="me", root=tmp_path)
+    with pytest.raises(NothingReady, match=r"TASK-b waits for TASK-a \(pending\)"):
+        claims.claim("b", by="you", root=tmp_path)
+    claims.done("Done", task="a", by="me", root=tmp_path)
+    assert ready(tmp_path) == ["b", "x"]
+    claims.done("Out of order", task="c", by="me", root=tmp_path)
+    assert ready(tmp_path) == ["b", "x"]
+    claims.retry("a", root=tmp_path)
+    assert ready(tmp_path) == ["a", "x"]
+    assert store.get("b", root=tmp_path).waits_for == ("TASK-a",)
+    plan.undo(root=tmp_path)
+    assert ready(tmp_path) == ["a", "b", "x", "y"]
+
+
+def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_it_does(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b", "c")
+    plan.serialize(root=tmp_path)
+    editing.edit("b", status="cancelled", root=tmp_path)
+    assert ready(tmp_path) == ["a"]
+    assert store.get("c", root=tmp_path).waits_for == ("TASK-a",)
+    path = store.get("a", root=tmp_path).path
+    assert path is not None
+    path.unlink()
+    assert ready(tmp_path) == ["c"]
+
+
+def test_a_failed_task_holds_up_its_chain(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b")
+    plan.serialize(root=tmp_path)
+    claims.fail("No", task="a", root=tmp_path)
+    assert ready(tmp_path) == []
+    with pytest.raises(NothingReady, match=r"TASK-b waits for TASK-a \(failed\)"):
+        claims.claim(root=tmp_path)
+
+
+def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path) -> None:
+    made(tmp_path, "a", "b")
+    plan.serialize(root=tmp_path)
+    (tmp_path / ".autonomous" / "tasks" / "plan.yaml").write_text("chains: [")
+    with pytest.raises(DamagedPlan, match=r"plan\.yaml"):
+        claims.claim(root=tmp_path)
+    assert "plan.yaml" in store.list_tasks(root=tmp_path).warnings[0]
+
+
+def test_many_tasks_in_one_chain_are_done_in_its_order(tmp_path: Path) -> None:
+    editing.add_all([Task(title=f"t{number}") for number in range(40)], root=tmp_path)
+    plan.serialize(every=5, root=tmp_path)
+    for number in range(40):
+        assert claims.claim(by="me", root=tmp_path).task.title == f"t{number}"
+        with pytest.raises(NothingReady):
+            claims.claim(by="you", root=tmp_path)
+        claims.done("Done", by="me", root=tmp_path)

@@ -1,0 +1,120 @@
+"""Workers that are killed, an index that is removed, readers and an editor at once: each task is done once, no save is
+lost.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ralf.errors import NothingReady
+from ralf.maintenance import ownership
+from ralf.storage import durable
+from ralf.tasks import claims, editing, records, store
+from ralf.tasks.model import Task
+
+pytestmark = [pytest.mark.slow, pytest.mark.agents]
+
+FORK = multiprocessing.get_context("fork")
+
+
+def forever(work: Callable[[], object]) -> None:
+    while True:
+        work()
+
+
+def worked(root: Path, tasks: int) -> None:
+    """Claim and complete tasks until all are done, under a name of its own."""
+    random, by = Random(os.getpid()), f"agent-{os.getpid()}"  # noqa: S311
+    while True:
+        try:
+            state = claims.claim(by=by, process=os.getpid(), root=root)
+        except NothingReady:
+            if store.at(root).counts()["completed"] == tasks:
+                return
+            time.sleep(0.02)
+            continue
+        assert state.claim is not None
+        time.sleep(random.random() * 0.01)
+        claims.done("Done", lease=state.claim.lease(state.task.id), root=root)
+
+
+def saved_into_any(root: Path, lines: multiprocessing.queues.SimpleQueue[tuple[str, str]]) -> None:
+    """Save one line after the other into the files of tasks, wherever they are."""
+    random, number = Random(5), 0  # noqa: S311
+    while True:
+        path = random.choice(sorted((root / ".autonomous" / "tasks").glob("*/TASK-*.md")) or [root / "none"])
+        with suppress(FileNotFoundError), open(os.open(path, os.O_WRONLY | os.O_APPEND), "a") as file:
+            number += 1
+            file.write(f"line {number} of {path.stem}\n")
+            lines.put((path.name, f"line {number} of {path.stem}"))
+        time.sleep(0.004)
+
+
+@pytest.mark.parametrize(
+    ("seed", "tasks"), [(1, 12), *(pytest.param(seed, 60, marks=pytest.mark.slow(seconds=15)) for seed in range(2, 4))]
+)
+def test_a_storm_leaves_each_task_done_once_and_each_save_in_its_file(tmp_path: Path, seed: int, tasks: int) -> None:
+    random, root = Random(seed), tmp_path  # noqa: S311
+    ownership.init(store.at(root).project, share=False)
+    editing.add_all([Task(id=f"TASK-{number}", title=f"Task {number}") for number in range(tasks)], root=root)
+    lines = FORK.SimpleQueue()
+    others = [
+        FORK.Process(target=saved_into_any, args=(root, lines)),
+        FORK.Process(target=forever, args=(lambda: store.list_tasks(root=root),)),
+    ]
+    workers = {FORK.Process(target=worked, args=(root, tasks)) for _ in range(4)}
+    for process in (*others, *workers):
+        process.start()
+    told: list[tuple[str, str]] = []
+    while workers:
+        time.sleep(random.random() * 0.05)
+        while not lines.empty():
+            told.append(lines.get())
+        if random.random() < 0.5:
+            victim = random.choice(sorted(workers, key=lambda one: one.pid or 0))
+            if victim.pid is not None and victim.exitcode is None:
+                os.kill(victim.pid, signal.SIGKILL)
+                workers.add(FORK.Process(target=worked, args=(root, tasks)))
+                next(one for one in workers if one.pid is None).start()
+        elif random.random() < 0.2:
+            for path in store.at(root).project.cache.glob("tasks/*"):
+                path.unlink(missing_ok=True)
+        over = {one for one in workers if one.exitcode is not None}
+        assert all(one.exitcode in (0, -signal.SIGKILL) for one in over)
+        workers -= over
+    for process in others:
+        process.kill()
+        process.join()
+    while not lines.empty():
+        told.append(lines.get())
+    for title in ("A write", "Another one"):  # which see to what the last ones left, also without an index
+        editing.add(title, root=root)
+        time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("The last one", root=root)
+    held: dict[str, int] = {}
+    done = Counter[str]()
+    for entry in store.at(root).project.store.read(records.STREAM):
+        record = records.parsed(entry)
+        body = record.body if record is not None else None
+        if isinstance(body, records.Taken):
+            assert body.task not in held
+            held[body.task] = record.number if record is not None else 0
+        elif isinstance(body, records.Done):
+            assert held.pop(body.task) == body.lease
+            done[body.task] += 1
+        elif isinstance(body, records.Lost):
+            assert held.pop(body.task) == body.lease
+    assert done == {f"TASK-{number}": 1 for number in range(tasks)}
+    found = {path.name: path.read_text() for path in (root / ".autonomous" / "tasks" / "completed").glob("TASK-*.md")}
+    assert len(found) == tasks
+    assert [(name, line) for name, line in told if line not in found[name]] == []
