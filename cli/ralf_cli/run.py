@@ -1,0 +1,424 @@
+"""`ralf run` and `ralf signal`: runs of agents looked at, followed, tried again, ended; messages to them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import click
+
+from ralf_cli.main import LazyGroup
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.agent import RunState, SavedState
+
+_MOST = 50  # steps that a list shows where nothing else is asked for
+
+_STATUSES = ("running", "waiting", "paused", "lost", "completed", "failed", "dead", "cancelled")
+_QUIET = ("completed", "cancelled")  # what a list leaves out where nothing else is asked for
+
+
+class _Run(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "list": "ralf_cli.run:list_",
+        "show": "ralf_cli.run:show",
+        "stream": "ralf_cli.run:stream",
+        "retry": "ralf_cli.run:retry",
+        "cancel": "ralf_cli.run:cancel",
+        "forget": "ralf_cli.run:forget",
+    }
+
+
+@click.pass_context
+def _help(ctx: click.Context) -> None:
+    """Alone it is its help."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+run = _Run(
+    name="run",
+    help="""List, follow and steer the runs of agents.
+
+    A run is the durable state of an agent that a program of yours keeps with `ralf.agent`: saved states, calls made
+    once, decisions, signals and output. These commands show what is known of a run, never what its states, answers and
+    signals contain; only `stream` prints content, the output.
+
+    \b
+    Examples:
+      ralf run list
+      ralf run show survey
+      ralf run stream survey --follow
+
+    \b
+    Exit status: that of the command
+    """,
+    short_help="List, follow and steer the runs of agents.",
+    invoke_without_command=True,
+    callback=_help,
+)
+
+_the_step = click.option("--step", metavar="STEP", help="The step. Default: the only one, or the one written last.")
+_every_step = click.option("--step", metavar="STEP", help="Only this step. Default: every step of the run.")
+
+
+@click.command("list", short_help="List the runs.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only steps with this status.")
+@click.option("--all", "all_", is_flag=True, help="Every step, completed and cancelled ones included, without a limit.")
+@with_root
+@with_json
+def list_(status: str | None, all_: bool, root: str | None, as_json: bool) -> None:
+    """List the steps of all runs that have not completed, by name; at most 50 of them.
+
+    \b
+    Examples:
+      ralf run list
+      ralf run list --status dead
+      ralf run list --all --json
+
+    \b
+    Exit status: 0, even without any run · 4 the records of a run are damaged (the others are listed)
+    """
+    from ralf.agent import list_runs
+    from ralf_cli.output import emit_json, fields_of, say, table
+    from ralf_cli.terminal import complain
+
+    found = list_runs(status=status, root=root)
+    shown = [state for state in found.runs if all_ or status is not None or state.status not in _QUIET]
+    most = len(shown) if all_ else _MOST
+    if as_json:
+        emit_json([fields_of(state) for state in shown[:most]])
+    elif shown:
+        table(_HEADINGS, map(_cells, shown[:most]), right=(3, 4, 5, 6))
+    if more := len(shown) - len(shown[:most]):
+        say(f"{more:,} more: ralf run list --all")
+    if quiet := len(found.runs) - len(shown):
+        say(f"not shown: {quiet:,} completed or cancelled: ralf run list --all")
+    elif not shown:
+        say(f"no run is {status}" if status else "no run yet")
+    for name, problem in found.damaged:
+        complain(f"{name}: {problem}", "ralf context verify --repair")
+    if found.damaged:
+        click.get_current_context().exit(4)
+
+
+_HEADINGS = ("RUN", "STEP", "STATUS", "ITERATION", "ATTEMPT", "STATE", "SIGNALS", "LAST RECORD")
+
+
+def _cells(state: RunState) -> tuple[object, ...]:
+    waiting = state.signals - state.heard
+    return (
+        state.run,
+        state.step,
+        _status(state),
+        state.iteration,
+        state.attempt,
+        _size(state.size) if state.states else "-",
+        waiting,
+        state.at or "-",
+    )
+
+
+def _status(state: RunState) -> str:
+    """The status, with what it waits for."""
+    if state.waits_for:
+        return f"{state.status} for {state.waits_for}"
+    return state.status
+
+
+def _size(size: int) -> str:
+    """A number of bytes, short."""
+    if size < 10_000:
+        return f"{size:,} B"
+    return f"{size / 1e3:,.0f} KB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
+
+
+@click.command(short_help="Show what is known of a run, without its contents.")
+@click.argument("run", metavar="RUN")
+@_the_step
+@with_root
+@with_json
+def show(run: str, step: str | None, root: str | None, as_json: bool) -> None:
+    """Show what is known of RUN: status, iteration, holder, saved states, calls, signals and the last failure.
+
+    What states, answers and signals contain is never shown.
+
+    \b
+    Examples:
+      ralf run show survey
+      ralf run show survey --step draft --json
+
+    \b
+    Exit status: 0 · 2 invalid name · 3 no such run (the closest are named) · 4 damaged records
+    """
+    from ralf.agent import AgentRun, get_run
+    from ralf_cli.output import emit_json, fields_of, say
+
+    state = get_run(run, step, root=root)
+    saved = AgentRun(state.run, state.step, root=root).states()
+    if as_json:
+        emit_json(fields_of(state) | {"saved": [fields_of(one) for one in saved]})
+        return
+    click.echo(_text(state, saved))
+    if hint := _next(state):
+        say(hint)
+
+
+def _text(state: RunState, saved: list[SavedState]) -> str:
+    """All that is known of a step."""
+    lost = f"; its process died {_times(state.losses)}" if state.losses else ""
+    repeats = f", {state.repeats:,} repeated for want of an answer" if state.repeats else ""
+    until = state.not_before and f"until {state.not_before}"
+    who = ", ".join(filter(None, (state.by, f"process {state.process}" if state.process else "")))
+    kept = sum(one.kept for one in saved)
+    fields = (
+        ("step", state.step if len(state.steps) < 2 else f"{state.step} of {', '.join(state.steps)}"),
+        ("iteration", f"{state.iteration:,}, attempt {state.attempt:,}{lost}"),
+        ("waits", " ".join(filter(None, (state.waits_for and f"for signal {state.waits_for}", until)))),
+        ("holder", f"{who}, claim {state.term:,}" if state.status == "running" else ""),
+        ("states", f"{state.states:,} saved, the newest of {state.size:,} bytes; {kept:,} kept" if saved else "none"),
+        ("calls", f"{state.calls:,} in this iteration{repeats}"),
+        ("signals", f"{state.signals:,} sent, {state.heard:,} received"),
+        ("began", state.began),
+        ("last record", state.at),
+        ("reason", state.reason),
+    )
+    lines = [f"{state.run}: {_status(state)}", *(f"{name:<13} {value}" for name, value in fields if value)]
+    return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _next(state: RunState) -> str:
+    """What to type next, "" for nothing."""
+    name = state.run if state.step == "main" else f"{state.run} --step {state.step}"
+    if state.status == "paused":
+        return f"to continue it: ralf signal {state.run} {state.waits_for}"
+    if state.status in ("failed", "dead", "cancelled"):
+        return f"to open it again: ralf run retry {name}"
+    return "start its program again: it continues here" if state.status == "lost" else ""
+
+
+@click.command(short_help="Print the output of a run.")
+@click.argument("run", metavar="RUN")
+@_the_step
+@click.option("-f", "--follow", is_flag=True, help="Wait for more until the step has ended.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.0), metavar="S", help="With --follow: stop after S seconds without output."
+)
+@with_root
+def stream(run: str, step: str | None, follow: bool, timeout: float | None, root: str | None) -> None:
+    """Print the output of RUN from its beginning, however late you come.
+
+    In a pipe the bytes are printed as they were written; on a terminal, control sequences are removed.
+
+    \b
+    Examples:
+      ralf run stream survey
+      ralf run stream survey --follow
+      ralf run stream survey > survey.log
+
+    \b
+    Exit status: 0, even without output · 2 invalid name · 3 no such run (with --follow it is waited for) ·
+    4 damaged records · 130 stopped from the keyboard
+    """
+    from ralf.agent import get_run, tail
+    from ralf.agent.model import MAIN
+    from ralf.errors import RunNotFound
+
+    if timeout is not None and not follow:
+        raise click.UsageError("--timeout is for --follow")
+    if step is None:
+        try:
+            step = get_run(run, root=root).step
+        except RunNotFound:
+            if not follow:
+                raise
+            step = MAIN
+    pieces = tail(run, step, follow=follow, timeout=timeout, root=root)
+    if sys.stdout.isatty():
+        from codecs import getincrementaldecoder
+
+        decoder = getincrementaldecoder("utf-8")("replace")
+        for piece in pieces:
+            click.echo(decoder.decode(piece), nl=False)  # sys.stdout is guarded: see `ralf_cli.terminal`
+        click.echo(decoder.decode(b"", True), nl=False)
+        return
+    out: BinaryIO = sys.stdout.buffer
+    for piece in pieces:
+        out.write(piece)
+        out.flush()
+
+
+@click.command(short_help="Open a run again that failed, is dead or was cancelled.")
+@click.argument("run", metavar="RUN")
+@_every_step
+@with_root
+@with_json
+def retry(run: str, step: str | None, root: str | None, as_json: bool) -> None:
+    """Open RUN again: its iteration begins its first attempt, with its saved state and its answers. A step that waits
+    or is paused continues at once.
+
+    The agent itself is started by its own program, or continues there if that is waiting.
+
+    \b
+    Examples:
+      ralf run retry survey
+      ralf run retry survey --step draft
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 it has completed, invalid name · 3 no such run · 4 damaged records ·
+    5 a live process holds it
+    """
+    from ralf.agent import retry_run
+    from ralf_cli.output import say
+
+    _tell(retry_run(run, step, root=root), as_json=as_json)
+    say("its program continues it; start that, unless it is running")
+
+
+@click.command(short_help="End a run as cancelled.")
+@click.argument("run", metavar="RUN")
+@_every_step
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is recorded.")
+@with_root
+@with_json
+def cancel(run: str, step: str | None, reason: str, root: str | None, as_json: bool) -> None:
+    """End RUN as cancelled. A process that works at it learns this when it next saves, asks or waits.
+
+    Its states are kept: `ralf run retry` opens it again.
+
+    \b
+    Examples:
+      ralf run cancel survey --reason "The question is answered"
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 nothing of it is open, invalid name · 3 no such run ·
+    4 damaged records · 5 busy
+    """
+    from ralf.agent import cancel_run
+
+    _tell(cancel_run(run, step, reason=reason, root=root), as_json=as_json)
+
+
+def _tell(state: RunState, *, as_json: bool) -> None:
+    """Print what became of a step."""
+    from ralf_cli.output import emit_json, fields_of
+
+    if as_json:
+        emit_json(fields_of(state))
+    else:
+        click.echo(f"{state.run}: {_status(state)}, iteration {state.iteration:,}")
+
+
+@click.command(short_help="Delete all that is kept of a run.")
+@click.argument("run", metavar="RUN")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_root
+@with_json
+def forget(run: str, yes: bool, root: str | None, as_json: bool) -> None:
+    """Delete all that is kept of RUN: records, states, answers, signals, output and stored results. This cannot be
+    undone.
+
+    \b
+    Examples:
+      ralf run forget survey
+      ralf run forget survey --yes
+
+    \b
+    Exit status: 0 · 1 unwritable · 2 not confirmed, invalid name · 3 no such run · 4 damaged records ·
+    5 a live process holds it
+    """
+    from ralf.agent import forget_run
+    from ralf_cli.output import emit_json
+
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("nothing was deleted: this cannot be undone, so say --yes")
+        if not click.confirm(f"Delete all of {run}? This cannot be undone", err=True):
+            raise click.UsageError("nothing was deleted")
+    gone = forget_run(run, root=root)
+    if as_json:
+        emit_json({"run": run, "deleted": gone})
+    else:
+        click.echo(f"{run}: deleted, {gone:,} records and blobs")
+
+
+@click.command(short_help="Send a signal to a run.")
+@click.argument("run", metavar="RUN")
+@click.argument("name", metavar="NAME")
+@click.argument("data", metavar="[DATA]", required=False)
+@click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Send the bytes of this file.")
+@click.option("--id", "id_", metavar="ID", help="Your own id: sent twice with the same id, it counts once.")
+@click.option("--by", metavar="WHO", default="", help="The sender. Default: as the environment says.")
+@with_root
+@with_json
+def signal(
+    run: str,
+    name: str,
+    data: str | None,
+    file: Path | None,
+    id_: str | None,
+    by: str,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Send the signal NAME to RUN, with DATA, which - reads from standard input. The run receives each signal once,
+    in the order in which they were sent, when it next waits for this name; also one that was sent before it began.
+
+    \b
+    Examples:
+      ralf signal survey approval yes
+      ralf signal survey requirement - < new-requirement.md
+      ralf signal survey settings --file settings.json --id settings-7
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, DATA and --file together · 3 no such file · 5 busy
+    """
+    from ralf.agent import send_signal
+    from ralf_cli.output import emit_json, say
+
+    if data is not None and file is not None:
+        raise click.UsageError("DATA and --file: which of them?")
+    sent = send_signal(run, name, _bytes(data, file), by=by, id=id_, root=root)
+    note = _nobody(run, root)
+    if as_json:
+        made: dict[str, Any] = {"id": sent.id, "name": sent.name, "size": len(sent.data), "sent": sent.sent}
+        emit_json(made | {"by": sent.by})
+    else:
+        click.echo(f"{run}: signal {sent.name} sent, {len(sent.data):,} bytes, id {sent.id}")
+    if note:
+        say(f"note: {note}")
+
+
+def _bytes(data: str | None, file: Path | None) -> bytes:
+    """What is sent."""
+    if file is not None:
+        from ralf.errors import NotFound
+        from ralf.storage.files import open_regular
+
+        try:
+            with open_regular(file, follow=True) as opened:
+                return opened.read()
+        except FileNotFoundError:
+            raise NotFound(file, "no such file") from None
+    if data == "-":
+        return sys.stdin.buffer.read() if sys.stdin is not None else b""
+    return (data or "").encode("utf-8", "surrogateescape")
+
+
+def _nobody(run: str, root: str | None) -> str:
+    """Why a signal may be received by no one, "" where nothing says so."""
+    from ralf.agent import get_run
+    from ralf.errors import RunNotFound
+
+    try:
+        state = get_run(run, root=root)
+    except RunNotFound as error:
+        closest = f"; closest: {', '.join(error.closest)}" if error.closest else ""
+        return f"there is no run {run} yet{closest}"
+    return f"{run} is {state.status}" if state.ended else ""

@@ -1,0 +1,261 @@
+"""A step as one object of this process holds it: the claim, what the iteration has done so far, and fenced writes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from ralf.agent import claims, contents, records
+from ralf.agent.claims import Lease, Pulse
+from ralf.agent.output import Output
+from ralf.agent.records import Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
+from ralf.agent.signals import Inbox
+from ralf.agent.steplog import Made, StepLog, holder_name, prepare
+from ralf.errors import Busy, Conflict, RalfError, RunCancelled, RunEnded, StaleLease
+from ralf.project import Project
+
+_MOST_TRIES = 100  # at a stream that somebody else rewrites
+
+_MOST_KEPT = 1 << 20  # bytes of a state that stays in memory
+
+
+class Hold:
+    """The claim of a step, taken at its first use. Its methods are called with `lock`.
+
+    term        of our claim, 0 while we hold none
+    made        what this iteration has done so far
+    replays     outcomes of waits that are to be returned again
+    unrecorded  outcomes on which no record depends yet
+    newest      the newest state, None where it is to be read: while the step is ours nobody else saves one
+    """
+
+    def __init__(self, project: Project, run: str, step: str, *, by: str, seconds: float, first_input: bytes) -> None:
+        self.project = project
+        self.run, self.step = run, step
+        self.log = StepLog(project, run, step)
+        self.lock = threading.RLock()
+        self.output = Output(project, run, step)
+        self.term = 0
+        self.made = Made({}, {}, [])
+        self.replays: list[Heard] = []
+        self.unrecorded: list[Heard] = []
+        self.newest: bytes | None = None
+        self.gates: dict[str, threading.Lock] = {}
+        self._by = by
+        self._seconds = seconds
+        self._input = first_input
+        self._writer = os.urandom(8).hex()
+        self._nonce = ""
+        self._process = 0
+        self._refused: RalfError | None = None
+        self._is_prepared = False
+        self._inbox: Inbox | None = None
+        self._lease = Lease(project, run, step, 0)
+        self.pulse = Pulse(self._lease, seconds)
+
+    @property
+    def where(self) -> str:
+        """How the step is called in messages."""
+        return self.log.where
+
+    # ---- claiming ----
+
+    def claimed(self) -> StepState:
+        """The state of the step, which is ours; claims it where it is not. Errors: see `ralf.agent.run.AgentRun`."""
+        if self._refused is not None:
+            raise self._refused.with_traceback(None)
+        if self.term and self._process != os.getpid():
+            what = "was claimed before this process was forked"
+            raise StaleLease(self.where, what, "", "make an AgentRun in the new process")
+        if not self.term:
+            self._claim()
+        return self.log.state
+
+    def is_ours(self) -> bool:
+        """Whether this process has a claim to release."""
+        return bool(self.term) and self._process == os.getpid()
+
+    def _claim(self) -> None:
+        id_ = os.urandom(8).hex()
+        for _ in range(_MOST_TRIES):
+            state = self.log.look()
+            resumed, heard, position = self._check_claimable(state)
+            if not self._is_prepared:
+                prepare(self.project, self.log.stream)
+                self._is_prepared = True
+            if claims.is_alive(self.project, self.run, self.step, state):
+                raise claims.claimed_by(self.run, self.where, state.holder)
+            first = not state.records
+            name = holder_name(self.project, self._by)
+            body = ClaimedRecord(
+                term=state.term + 1,
+                holder=claims.holder(self._writer, name, self._seconds),
+                nonce=os.urandom(8).hex() if first else "",
+                input=contents.pack(self.project.store, self._input) if first else None,
+                lost=state.holder is not None,
+                resumed=resumed,
+                heard=heard,
+                inbox=position,
+            )
+            try:
+                state = self.log.append(body, self._writer, id_)
+            except Conflict as error:
+                if type(error) is not Conflict:
+                    raise
+                self._inbox = None  # what was taken out of it was not recorded
+                continue
+            self._begin(state)
+            if first:
+                from ralf.agent.listing import expire_daily  # only a new run pays for it
+
+                expire_daily(self.project)
+            return
+        raise Busy(self.where, "is rewritten again and again", "try again")
+
+    def _check_claimable(self, state: StepState) -> tuple[str, tuple[Heard, ...], Position | None]:
+        """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
+        be done at the step now.
+        """
+        now = time.time()
+        if state.phase == "paused":
+            inbox = self._inbox_behind(state)
+            sent = inbox.next(state.pause)
+            if sent is not None:
+                heard = inbox.receive(sent)
+                return "signal", (heard,), inbox.position
+            if records.seconds_of(state.not_before) <= now:
+                return "timeout", (), None
+            status = f"paused until {state.not_before} or a signal {state.pause}"
+            raise RunEnded(self.where, status, f"ralf signal {self.run} {state.pause}")
+        if state.phase:
+            verb = "show" if state.phase == "completed" else "retry"
+            raise RunEnded(self.where, state.phase, f"ralf run {verb} {self.run}")
+        if records.seconds_of(state.not_before) > now:
+            raise RunEnded(self.where, f"waiting until {state.not_before}", f"ralf run retry {self.run}")
+        return "", (), None
+
+    def _begin(self, state: StepState) -> None:
+        """Continue as the holder, from what the records say."""
+        claims.held_here[self._writer] = self
+        self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
+        self._lease = Lease(self.project, self.run, self.step, state.term)
+        self.pulse = Pulse(self._lease, self._seconds)
+        self._inbox_behind(state)
+        self.begin_iteration(self.log.made())
+
+    def begin_iteration(self, made: Made) -> None:
+        """Start an iteration, or go on with one, of which so much is done."""
+        state = self.log.state
+        self.made, self.replays, self.unrecorded, self.gates = made, list(made.heard), [], {}
+        self.output.writer, self.output.about = self._writer, (state.term, state.iteration, state.attempt)
+
+    # ---- losing and releasing the claim ----
+
+    def check_ours(self) -> None:
+        """StaleLease, RunCancelled where the newest state has no claim of ours."""
+        state = self.log.state
+        one = state.holder
+        if one is not None and (one.writer, state.term, state.nonce) == (self._writer, self.term, self._nonce):
+            return
+        if state.phase == "cancelled" and state.nonce == self._nonce:
+            raise self._refuse(RunCancelled(self.where, state.reason))
+        by = one.by if one is not None else ""
+        what = f"its claim, term {self.term}, was lost" + (f"; {by} has it now, term {state.term}" if by else "")
+        raise self._refuse(StaleLease(self.where, what, by, f"ralf run show {self.run}"))
+
+    def check_moved(self) -> None:
+        """The same, where somebody else has appended, or rewritten the stream."""
+        if self.log.has_moved():
+            self.look()
+            self.check_ours()
+
+    def look(self) -> StepState:
+        """The state as the store has it now. Claims nothing."""
+        if self.log.has_moved():
+            self.newest = None
+        return self.log.look()
+
+    def _refuse(self, error: RalfError) -> RalfError:
+        """Note that the step is lost for this object: what its caller has in memory is out of date."""
+        self._refused = error
+        self.output.drop()
+        self.let_go()
+        return error
+
+    def let_go(self) -> None:
+        """Hold the step no longer: the record that says so was written, or is somebody else's."""
+        self.term = 0
+        self.newest = None
+        self._inbox = None
+        claims.held_here.pop(self._writer, None)
+        self._lease.end()
+
+    def release(self) -> None:
+        """Record that the claim ends without a decision. What cannot be recorded is seen by the end of the process."""
+        with suppress(RalfError, OSError):
+            self.write(lambda _: Released())
+        if self.term:
+            self.let_go()
+
+    # ---- writing ----
+
+    def write(self, make: Callable[[StepState], Body]) -> StepState:
+        """Append the record that `make` makes of the present state, which has to be ours."""
+        id_ = os.urandom(8).hex()
+        for _ in range(_MOST_TRIES):
+            self.check_ours()
+            try:
+                return self.log.append(make(self.log.state), self._writer, id_)
+            except Conflict as error:
+                if type(error) is not Conflict:
+                    raise
+                self.log.look()
+        raise Busy(self.where, "is rewritten again and again", "try again")
+
+    def keep_newest(self, state: bytes | None) -> None:
+        """Keep the newest state in memory, unless it is large."""
+        self.newest = bytes(state) if state is not None and len(state) <= _MOST_KEPT else None
+
+    def pack(self, data: bytes | None) -> contents.Tree | None:
+        """Bytes as they stand in a record, None for None."""
+        return contents.pack(self.project.store, data) if data is not None else None
+
+    def unpacked(self, tree: contents.Tree | None) -> bytes:
+        """The bytes of a content; errors as `contents.unpack`."""
+        return contents.unpack(self.project.store, tree, self.where)
+
+    # ---- signs of life ----
+
+    def heartbeat(self) -> None:
+        """Show that this process lives, and see whether the step is still ours; at most once a second."""
+        self.claimed()
+        if self._lease.is_fresh():
+            return
+        self.check_moved()
+        if not self._lease.touch() and time.time() - records.seconds_of(self.log.state.at) > self._seconds / 4:
+            self.write(lambda _: Renewed())
+
+    # ---- the inbox ----
+
+    @property
+    def inbox(self) -> Inbox:
+        """The inbox of the run, as far as this step has received it."""
+        return self._inbox_behind(self.claimed()) if self._inbox is None else self._inbox
+
+    def _inbox_behind(self, state: StepState) -> Inbox:
+        """The inbox behind what the records say was received."""
+        if self._inbox is None or self._inbox.position != state.inbox:
+            self._inbox = Inbox(self.project, self.run, state.inbox)
+        return self._inbox
+
+    def received(self) -> tuple[tuple[Heard, ...], Position | None]:
+        """The outcomes of waits that the next record depends on, and the position in the inbox behind them."""
+        position = self._inbox.position if self.unrecorded and self._inbox is not None else None
+        return tuple(self.unrecorded), position
+
+    def ahead(self) -> tuple[Heard, ...]:
+        """Signals that were received before a crash and not returned again yet: a state cannot cover them."""
+        return tuple(one for one in self.replays if one.number)

@@ -1,0 +1,259 @@
+"""The runs of a project: listed, looked at, reopened, cancelled, forgotten."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from ralf import project as projects
+from ralf.agent import claims, contents, records, signals, states
+from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
+from ralf.agent.records import Body, Cancelled, Retried
+from ralf.agent.steplog import StepLog, holder_name, prepare
+from ralf.errors import Busy, Conflict, Damaged, RalfError, RunEnded, RunNotFound, UsageError
+from ralf.project import Project
+from ralf.storage import files
+from ralf.storage.journal import required
+from ralf.text import cleaning
+
+Root = str | os.PathLike[str] | None
+
+EXPIRES = 30 * 86_400.0
+"""Seconds after its end in which a run's contents stay."""
+
+_DAY = 86_400.0
+
+_MOST_TRIES = 100  # at a stream into which its holder writes
+
+_MOST_REASON = 500  # characters
+
+_MOST_NAMED = 5  # runs that a message names
+
+
+def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
+    """All steps of all runs, by name; with `status` (one of `STATUSES`) only those. UsageError."""
+    if status is not None and status not in STATUSES:
+        raise UsageError(ascii(status), f"not a status of a run; choose one of: {', '.join(STATUSES)}")
+    project = projects.find(root)
+    found: list[RunState] = []
+    damaged: list[tuple[str, str]] = []
+    for run, steps in sorted(_runs(project).items()):
+        sent = None
+        for step in steps:
+            try:
+                sent = signals.count_of(project, run) if sent is None else sent
+                state = StepLog(project, run, step).look()
+                if state.records:
+                    found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
+            except (Damaged, UsageError) as error:
+                damaged.append((f"{run}/{step}", str(error)))
+    counts = Counter(one.status for one in found)
+    shown = tuple(one for one in found if status is None or one.status == status)
+    return RunList(shown, dict(counts), tuple(damaged))
+
+
+def get_run(run: str, step: str | None = None, *, root: Root = None) -> RunState:
+    """A step of a run; None: its only one, or the one that was written last. RunNotFound names the closest runs."""
+    project = projects.find(root)
+    logs = _logs(project, run, step)
+    newest = max(logs, key=lambda log: log.state.at)
+    return _told(project, run, newest, _steps(project, run))
+
+
+def _told(project: Project, run: str, log: StepLog, steps: tuple[str, ...]) -> RunState:
+    return claims.run_state(project, run, log.step, log.state, steps=steps)
+
+
+# ---- which runs there are ----
+
+
+def _runs(project: Project) -> dict[str, tuple[str, ...]]:
+    """The steps of every run, by run."""
+    found: dict[str, list[str]] = {}
+    for stream in project.store.streams(records.RUNS):
+        run, _, step = stream.removeprefix(records.RUNS).partition("/")
+        if step and "/" not in step:
+            found.setdefault(run, []).append(step)
+    return {run: tuple(sorted(steps)) for run, steps in found.items()}
+
+
+def _steps(project: Project, run: str) -> tuple[str, ...]:
+    begin = f"{records.RUNS}{run}/"
+    return tuple(sorted(name.removeprefix(begin) for name in project.store.streams(begin)))
+
+
+def _logs(project: Project, run: str, step: str | None) -> list[StepLog]:
+    """The steps of a run that are meant, as they are now. RunNotFound."""
+    check_names(run, *([step] if step is not None else ()))
+    found = []
+    for name in _steps(project, run) if step is None else (step,):
+        log = StepLog(project, run, name)
+        if log.look().records:
+            found.append(log)
+    if not found:
+        raise not_found(project, run, step or "")
+    return found
+
+
+def not_found(project: Project, run: str, step: str = "") -> RunNotFound:
+    """The error for a run, or a step of one, that is not there."""
+    import difflib  # only for who asks for what is not there
+
+    steps = _steps(project, run)
+    if steps:
+        return RunNotFound(f"{run}/{step}", (run,))
+    return RunNotFound(run, tuple(difflib.get_close_matches(run, _runs(project), _MOST_NAMED)))
+
+
+# ---- what is done to a run from outside ----
+
+
+def retry_run(run: str, step: str | None = None, *, by: str = "", root: Root = None) -> RunState:
+    """Reopen a step that failed, is dead or was cancelled, or let one that waits or is paused go on at once; the
+    iteration begins its first attempt, with its answers and its state.
+
+    step  None: every step of the run that can be reopened
+
+    RunNotFound; Claimed where a live process holds it; RunEnded where it has completed.
+    """
+    project = projects.find(root)
+    name = holder_name(project, by)
+
+    def retried(log: StepLog) -> Body | None:
+        state = log.state
+        if state.holder is not None and claims.is_alive(project, run, log.step, state):
+            if step is not None or len(logs) == 1:
+                raise claims.claimed_by(run, log.where, state.holder)
+            return None
+        return None if state.phase == "completed" else Retried(name)
+
+    logs = _logs(project, run, step)
+    changed = [log for log in logs if _appended(project, log, name, retried)]
+    if not changed:
+        raise RunEnded(logs[0].where, logs[0].state.phase or "running")
+    return _told(project, run, changed[0], _steps(project, run))
+
+
+def cancel_run(run: str, step: str | None = None, *, reason: str = "", by: str = "", root: Root = None) -> RunState:
+    """End a step, or every open step of a run, as cancelled. Its holder learns it at its next write or wait:
+    RunCancelled. RunNotFound; RunEnded where nothing is open.
+    """
+    project = projects.find(root)
+    name = holder_name(project, by)
+    logs = _logs(project, run, step)
+    words = ""
+    if reason:
+        from ralf.redact import redactor_for  # only who says why pays for it
+
+        words = cleaning.one_line(redactor_for(project).text(cleaning.clean(reason)))[:_MOST_REASON]
+
+    def cancelled(log: StepLog) -> Body | None:
+        return None if log.state.phase in ENDED else Cancelled(name, words)
+
+    changed = [log for log in logs if _appended(project, log, name, cancelled)]
+    if not changed:
+        raise RunEnded(logs[0].where, logs[0].state.phase)
+    return _told(project, run, changed[0], _steps(project, run))
+
+
+def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog], Body | None]) -> bool:
+    """Append what `make` makes of a step's present state, None for nothing; whether there was something."""
+    prepare(project, log.stream)
+    id_ = os.urandom(8).hex()
+    for _ in range(_MOST_TRIES):
+        body = make(log)
+        if body is None:
+            return False
+        try:
+            log.append(body, by, id_)
+        except Conflict as error:
+            if type(error) is not Conflict:
+                raise
+            log.look()
+            continue
+        return True
+    raise Busy(log.where, "is written to faster than it can be changed", "try again")
+
+
+def forget_run(run: str, *, root: Root = None) -> int:
+    """Drop all that the store has of a run: records, states, output, inbox, stored results. Returns how many records
+    and blobs went. Broken off, the same call completes it. RunNotFound; Claimed where a live process holds a step.
+    """
+    project = projects.find(root)
+    check_names(run)
+    store = project.store
+    replacing = required(store.properties.replace, "drop streams")
+    steps = _steps(project, run)
+    streams = [*store.streams(f"{records.OUTPUT}{run}/"), records.inbox_of(run), *_mains_last(run, steps)]
+    streams = [stream for stream in streams if store.head(stream) is not None]
+    if not streams:
+        raise not_found(project, run)
+    for step in steps:
+        log = StepLog(project, run, step)
+        if claims.is_alive(project, run, step, log.look()):
+            raise claims.claimed_by(run, log.where, log.state.holder)
+    count = 0
+    blobs = set[str]()
+    for stream in streams:
+        for entry in store.read(stream):
+            count += 1
+            blobs.update(contents.blobs_in(entry.record))
+    # The blobs first: until the records that name them are gone, the same call completes what was broken off.
+    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
+    for stream in streams:
+        replacing.drop(stream)
+    return count
+
+
+def _mains_last(run: str, steps: tuple[str, ...]) -> list[str]:
+    return [records.stream_of(run, step) for step in sorted(steps, key=lambda step: step == "main")]
+
+
+# ---- what ended long ago ----
+
+
+def expire(project: Project, *, now: float | None = None) -> int:
+    """Drop the contents, output and signals of runs all of whose steps ended `EXPIRES` seconds ago or earlier; how many
+    runs had some. What they were, and how they ended, stays.
+
+    now  seconds since 1970; None: the clock
+    """
+    store, limit = project.store, (time.time() if now is None else now) - EXPIRES
+    replacing, survey = store.properties.replace, store.properties.survey
+    if replacing is None:
+        return 0
+    count = 0
+    for run, steps in _runs(project).items():
+        written = survey.written(f"{records.RUNS}{run}") if survey is not None else {}
+        if any(one.changed > limit * 1e9 for one in written.values()):
+            continue
+        found = [StepLog(project, run, step).look() for step in steps]
+        if not all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found):
+            continue
+        blobs = set[str]()
+        output = list(store.streams(f"{records.OUTPUT}{run}/"))
+        kept = [*(records.stream_of(run, step) for step in steps), records.inbox_of(run)]  # they are counted on
+        for stream in (*kept, *output):
+            for entry in store.read(stream):
+                blobs.update(contents.blobs_in(entry.record))
+        changed = sum(replacing.replace(stream, states.without_contents) for stream in kept) + len(output)
+        for stream in output:
+            replacing.drop(stream)
+        states.drop_blobs(project, blobs)
+        count += bool(changed)
+    return count
+
+
+def expire_daily(project: Project) -> None:
+    """The same, once a day: a run that begins looks after those that ended. What fails is tried on another day."""
+    path = project.cache / "runs" / "expired"
+    with suppress(OSError, RalfError):
+        if path.exists() and abs(time.time() - path.stat().st_mtime) < _DAY:
+            return
+        files.make(path.parent)
+        files.touch(path)
+        os.utime(path)
+        expire(project)

@@ -1,0 +1,573 @@
+"""One step of a run, held by this process: its states, the calls that it makes once, its decisions and its signals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from ralf import project as projects
+from ralf.agent import claims, contents, records, states
+from ralf.agent.hold import Hold
+from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, check_names, seconds
+from ralf.agent.records import Answered, Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
+from ralf.agent.signals import signal_of
+from ralf.agent.steplog import Made
+from ralf.errors import Busy, Damaged, NotFound, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
+from ralf.text import cleaning
+from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
+
+Root = str | os.PathLike[str] | None
+
+Unknown = str | Callable[[str], Any]
+"""What to do about a call that was asked and has no answer: "repeat", "stop", or a function that looks it up."""
+
+_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+
+_MOST_KEY, _MOST_REASON = 500, 500  # characters
+
+_REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that `once` is about to make.
+
+    is_answered, answer  whether it was answered before, and how
+    repeat               how many times it was made without an answer
+    look_up              what may know the answer of such a call, None for nothing
+    """
+
+    key: str
+    idempotency_key: str
+    iteration: int
+    is_answered: bool = False
+    answer: Any = None
+    repeat: int = 0
+    look_up: Callable[[str], Any] | None = None
+
+
+class AgentRun:
+    """A step of a run, for one process at a time. Leave it with `with`: closing releases the claim.
+
+    The first use claims it (`Claimed` names a live holder). The claim has a term, one higher each time; a process that
+    lost it is refused at its next write (`StaleLease`). A holder that died loses it at once, one that is silent when
+    its lease ends. Every write is one record, durable when the call returns. Several threads may call the methods.
+
+    Errors of every method that claims or writes: Claimed; StaleLease; RunCancelled; RunEnded for a step that has ended,
+    is paused or waits; DamagedJournal; Busy; OSError.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        step: str = MAIN,
+        *,
+        root: Root = None,
+        by: str = "",
+        lease: float = 300.0,
+        keep: int = 5,
+        input: bytes = b"",  # noqa: A002
+        unknown: Unknown = "repeat",
+        retry: Retry | None = None,
+        loop_delay: float = 0.0,
+    ) -> None:
+        """Name a step; nothing is read or written yet.
+
+        run, step   names as routes have them
+        by          the holder's name; "": what the environment says
+        lease       seconds without a sign of life after which another process may claim it
+        keep        how many of the newest states always stay
+        input       of the run's first iteration; ignored where the run has one already
+        unknown     what `once` does about a call without an answer, unless it is told otherwise
+        retry       the policy of `fail`: its delays, and after how many attempts the step is dead. None: tried again at
+                    once, without end
+        loop_delay  seconds that `continue_with` waits at least
+
+        UsageError for a name or a number that makes no sense.
+        """
+        check_names(run, step)
+        if keep < 1:
+            raise UsageError("keep", f"{keep} is less than 1")
+        self.run = run
+        self.step = step
+        self._keep = keep
+        self._unknown = _checked(unknown)
+        self._retry = retry
+        self._loop_delay = seconds(loop_delay, "loop_delay")
+        self._project = projects.find(root)
+        lease_ = seconds(lease, "lease", least=0.001)
+        self._hold = Hold(self._project, run, step, by=by, seconds=lease_, first_input=input)
+        self._log, self._lock = self._hold.log, self._hold.lock
+
+    # ---- the claim ----
+
+    @property
+    def term(self) -> int:
+        """The number of our claim; 0 while we hold none."""
+        return self._hold.term
+
+    @property
+    def iteration(self) -> int:
+        """1, then one more after each `continue_with`. Claims."""
+        return self._claimed().iteration
+
+    @property
+    def attempt(self) -> int:
+        """1, then one more after each failure in this iteration. Claims."""
+        return self._claimed().attempt
+
+    @property
+    def input(self) -> bytes:
+        """The input of this iteration: the run's own, then the output of the last `continue_with`. Claims."""
+        with self._lock:
+            self._claimed()
+            record = self._log.record(lambda state: state.input_at)
+            body = record.body if record is not None else None
+            tree = body.input if isinstance(body, Claimed) else getattr(body, "output", None)
+            return self._hold.unpacked(tree)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process may work at the step now: claims it where it can be claimed.
+
+        False once it has completed, failed for good, is dead or cancelled, is paused, or waits for its time. Claimed.
+        """
+        with self._lock:
+            try:
+                self._claimed()
+                self._hold.check_moved()
+            except (RunEnded, RunCancelled):
+                return False
+            return True
+
+    @property
+    def resumed(self) -> str:
+        """How the last pause of this iteration ended: "signal", "timeout", "retried", or "" for no pause. Claims."""
+        return self._claimed().resumed
+
+    @property
+    def resumed_by(self) -> Signal | None:
+        """The signal that ended the last pause of this iteration; None for a time-out or no pause. Claims."""
+        with self._lock:
+            heard = self._claimed().resumed_by
+            return self._hold.inbox.signal(heard) if heard is not None else None
+
+    @property
+    def status(self) -> str:
+        """One of `ralf.agent.model.STATUSES`, as the store has it now. Claims nothing."""
+        with self._lock:
+            return claims.status_of(self._project, self.run, self.step, self._hold.look())
+
+    def state(self) -> RunState:
+        """What is known of the step now: metadata only. Claims nothing."""
+        with self._lock:
+            return claims.run_state(self._project, self.run, self.step, self._hold.look())
+
+    def __enter__(self) -> AgentRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the claim, if we hold it, and write what is left of the output. Done twice it changes nothing."""
+        with self._lock:
+            if self._hold.is_ours():
+                try:
+                    with suppress(StaleLease):
+                        self._hold.output.flush(whole=True)
+                finally:
+                    self._hold.release()
+
+    def heartbeat(self) -> None:
+        """Show that this process lives; touches a file at most once a second. `once` and `wait_signal` do it, too.
+
+        StaleLease, RunCancelled where the step is no longer ours. Claims.
+        """
+        with self._lock:
+            self._hold.heartbeat()
+
+    def _claimed(self) -> StepState:
+        with self._lock:
+            return self._hold.claimed()
+
+    # ---- states ----
+
+    def load(self, number: int | None = None) -> bytes | None:
+        """The newest saved state, or the one of a number; None for none. NotFound for a number that is gone. Claims."""
+        with self._lock:
+            self._claimed()
+            self._hold.check_moved()
+            if number is not None:
+                return self._state(number)
+            if self._hold.newest is None:
+                self._hold.keep_newest(found := self._state(None))
+                return found
+            return self._hold.newest
+
+    def peek(self, number: int | None = None) -> bytes | None:
+        """The same as the store has it now, for who only looks. Claims nothing."""
+        with self._lock:
+            self._hold.look()
+            return self._state(number)
+
+    def _state(self, number: int | None) -> bytes | None:
+        if number is None:
+            record = self._log.record(lambda state: state.state_at)
+            if record is None:
+                return None
+        else:
+            record = self._log.saved_at(number) if 0 < number <= self._log.state.states else None
+            if record is None:
+                raise NotFound(self._hold.where, f"has no state {number}", f"ralf run show {self.run}")
+        return self._hold.unpacked(getattr(record.body, "state", None))
+
+    def save(self, state: bytes) -> int:
+        """Save a state, of any size, and return its number; durable when this returns.
+
+        What `wait_signal` returned before counts as part of it: it is not returned again.
+        """
+        with self._lock:
+            self._claimed()
+            self._hold.output.flush()
+            tree = self._hold.pack(state)
+            heard, inbox = self._hold.received()
+            ahead = self._hold.ahead()
+            made = self._hold.write(lambda before: Saved(before.states + 1, tree, ahead, heard, inbox))
+            self._hold.unrecorded = []
+            self._hold.keep_newest(state)
+            self._tidy()
+            return made.states
+
+    def states(self) -> list[SavedState]:
+        """The saved states, oldest first. Claims nothing."""
+        with self._lock:
+            self._hold.look()
+            found = []
+            for record in self._log.saved():
+                tree: contents.Tree | None = getattr(record.body, "state", None)
+                size, kept = contents.size_of(tree), contents.is_kept(tree)
+                number = getattr(record.body, "number", 0)
+                found.append(SavedState(number, record.was.iteration, record.at, size, kept))
+            return found[::-1]
+
+    def _tidy(self) -> None:
+        """Drop the content of old states where that is worth a rewriting of the stream. What fails is tried later."""
+        if states.is_due(self._log.state):
+            with suppress(Busy, Damaged, OSError):
+                left = states.tidy(self._project, self._log, self._keep)
+                self._hold.write(lambda _: records.Pruned(left))
+
+    # ---- calls that are made once ----
+
+    def once(self, key: str, call: Callable[[str], Any], *, unknown: Unknown | None = None) -> Any:
+        """The answer of a call that is made once in this iteration: recorded before it is returned.
+
+        key      of the call within the iteration
+        call     gets an idempotency key, the same at each repetition, and returns bytes or a JSON value
+        unknown  about a call that was asked and has no answer, because a process died or `call` raised: "repeat" makes
+                 it again and counts it; "stop" raises UnknownAnswer; a function is called with the idempotency key
+                 and returns the answer, or None where there was none: then the call is repeated
+
+        A JSON value comes back as JSON has it: tuples as lists, keys as strings. UsageError for an answer of another
+        kind. What `call` raises comes through.
+        """
+        with self._gate(key):
+            asked = self.begin_call(key, unknown)
+            if asked.is_answered:
+                return asked.answer
+            with self.beating():
+                found = asked.look_up(asked.idempotency_key) if asked.look_up is not None else None
+                if found is None:
+                    self.ask(asked)
+                    found = call(asked.idempotency_key)
+            return self.answer(asked, found)
+
+    def beating(self) -> AbstractContextManager[None]:
+        """Show signs of life from a thread, for the length of a block that may take longer than the lease."""
+        return self._hold.pulse.beating()
+
+    def _gate(self, key: str) -> threading.Lock:
+        """What two threads with the same key pass one after the other."""
+        with self._lock:
+            self._claimed()
+            return self._hold.gates.setdefault(key, threading.Lock())
+
+    def begin_call(self, key: str, unknown: Unknown | None = None) -> Call:
+        """Look a call up before it is made: the first of three parts of `once`, for who makes it in another way.
+
+        UnknownAnswer for one without an answer where `unknown` is "stop".
+        """
+        policy = _checked(unknown) if unknown is not None else self._unknown
+        if not 0 < len(key) <= _MOST_KEY:
+            raise UsageError("key", f"1 to {_MOST_KEY} characters are expected")
+        with self._lock:
+            state = self._claimed()
+            idempotency_key = self._idempotency_key(state, key)
+            found = self._hold.made.answered.get(key)
+            if found is not None:
+                data = self._hold.unpacked(found.answer)
+                answer = json.loads(data) if found.is_json else data
+                return Call(key, idempotency_key, state.iteration, is_answered=True, answer=answer)
+            repeat = self._hold.made.asked.get(key, 0)
+            if repeat and policy == "stop":
+                raise UnknownAnswer(self._hold.where, key, idempotency_key)
+            look_up = policy if repeat and callable(policy) else None
+            return Call(key, idempotency_key, state.iteration, repeat=repeat, look_up=look_up)
+
+    def ask(self, call: Call) -> None:
+        """Record that a call is about to be made: the second part of `once`."""
+        with self._lock:
+            self._check_iteration(call)
+            self._hold.output.flush()
+            heard, inbox = self._hold.received()
+            self._hold.write(lambda _: Asked(call.key, call.repeat, heard, inbox))
+            self._hold.unrecorded = []
+            self._hold.made.asked[call.key] = call.repeat + 1
+
+    def answer(self, call: Call, answer: Any) -> Any:
+        """Record the answer of a call, and return it as it will be returned from now on: the last part of `once`."""
+        is_json = not isinstance(answer, (bytes, bytearray, memoryview))
+        data = _json(call.key, answer) if is_json else bytes(answer)
+        with self._lock:
+            self._check_iteration(call)
+            self._hold.output.flush()
+            tree = self._hold.pack(data)
+            heard, inbox = self._hold.received()
+            body = Answered(call.key, tree, is_json, heard, inbox)
+            self._hold.write(lambda _: body)
+            self._hold.unrecorded = []
+            self._hold.made.answered[call.key] = body
+        return json.loads(data) if is_json else data
+
+    def _check_iteration(self, call: Call) -> None:
+        if self._claimed().iteration != call.iteration:
+            raise UsageError(
+                self._hold.where, f"the iteration ended while the call {call.key!r} was made: not recorded"
+            )
+
+    def _idempotency_key(self, state: StepState, key: str) -> str:
+        name = json.dumps([state.nonce, self.run, self.step, state.iteration, key])
+        return hashlib.sha256(name.encode()).hexdigest()[:40]
+
+    # ---- decisions ----
+
+    def continue_with(self, output: bytes = b"", *, state: bytes | None = None, delay: float = 0.0) -> None:
+        """End the iteration: `output` is the input of the next one.
+
+        state  saved with the decision, in one record
+        delay  seconds until the next iteration; the claim is released for them
+        """
+        wait = max(seconds(delay, "delay"), self._loop_delay)
+        self._decide("continue", output, state, not_before=_later(wait), releases=wait > 0)
+
+    def complete(self, output: bytes = b"", *, state: bytes | None = None) -> None:
+        """End the step: `result` is `output` from now on."""
+        self._decide("complete", output, state)
+
+    def fail(self, reason: str, *, retry_after: float | None = None) -> None:
+        """End the attempt; the iteration is tried again, with its answers and its state, after a delay.
+
+        reason       recorded on one line, redacted
+        retry_after  seconds; None: as the policy says. Where its attempts are used up the step is dead
+        """
+        wait = seconds(retry_after, "retry_after") if retry_after is not None else 0.0
+        attempt = self._claimed().attempt
+        if self._retry is not None and attempt >= self._retry.attempts:
+            self.give_up(reason)
+            return
+        if self._retry is not None and retry_after is None:
+            wait = self._retry.delay(attempt)
+        self._decide("fail", reason=reason, not_before=_later(wait))
+
+    def fail_for_good(self, reason: str) -> None:
+        """End the step as failed."""
+        self._decide("fail-for-good", reason=reason)
+
+    def give_up(self, reason: str) -> None:
+        """End the step as dead: a dead letter, which `retry_run` reopens."""
+        with self._lock:
+            self._claimed()
+            self._hold.output.flush(whole=True)
+            words = self._words(reason)
+            self._hold.write(lambda state: Dead(words, state.attempt))
+            self._hold.let_go()
+
+    def pause(self, name: str, timeout: float) -> None:
+        """Release the step until a signal of this name comes or `timeout` seconds are over; the state is untouched.
+
+        The same iteration then goes on, with its answers: see `resumed`.
+        """
+        check_names(name, what="signal")
+        until = records.time_text(time.time() + seconds(timeout, "timeout"))
+        self._decide("pause", not_before=until, name=name)
+
+    def _decide(
+        self,
+        decision: str,
+        output: bytes | None = None,
+        state: bytes | None = None,
+        *,
+        reason: str = "",
+        not_before: str = "",
+        name: str = "",
+        releases: bool = True,
+    ) -> None:
+        """Record a decision with all that belongs to it."""
+        with self._lock:
+            self._claimed()
+            self._hold.output.flush(whole=True)
+            output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
+            words = self._words(reason) if reason else ""
+            # What was heard and is part of no state was not received: whoever tries again waits for it again.
+            heard, inbox = self._hold.received() if decision in ("continue", "complete") else ((), None)
+            ahead = self._hold.ahead() if decision == "continue" else ()
+            self._hold.write(
+                lambda before: Decided(
+                    decision=decision,
+                    output=output_tree,
+                    state=state_tree,
+                    number=before.states + 1 if state_tree is not None else 0,
+                    ahead=ahead,
+                    reason=words,
+                    not_before=not_before,
+                    name=name,
+                    releases=releases,
+                    heard=heard,
+                    inbox=inbox,
+                )
+            )
+            if state is not None and not releases:
+                self._hold.keep_newest(state)
+                self._tidy()
+            if releases:
+                self._hold.let_go()
+            else:
+                self._hold.begin_iteration(Made({}, {}, list(ahead)))
+
+    def _words(self, reason: str) -> str:
+        """What somebody says, as it is recorded: on one line, without control characters and secrets."""
+        from ralf.redact import redactor_for  # only who fails pays for it
+
+        return cleaning.one_line(redactor_for(self._project).text(cleaning.clean(reason)))[:_MOST_REASON]
+
+    def result(self) -> bytes | None:
+        """The output of `complete`; None for a step that has not completed. Claims nothing."""
+        with self._lock:
+            if self._hold.look().phase != "completed":
+                return None
+            record = self._log.record(lambda state: state.output_at)
+            return self._hold.unpacked(getattr(record.body, "output", None)) if record is not None else None
+
+    # ---- signals ----
+
+    def wait_signal(self, name: str, timeout: float) -> Signal | None:
+        """The next signal of this name, None for a time-out: a normal answer.
+
+        timeout  seconds; 0 only looks
+
+        A signal counts as received with the next record. After a crash or a failure, outcomes of this iteration that
+        records depend on and that no saved state covers are returned again, in order; the others were never received.
+        """
+        deadline = time.monotonic() + seconds(timeout, "timeout")
+        pause = _LEAST_PAUSE
+        while True:
+            has_come, signal = self.find_signal(name)
+            if has_come:
+                return signal
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.time_out(name)
+                return None
+            self.heartbeat()
+            time.sleep(min(pause, left))
+            pause = min(1.5 * pause, _MOST_PAUSE)
+
+    def find_signal(self, name: str) -> tuple[bool, Signal | None]:
+        """Whether a wait is over at once, and its outcome: the first of two parts of `wait_signal`."""
+        check_names(name, what="signal")
+        with self._lock:
+            self._claimed()
+            inbox = self._hold.inbox
+            again = next((one for one in self._hold.replays if one.name == name), None)
+            if again is not None:
+                signal = inbox.signal(again)
+                self._hold.replays.remove(again)
+                return True, signal
+            sent = inbox.next(name)
+            if sent is None:
+                return False, None
+            signal = signal_of(self._project, sent)
+            self._hold.unrecorded.append(inbox.receive(sent))
+            return True, signal
+
+    def time_out(self, name: str) -> None:
+        """Take a wait as timed out: the other part of `wait_signal`."""
+        with self._lock:
+            self._claimed()
+            self._hold.unrecorded.append(Heard(name))
+
+    # ---- output and stored results ----
+
+    def stream(self, data: bytes) -> None:
+        """Add to the step's output, which `tail` reads; the first bytes are durable at once, what follows within 0.05 s
+        together, and always before the next record.
+        """
+        self._claimed()
+        self._hold.output.add(data)
+
+    def external(self, key: str, blob: bytes) -> str:
+        """Store a large result under a key, and return the line that stands for it: `[Result stored at RUN/KEY, N
+        bytes]`. The same bytes under the same key are stored once; others replace them.
+        """
+        if not 0 < len(key) <= _MOST_KEY or not key.isprintable():
+            raise UsageError("key", f"1 to {_MOST_KEY} printable characters are expected")
+        sum_ = hashlib.sha256(blob).hexdigest()[:32]
+        with self._lock:
+            self._claimed()
+            before = self._log.stored(key)
+            if before is None or before.sum != sum_:
+                self._hold.output.flush()
+                tree = self._hold.pack(blob)
+                self._hold.write(lambda _: Stored(key, sum_, tree))
+        return f"[Result stored at {self.run}/{key}, {len(blob)} bytes]"
+
+    def fetch(self, reference: str) -> bytes:
+        """The bytes that were stored under a key, or for a line of `external`. NotFound. Claims nothing."""
+        match = _REFERENCE.fullmatch(reference.strip())
+        key = match["key"] if match and match["run"] == self.run else reference
+        with self._lock:
+            self._hold.look()
+            found = self._log.stored(key)
+            if found is None:
+                raise NotFound(self._hold.where, f"has no result stored under {ascii(key)[:80]}")
+            return self._hold.unpacked(found.blob)
+
+
+def _checked(unknown: Unknown) -> Unknown:
+    if not callable(unknown) and unknown not in ("repeat", "stop"):
+        what = f"{unknown!r} is not what can be done about an unknown answer"
+        raise UsageError("unknown", what, 'give "repeat", "stop" or a function')
+    return unknown
+
+
+def _json(key: str, answer: Any) -> bytes:
+    try:
+        try:
+            return json.dumps(answer, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return json.dumps(answer).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        what = f"the answer is neither bytes nor a JSON value ({error}): it was not recorded"
+        raise UsageError(f"call {key!r}", what, "return bytes, or what json.dumps takes") from None
+
+
+def _later(seconds_: float) -> str:
+    return records.time_text(time.time() + seconds_) if seconds_ > 0 else ""

@@ -1,0 +1,75 @@
+"""Keeps large results of tools outside of the conversation, and puts them back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ralf.conversation.messages import Message
+from ralf.text.patterns import regex
+
+OVER = 8_000
+"""Characters over which a result is kept outside."""
+
+_REFERENCE = regex(r"\[Result stored at ([^\s,\]]{1,300}), [0-9]{1,15} bytes\]")
+
+_JSON = ".json"  # ends the key of a result that is no text
+
+
+class Results(Protocol):
+    """Where results are kept: a run of `ralf.agent`."""
+
+    def external(self, key: str, blob: bytes) -> str:
+        """Keep bytes and return the line that stands in their place."""
+
+    def fetch(self, key: str) -> bytes:
+        """The bytes that were kept under a key, or that a line stands for; NotFound."""
+
+
+def store_results(messages: Sequence[Message], run: Results, *, over: int = OVER) -> list[Message]:
+    """The messages with each tool's result of more than `over` characters kept with a run, and a line that refers to
+    it in its place. `restore` puts them back byte for byte. Done again, it keeps nothing twice.
+    """
+
+    def stored(content: Any) -> Any:
+        is_text = isinstance(content, str)
+        text = content if is_text else json.dumps(content, ensure_ascii=False)
+        if len(text) <= over:
+            return content
+        blob = text.encode("utf-8", "surrogatepass")
+        name = f"result-{hashlib.sha256(blob).hexdigest()[:16]}"
+        return run.external(name if is_text else name + _JSON, blob)
+
+    return [_results_changed(message, stored) for message in messages]
+
+
+def restore(messages: Sequence[Message], run: Results) -> list[Message]:
+    """The messages with each result that is kept with a run put back into its place. NotFound for one that is gone."""
+
+    def restored(content: Any) -> Any:
+        found = _REFERENCE.fullmatch(content) if isinstance(content, str) else None
+        if found is None:
+            return content
+        text = run.fetch(content).decode("utf-8", "surrogatepass")
+        return json.loads(text) if found[1].endswith(_JSON) else text
+
+    return [_results_changed(message, restored) for message in messages]
+
+
+def _results_changed(message: Message, change: Callable[[Any], Any]) -> Message:
+    """A message with the contents of its tools' results changed."""
+    made = dict(message)
+    if message.get("role") == "tool" and "content" in message:
+        made["content"] = change(message["content"])
+    elif message.get("type") == "function_call_output" and "output" in message:
+        made["output"] = change(message["output"])
+    elif isinstance(message.get("content"), list):
+        made["content"] = [
+            {**block, "content": change(block["content"])}
+            if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block
+            else block
+            for block in message["content"]
+        ]
+    return made

@@ -1,0 +1,303 @@
+"""Sessions of the Claude Agent SDK in a project's store: its `SessionStore`, and checkpoints of what is stored.
+
+    options = ClaudeAgentOptions(session_store=RalfSessionStore())
+
+The contract is that of claude-agent-sdk 0.2; `claude_agent_sdk.testing` holds this store to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ralf import project as projects
+from ralf.errors import TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.storage import durable, files
+from ralf.text import cleaning
+from ralf_integrations.doors.entries import EntryStream, delete, encoded, milliseconds, name_of, prepare, stamp
+
+if TYPE_CHECKING:
+    from ralf.checkpointing.flow import CheckpointReport
+    from ralf.summarize import Summarizer
+
+T = TypeVar("T")
+
+_SESSIONS = "sessions/"
+_MAIN = "main"
+_LEFT = 3_600  # seconds after which an export that a killed process left is removed
+
+
+class RalfSessionStore:
+    """A `SessionStore` of the Claude Agent SDK in a project's store.
+
+    root         the project directory; see `ralf.project.find`
+    project_key  one key for all sessions, in place of the SDK's, which is made from the folder in which the client
+                 works: with it a session can be resumed in another folder. None: the SDK's
+
+    An entry with a `uuid` is stored once, however often, by whichever process and in whichever batches it arrives, and
+    one without is stored each time. Entries are opaque: given back equal, not redacted, not indexed. Every method is
+    safe to call from several threads, event loops and processes.
+
+    Errors: UsageError, Busy, DamagedJournal, DamagedBlob, OSError.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] | None = None, *, project_key: str | None = None) -> None:
+        self._project = projects.find(root)
+        self._project_key = project_key
+        self._streams: dict[str, EntryStream] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ralf-sessions")  # writes in the order of the calls
+
+    # ---- the SDK's protocol ----
+
+    async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
+        """Append a batch of transcript entries in one record, durable when this returns."""
+        if entries:
+            await self._written(lambda: self._append(key, list(entries)))
+
+    async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
+        """The entries of a session or of one of its sub-agents, oldest first; None if there are none."""
+        return await _in_thread(lambda: list(self._entries(self._stream(key))) or None)
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        """This user's sessions of a project key, each `{session_id, mtime}`; mtime in milliseconds since 1970."""
+
+        def listed() -> list[Any]:
+            found = self._newest_of(project_key)
+            return [{"session_id": fields["session"], "mtime": milliseconds(fields["at"])} for fields in found]
+
+        return await _in_thread(listed)
+
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        """The sessions of a project key, each as the SDK's `fold_session_summary` has made it."""
+
+        def listed() -> list[Any]:
+            found = self._newest_of(project_key)
+            return [_summary(fields) for fields in found]
+
+        return await _in_thread(listed)
+
+    async def delete(self, key: Mapping[str, Any]) -> None:
+        """Delete a session with its sub-agents, or one sub-agent; nothing of their entries is left on the disk."""
+        await self._written(lambda: self._delete(key))
+
+    async def list_subkeys(self, key: Mapping[str, Any]) -> list[str]:
+        """The subpaths of a session: one for each sub-agent."""
+        return await _in_thread(lambda: [subpath for subpath, _ in self._subs(key)])
+
+    # ---- beyond it ----
+
+    def checkpoint(
+        self,
+        route: str,
+        session_id: str,
+        *,
+        project_key: str | None = None,
+        summarizer: Summarizer | str | None = None,
+        reason: str = "manual",
+        keep: Sequence[str] = (),
+        restart: bool = False,
+    ) -> CheckpointReport:
+        """Checkpoint what is new in a stored session into a route, as `ralf.checkpoint` does with a client's log.
+
+        project_key  whose session; None: the only one of this id
+        restart      take it from its beginning: its stored entries have changed since
+
+        Redacted like every checkpoint. Blocks: from a coroutine, call it by `asyncio.to_thread`. Raises
+        TranscriptNotFound (no such session), and what `ralf.checkpoint` raises.
+        """
+        from ralf.checkpointing.flow import checkpoint
+
+        prepare(self._project)
+        above = self._project.cache / "exports"
+        self._project.make_room(above / "-", prepare=True)
+        _remove_left(above)
+        with tempfile.TemporaryDirectory(dir=above) as folder:
+            path = self.export(session_id, folder, project_key=project_key)
+            try:
+                return checkpoint(
+                    route,
+                    path,
+                    root=self._project.root,
+                    summarizer=summarizer,
+                    reason=reason,
+                    keep=keep,
+                    restart=restart,
+                )
+            except TranscriptChanged as error:  # a text was forgotten, or the client's own log was checkpointed before
+                hint = f"store.checkpoint({route!r}, {session_id!r}, restart=True)"
+                raise TranscriptChanged(session_id, error.what, hint) from None
+
+    def export(self, session_id: str, folder: str | os.PathLike[str], *, project_key: str | None = None) -> Path:
+        """Write a session as Claude Code does: `SESSION.jsonl` and `SESSION/subagents/…` in a folder; returns the log.
+
+        project_key  whose session; None: the only one of this id
+
+        Files are 0600 and replaced whole. A later export begins with the bytes of an earlier one, so a place in the
+        file keeps its meaning. They are not redacted. Blocks. Raises TranscriptNotFound, UsageError (several sessions
+        have this id, a subpath that leads elsewhere).
+        """
+        key = {"project_key": self._key_of(session_id, project_key), "session_id": session_id}
+        top = Path(folder)
+        log = top / f"{session_id if cleaning.is_valid(session_id) else name_of(session_id)}.jsonl"
+        subs = {top.joinpath(log.stem, *_parts(subpath)): stream for subpath, stream in self._subs(key)}
+        _write(log, self._entries(self._stream(key)))
+        for path, stream in subs.items():  # after it: a sub-agent whose end it tells is there to its end
+            _write(path, (entry for entry in self._entries(stream) if _field(entry, "type") != "agent_metadata"))
+        return log
+
+    # ---- one session ----
+
+    def _append(self, key: Mapping[str, Any], entries: list[Any]) -> None:
+        stream, subpath = self._stream(key), key.get("subpath") or ""
+
+        def fields(before: Mapping[str, Any] | None) -> Mapping[str, Any]:
+            made = {
+                "project": self._key(key["project_key"]),
+                "session": key["session_id"],
+                **({"subpath": subpath} if subpath else {}),
+                "at": stamp(before),
+            }
+            return made if subpath else {**made, "summary": _folded(key, before, entries)}
+
+        has_ids = any(map(_id, entries))
+        id_ = f"batch-{hashlib.sha256(encoded(entries)).hexdigest()[:40]}" if has_ids else ""
+        if not stream.append(entries, fields, id=id_):  # a retry: these entries are there, but for those without id
+            entries = [entry for entry in entries if not _id(entry)]
+            if entries:
+                stream.append(entries, fields)
+
+    def _entries(self, stream: EntryStream) -> Iterator[Any]:
+        """The entries of a stream, each uuid once: other batches may have brought it before."""
+        seen = set()
+        for record in stream.read():
+            for entry in record.entries:
+                id_ = _id(entry)
+                if id_ not in seen:
+                    yield entry
+                if id_:
+                    seen.add(id_)
+
+    def _delete(self, key: Mapping[str, Any]) -> None:
+        subs = [] if key.get("subpath") else [stream for _, stream in self._subs(key)]
+        delete(self._project, [*subs, self._stream(key)])
+
+    # ---- names ----
+
+    def _key(self, given: str) -> str:
+        return given if self._project_key is None else self._project_key
+
+    def _folder(self, project_key: str, session_id: str) -> str:
+        return f"{_SESSIONS}{name_of(self._key(project_key))}/{name_of(session_id)}/"
+
+    def _stream(self, key: Mapping[str, Any]) -> EntryStream:
+        subpath = key.get("subpath")
+        folder = self._folder(key["project_key"], key["session_id"])
+        return self._opened(folder + (name_of(subpath) if subpath else _MAIN))
+
+    def _opened(self, name: str) -> EntryStream:
+        return self._streams.setdefault(name, EntryStream(self._project, name))
+
+    def _subs(self, key: Mapping[str, Any]) -> Iterator[tuple[str, EntryStream]]:
+        """The sub-agents of a session: subpath and stream."""
+        folder = self._folder(key["project_key"], key["session_id"])
+        for name in sorted(self._project.store.streams(folder)):
+            _, fields = self._opened(name).newest()
+            if fields is not None and fields.get("subpath"):
+                yield fields["subpath"], self._opened(name)
+
+    def _newest_of(self, project_key: str) -> Iterator[Mapping[str, Any]]:
+        """The fields of the newest record of each session of a project key."""
+        for name in self._project.store.streams(f"{_SESSIONS}{name_of(self._key(project_key))}/"):
+            if name.endswith(f"/{_MAIN}"):
+                with suppress(UsageError):  # not this user's: to load it says so
+                    _, fields = self._opened(name).newest()
+                    if fields is not None:
+                        yield fields
+
+    def _key_of(self, session_id: str, project_key: str | None) -> str:
+        """The project key of a stored session."""
+        end = f"/{name_of(session_id)}/{_MAIN}"
+        names = [name for name in self._project.store.streams(_SESSIONS) if name.endswith(end)]
+        found = [str(fields["project"]) for name in names if (fields := self._opened(name).newest()[1]) is not None]
+        wanted = self._key(project_key) if project_key is not None else self._project_key
+        chosen = [each for each in found if wanted is None or each == wanted]
+        if not chosen:
+            raise TranscriptNotFound(session_id, "no such session is stored in this project")
+        if len(chosen) > 1:
+            what = f"{len(chosen)} projects have a session of this id: {', '.join(sorted(chosen))}"
+            raise UsageError(session_id, what, "name one of them as project_key")
+        return chosen[0]
+
+    async def _written(self, work: Callable[[], T]) -> T:
+        future = self._writer.submit(work)  # here, before anything is awaited: calls keep their order
+        return await _in_thread(future.result)
+
+
+def _folded(key: Mapping[str, Any], before: Mapping[str, Any] | None, entries: list[Any]) -> Any:
+    """The session's summary with some more entries."""
+    with _needing_sdk():
+        from claude_agent_sdk import fold_session_summary  # whoever appends has loaded it
+    known: Any = None if before is None else _summary(before)
+    folded: Any = fold_session_summary(known, key, entries)  # type: ignore[arg-type,unused-ignore]
+    return folded["data"]
+
+
+def _summary(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary of a session as the SDK has it, of the fields of its newest record."""
+    return {"session_id": fields["session"], "mtime": milliseconds(fields["at"]), "data": fields["summary"]}
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, called in a thread of its own, under asyncio or trio. It is never abandoned half done."""
+    with _needing_sdk():
+        from anyio import to_thread  # of the SDK, whose event loop this runs in
+    return await to_thread.run_sync(work)
+
+
+@contextmanager
+def _needing_sdk() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        what = "needs claude-agent-sdk, which is not installed"
+        raise UsageError("RalfSessionStore", what, "pip install 'ralf-context[claude-sdk]'") from error
+
+
+def _id(entry: object) -> str:
+    """The idempotency key of an entry, "" for none."""
+    found = _field(entry, "uuid")
+    return found if isinstance(found, str) else ""
+
+
+def _field(entry: object, name: str) -> object:
+    return entry.get(name) if isinstance(entry, Mapping) else None
+
+
+def _parts(subpath: str) -> list[str]:
+    """The path of a sub-agent's log below its session's folder. UsageError for one that may lead elsewhere."""
+    parts = f"{subpath}.jsonl".split("/")
+    if not all(map(cleaning.is_valid, parts)):
+        raise UsageError(ascii(subpath), "refused as a path for a sub-agent's log", "store.load gives its entries")
+    return parts
+
+
+def _write(path: Path, entries: Iterable[Any]) -> None:
+    """Write entries as JSON lines, as Claude Code does."""
+    files.make(path.parent)
+    durable.replace_durably(path, (encoded(entry) + b"\n" for entry in entries))
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove the exports of processes that were killed."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if abs(time.time() - path.stat().st_mtime) > _LEFT:
+                shutil.rmtree(path)

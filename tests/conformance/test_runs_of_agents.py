@@ -1,0 +1,345 @@
+"""Runs of agents keep their promises whatever store is behind them: what the port offers beyond six methods is not
+needed.
+"""
+
+# ruff: noqa: D102  # what a rule does is its name
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from memory_store import MemoryStore, SixMethods
+
+from examples import examples
+from ralf import project as projects
+from ralf.agent import records, states
+from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
+from ralf.agent.output import tail
+from ralf.agent.run import AgentRun
+from ralf.agent.signals import send_signal
+from ralf.agent.steplog import StepLog
+from ralf.errors import Claimed, RunCancelled, RunNotFound, StaleLease
+from ralf.storage.filestore import FileStore
+from ralf.storage.journal import Store, required
+from runskit import dropped
+
+STORES: dict[str, Callable[..., Store]] = {
+    "FileStore": FileStore,
+    "MemoryStore": MemoryStore,
+    "SixMethods": SixMethods,
+}
+
+
+@pytest.fixture(params=STORES)
+def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(projects, "open_store", STORES[request.param])
+    return tmp_path
+
+
+def test_a_run_goes_on_after_each_crash_where_it_was(root: Path) -> None:
+    run = AgentRun("r", root=root, input=b"in")
+    assert run.input == b"in"
+    for number in range(1, 4):
+        dropped(run)
+        run = AgentRun("r", root=root)
+        assert (run.iteration, run.term) == (number, 2 * number)
+        assert run.load() == (b"state %d" % (number - 1) if number > 1 else None)
+        assert run.once("k", lambda _, n=number: n) == number  # type: ignore[misc]
+        dropped(run)
+        run = AgentRun("r", root=root)
+        assert run.once("k", lambda _: 1 / 0) == number
+        run.continue_with(b"in %d" % number, state=b"state %d" % number)
+        assert run.input == b"in %d" % number
+    run.complete(b"x" * 300_000)
+    assert run.result() == b"x" * 300_000
+    assert [one.number for one in run.states()] == [1, 2, 3]
+    assert run.state().losses == 0
+
+
+def test_a_second_holder_is_refused_and_a_lost_one_fenced(root: Path) -> None:
+    first, second = AgentRun("r", root=root), AgentRun("r", root=root)
+    first.save(b"1")
+    with pytest.raises(Claimed):
+        second.load()
+    first._hold.output.drop()
+    from ralf.agent import claims
+
+    claims.held_here.pop(first._hold._writer)
+    assert second.save(b"2") == 2
+    with pytest.raises(StaleLease):
+        first.save(b"3")
+    assert second.load() == b"2"
+    cancel_run("r", root=root)
+    with pytest.raises(RunCancelled):
+        second.continue_with(b"")
+    assert retry_run("r", root=root).status == "waiting"
+
+
+def test_output_is_read_from_its_beginning(root: Path) -> None:
+    with AgentRun("r", root=root) as run:
+        for word in ("ö", "n", "e", " two"):
+            run.stream(word.encode())
+        run.save(b"")
+        assert b"".join(tail("r", root=root)) == "öne two".encode()
+        run.stream(b"!")
+        run.complete()
+    assert b"".join(tail("r", root=root, follow=True)) == "öne two!".encode()
+    with pytest.raises(RunNotFound):
+        tail("s", root=root)
+
+
+def test_runs_are_listed(root: Path) -> None:
+    assert list_runs(root=root).runs == ()
+    for name in ("b", "a"):
+        with AgentRun(name, root=root) as run:
+            run.save(b"")
+    time.sleep(0.01)  # records tell milliseconds
+    AgentRun("a", "second", root=root).complete()
+    found = list_runs(root=root)
+    assert [(one.run, one.step, one.status) for one in found.runs] == [
+        ("a", "main", "waiting"),
+        ("a", "second", "completed"),
+        ("b", "main", "waiting"),
+    ]
+    assert found.counts == {"waiting": 2, "completed": 1}
+    assert get_run("a", root=root).step == "second"
+    with pytest.raises(RunNotFound, match="closest: a"):
+        get_run("aa", root=root)
+
+
+def test_old_states_go_where_the_store_can_replace_records_and_new_ones_stay(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "ROOM", 1_000)
+    monkeypatch.setattr(states, "LEAST", 2_000)
+    monkeypatch.setattr(states, "_WEIGHT", 0)
+    with AgentRun("r", root=root, keep=3) as run:
+        send_signal("r", "n", "1", root=root)
+        for number in range(1, 60):
+            run.once("k", lambda _, n=number: b"%0100d" % n)  # type: ignore[misc]
+            assert run.save(b"%0100d" % number) == number
+            if number == 30:
+                assert run.wait_signal("n", 0) is not None
+            run.continue_with(b"%0100d" % number)
+        found = run.states()
+        assert all(one.kept for one in found[-3:])
+        assert run.load() == run.load(59) == b"%0100d" % 59
+        assert run.wait_signal("n", 0) is None
+        can_replace = projects.find(root).store.properties.replace is not None
+        assert all(one.kept for one in found) is not can_replace
+    assert AgentRun("r", root=root).input == b"%0100d" % 59
+
+
+NUMBERS = count()
+
+
+class Signals(RuleBasedStateMachine):
+    """A run whose state is the list of signals that it has heard, with crashes at any point: in the end it has heard
+    each once and in order.
+    """
+
+    names = st.sampled_from(["a", "b"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root, self.name = Path(self.folder), f"r{next(NUMBERS)}"
+        self.sent: dict[str, list[str]] = {"a": [], "b": []}
+        self.run = AgentRun(self.name, root=self.root)
+
+    folder = ""
+
+    @initialize()
+    def begin(self) -> None:
+        self._restart()
+
+    def _restart(self) -> None:
+        dropped(self.run)
+        self.run = AgentRun(self.name, root=self.root)
+        self.heard = (self.run.load() or b"").decode().split()
+        self.calls = 0
+
+    @rule(name=names)
+    def send(self, name: str) -> None:
+        self.sent[name].append(f"{name}{len(self.sent[name])}")
+        send_signal(self.name, name, self.sent[name][-1], root=self.root)
+
+    @rule(name=names)
+    def wait(self, name: str) -> None:
+        signal = self.run.wait_signal(name, 0)
+        if signal is not None:
+            self.heard.append(signal.text)
+
+    @rule()
+    def save(self) -> None:
+        self.run.save(" ".join(self.heard).encode())
+
+    @rule()
+    def call(self) -> None:
+        self.calls += 1
+        self.run.once(f"{self.calls}", lambda _: self.calls)
+
+    @rule()
+    def go_on(self) -> None:
+        self.run.continue_with(b"", state=" ".join(self.heard).encode())
+        self.calls = 0
+
+    @rule()
+    def crash(self) -> None:
+        self._restart()
+
+    @rule()
+    def fail(self) -> None:
+        self.run.fail("no")
+        self._restart()
+
+    @rule(name=names)
+    def pause(self, name: str) -> None:
+        self.run.save(" ".join(self.heard).encode())
+        self.run.pause(name, 0)
+        signal = self.run.resumed_by
+        if signal is not None:
+            self.heard.append(signal.text)
+            self.run.save(" ".join(self.heard).encode())
+
+    def teardown(self) -> None:
+        for name in ("a", "b"):
+            for _ in range(60):  # time-outs come again, too
+                self.wait(name)
+            assert [one for one in self.heard if one[0] == name] == self.sent[name]
+        dropped(self.run)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_each_signal_is_heard_once_and_in_order_whatever_crashes_when(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects, "open_store", STORES[kind])
+    monkeypatch.setattr(Signals, "folder", str(tmp_path))
+    most = examples(20 if kind == "FileStore" else 100)
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Signals, settings=settings(max_examples=most, stateful_step_count=30, deadline=None)
+    )
+
+
+def without_places(state: records.StepState) -> records.StepState:
+    """A state without what names places in the stream."""
+    return replace(state, state_at="", trail="", input_at="", output_at="", stored_at="")
+
+
+class Steps(RuleBasedStateMachine):
+    """A run to which anything happens: the newest record alone says the same as all of them, also in a stream that was
+    rewritten, and what the iteration has done is found again.
+    """
+
+    folder = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root, self.name = Path(self.folder), f"r{next(NUMBERS)}"
+        self.run = AgentRun(self.name, root=self.root)
+        self.answers: dict[str, int] = {}
+        self.state: bytes | None = None
+        self.stored: dict[str, bytes] = {}
+        self.rewritten = False
+        self.run.heartbeat()
+        self.count = 0
+
+    @rule(key=st.sampled_from("abc"))
+    def call(self, key: str) -> None:
+        self.count += 1
+        answer = self.answers.setdefault(key, self.count)
+        assert self.run.once(key, lambda _: self.count) == answer
+
+    @rule(key=st.sampled_from("abc"))
+    def ask(self, key: str) -> None:
+        if key not in self.answers:
+            with pytest.raises(ZeroDivisionError):
+                self.run.once(key, lambda _: 1 / 0)
+
+    @rule()
+    def save(self) -> None:
+        self.count += 1
+        self.state = b"%d" % self.count
+        self.run.save(self.state)
+
+    @rule(key=st.sampled_from("xy"))
+    def store(self, key: str) -> None:
+        self.count += 1
+        self.stored[key] = b"%d" % self.count
+        self.run.external(key, self.stored[key])
+
+    @rule(release=st.booleans())
+    def go_on(self, release: bool) -> None:
+        self.run.continue_with(b"")
+        self.answers = {}
+        if release:
+            self.run.close()
+
+    @rule()
+    def fail(self) -> None:
+        self.run.fail("no")
+
+    @rule()
+    def cancel_and_retry(self) -> None:
+        cancel_run(self.name, root=self.root)
+        assert not self.run.is_open
+        retry_run(self.name, root=self.root)
+        self.run = AgentRun(self.name, root=self.root)
+
+    @rule()
+    def crash(self) -> None:
+        dropped(self.run)
+        self.run = AgentRun(self.name, root=self.root)
+
+    @rule()
+    def rewrite(self) -> None:
+        """As a forget does: every place is void afterwards."""
+        store = projects.find(self.root).store
+        if store.properties.replace is not None:
+            self.rewritten = True
+            stream = records.stream_of(self.name, "main")
+            required(store.properties.replace, "").replace(
+                stream, lambda entry: entry.record.replace(b'"v":1', b'"v": 1')
+            )
+            required(store.properties.replace, "").replace(
+                stream, lambda entry: entry.record.replace(b'"v": 1', b'"v":1')
+            )
+
+    @rule()
+    def look(self) -> None:
+        assert self.run.load() == self.state
+        for key, blob in self.stored.items():
+            assert self.run.fetch(key) == blob
+        project = projects.find(self.root)
+        log, whole = StepLog(project, self.name, "main"), StepLog(project, self.name, "main")
+        assert log.made() == whole.made()
+        log.look()
+        whole.refold()
+        assert log.made() == whole.made()
+        if self.rewritten:  # what was written before names places that are void
+            assert without_places(log.state) == without_places(whole.state)
+        else:
+            assert log.state == whole.state
+
+    def teardown(self) -> None:
+        self.look()
+        dropped(self.run)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_newest_record_says_what_all_records_come_to(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects, "open_store", STORES[kind])
+    monkeypatch.setattr(Steps, "folder", str(tmp_path))
+    most = examples(20 if kind == "FileStore" else 100)
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Steps, settings=settings(max_examples=most, stateful_step_count=30, deadline=None)
+    )

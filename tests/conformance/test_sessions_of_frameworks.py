@@ -1,0 +1,74 @@
+"""The session stores for agent frameworks keep the frameworks' contracts on every store."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from memory_store import MemoryStore, SixMethods
+
+from contexts import quick
+from ralf import project as projects
+from ralf.storage.filestore import FileStore
+from ralf_integrations.doors.claude_sdk import RalfSessionStore
+from ralf_integrations.doors.openai_agents import RalfSession
+
+STORES = [FileStore, MemoryStore, SixMethods]
+
+_count = itertools.count()
+
+
+@pytest.fixture(params=STORES)
+def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """Makes a project; its store is one of the kinds of store."""
+    monkeypatch.setattr(projects, "open_store", request.param)
+
+    def make() -> Path:
+        folder = tmp_path / str(next(_count))
+        folder.mkdir()
+        return folder
+
+    return make
+
+
+def test_the_claude_agent_sdk_s_fourteen_contracts_hold(fresh: Callable[[], Path]) -> None:
+    testing = pytest.importorskip("claude_agent_sdk.testing", reason="claude-agent-sdk is not installed")
+    cannot = {"delete"} if projects.open_store is SixMethods else set()
+    asyncio.run(
+        testing.run_session_store_conformance(lambda: RalfSessionStore(fresh()), skip_optional=frozenset(cannot))
+    )
+
+
+ITEMS = st.lists(st.dictionaries(st.sampled_from(["role", "content", "id"]), st.text(max_size=5)), max_size=4)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add_items"), ITEMS),
+        st.tuples(st.just("get_items"), st.sampled_from([None, 0, 1, 2, 100])),
+        st.tuples(st.just("pop_item")),
+        st.tuples(st.just("clear_session")),
+    ),
+    max_size=12,
+)
+
+
+@settings(quick, suppress_health_check=list(__import__("hypothesis").HealthCheck))
+@given(steps=STEPS)
+def test_a_session_of_openai_agents_answers_as_the_framework_s_own(
+    fresh: Callable[[], Path], steps: list[tuple[Any, ...]]
+) -> None:
+    memory = pytest.importorskip("agents.memory", reason="openai-agents is not installed")
+
+    async def answers(session: Any) -> list[Any]:
+        found = [await getattr(session, name)(*given) for name, *given in steps]
+        return [*found, await session.get_items()]
+
+    theirs = memory.SQLiteSession("s-1")
+    root = fresh()
+    assert asyncio.run(answers(RalfSession("s-1", root))) == asyncio.run(answers(theirs))
+    assert asyncio.run(RalfSession("s-1", root).get_items()) == asyncio.run(theirs.get_items())
+    theirs.close()

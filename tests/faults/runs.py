@@ -1,0 +1,535 @@
+"""Runs of agents that are killed: at every call that touches the disk, at random moments, between asking, answer and
+save, in a delay; a holder that wakes up when another has taken over; signals of many senders; large states; late
+readers. What was noted is judged: no call again after its answer, no state older than one that was acknowledged.
+
+    python -m tests.faults.runs                      every boundary, 10,000 signals, 50 MB
+    python -m tests.faults.runs --step 9 --only boundaries
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.faults import rig, run_work
+from tests.faults.figures import size_options, told
+from tests.faults.run_judges import disordered, repeated, went_back
+from tests.faults.run_work import MANY, PATIENT, Notes
+
+from ralf import project
+from ralf.agent import AgentRun, Retry, get_run, send_signal, tail
+from ralf.agent.records import inbox_of
+from ralf.agent.runner import Driver, run_agent
+from ralf.errors import Claimed, StaleLease
+
+TURNS = 4
+_DELAY = 4.0  # seconds of the loop delay in which a process is killed, late, so that another whole one would be seen
+_LATE = 2.0  # seconds by which a machine with much to do may be late
+_MEMORY = 6  # times its size that a large state may take
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done of each kind.
+
+    step      between two calls at which a process is killed: 1 for every call
+    kills     at random moments; signals: of `senders` together; megabytes: of the large state
+    """
+
+    step: int = 1
+    kills: int = 300
+    signals: int = 10_000
+    senders: int = 8
+    zombies: int = 5
+    megabytes: int = 50
+    pieces: int = 400
+    delays: int = 3
+
+
+# ---- kills ----
+
+
+def _finished(root: Path, run: str, notes: Notes, turns: int, found: rig.Found) -> None:
+    """Judge a run that should have completed."""
+    for fault, example in (*repeated(notes.read()), *went_back(notes.read())):
+        found.note(fault, example)
+    state = get_run(run, root=root)
+    expected = run_work.conversation(turns)
+    agent = AgentRun(run, root=root)
+    kept = json.loads(agent.peek() or b"{}")
+    if state.status != "completed" or state.iteration != turns:
+        found.note("unfinished", f"{run}: {state.status} in iteration {state.iteration}")
+    if kept != expected or agent.result() != expected[str(turns)][1].encode():
+        found.note("older", f"{run}: the state is not that of {turns} turns: {str(kept)[:200]}")
+    streamed = set(b"".join(tail(run, root=root)).decode().splitlines())
+    if lines := {f"{number}: {said[1]}" for number, said in expected.items()} - streamed:
+        found.note("output", f"{run}: lacks {sorted(lines)[:2]}")
+
+
+def _boundaries(size: Size, found: rig.Found, name: str, work: Callable[..., None], *, honours: bool) -> None:
+    """Kill at each call, every second time the successor at another one, then let one finish."""
+    dice = random.Random(f"{name} {size.step}")
+    number, lived, calls, repeats = 0, False, 0, 0
+    with rig.store() as root:
+        work(root, f"{name}-warm", Notes(root / "warm"), 1)
+        while not lived:
+            run, notes = f"{name}-{number}", Notes(root / f"notes-{number}")
+            do = partial(work, root, run, notes, TURNS, honours=honours)
+            lived = not run_work.killed_at(number, do)
+            if not lived:
+                notes("killed", run=run)
+                if dice.random() < 0.5 and run_work.killed_at(dice.randrange(number + 40), do):
+                    notes("killed", run=run)
+                    found.acknowledged += 1
+                run_work.killed_at(MANY, do)
+                found.acknowledged += 1
+            _finished(root, run, notes, TURNS, found)
+            made = notes.read("call")
+            calls, repeats = calls + len(made), repeats + len(made) - 2 * TURNS
+            twice = sum(line["worked"] for line in made) - 2 * TURNS
+            if honours and twice:
+                found.note("repeated", f"{run}: {twice} calls did their work twice for one key")
+            number += size.step
+    found.figures[f"{name}: calls, of them repeated before an answer"] = f"{calls:,}, {repeats:,}"
+
+
+def boundaries(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """A kill before and after every call that touches the disk."""
+    _boundaries(size, found, "boundaries", run_work.converse, honours=False)
+
+
+def honouring(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """The same with a model that does its work once for each idempotency key."""
+    _boundaries(Size(step=size.step * 3), found, "honouring", run_work.converse, honours=True)
+
+
+def coroutines(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """The same with coroutines, two calls of a turn at once."""
+    _boundaries(Size(step=size.step * 3), found, "async", run_work.converse_async, honours=False)
+
+
+def kills(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """Kills at random moments, again and again, of runs of many turns."""
+    done, number = 0, 0
+    with rig.store() as root:
+        while done < size.kills:
+            number += 1
+            run, notes = f"kills-{number}", Notes(root / f"notes-{number}")
+            turns = dice.randint(5, 40)
+            work = partial(run_work.converse, root, run, notes, turns, honours=False)
+            while run_work.killed_after(dice.uniform(0.0, 0.15), work):
+                notes("killed", run=run)
+                done += 1
+            _finished(root, run, notes, turns, found)
+    found.acknowledged += done
+
+
+# ---- signals ----
+
+
+def signals(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """Many senders, some of which send twice with the same id, and a receiver that is killed now and then."""
+    each = size.signals // size.senders
+    begun = time.monotonic()
+    with rig.store() as root:
+        children = [rig.forked(partial(_send, root, sender, each)) for sender in range(size.senders)]
+        deaths = 0
+        while run_work.killed_after(
+            dice.uniform(0.1, 2.0) if deaths < 12 else 600.0, partial(_receive, root, each * size.senders)
+        ):
+            deaths += 1
+        for child in children:
+            _, status = os.waitpid(child, 0)
+            if status:
+                found.note("failed", f"a sender ended with {status}")
+        received = json.loads(AgentRun("inbox", root=root).peek() or b"[]")
+        for fault, example in disordered(received, size.senders, each):
+            found.note(fault, example)
+        inbox = [json.loads(entry.record) for entry in project.find(root).store.read(inbox_of("inbox"))]
+        if len(inbox) != len(received):
+            found.note("doubled", f"{len(inbox)} records for {len(received)} signals")
+    took = time.monotonic() - begun
+    found.acknowledged += len(received)
+    found.figures[f"{len(received):,} signals of {size.senders} senders, receiver killed {deaths} times"] = (
+        f"{took:.0f} s"
+    )
+
+
+def _send(root: Path, sender: int, count: int) -> None:
+    for number in range(count):
+        name = f"{sender}:{number}"
+        send_signal("inbox", "word", name, id=f"s{sender}-{number}", root=root)
+        if number % 50 == 0:
+            send_signal("inbox", "word", name, id=f"s{sender}-{number}", root=root)
+
+
+def _receive(root: Path, count: int) -> None:
+    def handler(run: AgentRun) -> None:
+        received = json.loads(run.load() or b"[]")
+        for _ in range(100):
+            if len(received) == count:
+                break
+            if (word := run.wait_signal("word", 1.0)) is not None:
+                received.append(word.text)
+        state = json.dumps(received).encode()
+        if len(received) == count:
+            run.complete(state=state)
+        else:
+            run.continue_with(state=state)
+
+    run_agent(handler, "inbox", retry=PATIENT, max_iterations=None, max_losses=MANY, root=root)
+
+
+# ---- a holder that wakes up too late ----
+
+
+def zombies(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """A holder is stopped until its lease is over, another takes the run; the first wakes up and saves."""
+    with rig.store() as root:
+        for number in range(size.zombies):
+            run, pipe = f"zombie-{number}", rig.Pipe()
+            has_saved, may_save = root / f"{run}-saved", root / f"{run}-go"
+            child = rig.forked(partial(_hold, root, run, pipe, has_saved, may_save))
+            try:
+                _until(has_saved.exists)  # not before: who is stopped in a write has its lock
+                os.kill(child, signal.SIGSTOP)
+                with _patiently(root, run) as second:
+                    second.save(b"newer")
+                    may_save.touch()
+                    os.kill(child, signal.SIGCONT)
+                    os.waitpid(child, 0)
+                    if dice.random() < 0.5:
+                        second.save(b"newest")
+                    kept = second.load()
+            except BaseException:
+                os.kill(child, signal.SIGKILL)
+                raise
+            said = pipe.markers()
+            if said != ["refused"]:
+                found.note("unfenced", f"{run}: the first holder was told {said}")
+            if kept not in (b"newer", b"newest"):
+                found.note("older", f"{run}: the state is {kept!r}, of the holder that had lost it")
+            found.acknowledged += 1
+
+
+def _hold(root: Path, run: str, pipe: rig.Pipe, has_saved: Path, may_save: Path) -> None:
+    with AgentRun(run, lease=1.0, root=root) as held:
+        held.save(b"first")
+        has_saved.touch()
+        _until(may_save.exists)  # nothing tells it that it has lost the run
+        try:
+            held.save(b"old")
+            pipe.acknowledge("saved")
+        except StaleLease:
+            pipe.acknowledge("refused")
+
+
+def _exists(root: Path, run: str) -> bool:
+    return any(True for _ in project.find(root).store.streams(f"runs/{run}/"))
+
+
+@contextmanager
+def _patiently(root: Path, run: str) -> Iterator[AgentRun]:
+    """Claim a run as soon as it can be claimed."""
+    with AgentRun(run, root=root) as held:
+        deadline = time.monotonic() + 60.0
+        while True:
+            try:
+                held.load()
+                break
+            except Claimed:
+                assert time.monotonic() < deadline, "the lease does not end"
+                time.sleep(0.05)
+        yield held
+
+
+def _until(condition: Callable[[], bool], patience: float = 60.0) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.01)
+
+
+# ---- large states, late readers ----
+
+
+def large(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """A conversation of many megabytes, saved as it grows, by processes that are killed, and read by another one."""
+    whole = size.megabytes * 1_000_000
+    with rig.store() as root:
+        begun = time.monotonic()
+        pipe = rig.Pipe()
+        while run_work.killed_after(dice.uniform(0.2, 3.0), partial(_grow, root, whole)):
+            found.acknowledged += 1
+        os.waitpid(rig.forked(partial(_load, root, pipe)), 0)
+        length, digest, took, peak = pipe.text().split()
+        if (int(length), digest) != (whole, hashlib.sha256(_words(whole)).hexdigest()):
+            found.note("large", f"{length} bytes came back, of {whole:,}")
+        if int(peak) > max(150, _MEMORY * size.megabytes):
+            found.note("memory", f"{peak} MB for a state of {size.megabytes} MB")
+        found.figures[f"{size.megabytes} MB: saved in pieces with kills, then loaded"] = (
+            f"{time.monotonic() - begun:.1f} s, load {took} s, {peak} MB at the peak"
+        )
+
+
+def _words(size: int) -> bytes:
+    """So many bytes of a conversation, the same each time."""
+    line = b'{"role": "user", "content": "Carry the tide table over, and keep the names of its columns. %08d"}\n'
+    return b"".join(line % number for number in range(size // (len(line) + 5) + 1))[:size].ljust(size, b"x")
+
+
+def _grow(root: Path, whole: int) -> None:
+    def handler(run: AgentRun) -> None:
+        size = min(whole, len(run.load() or b"") + whole // 5)
+        state = _words(whole)[:size]
+        run.save(state)
+        if size == whole:
+            run.complete()
+        else:
+            run.continue_with()
+
+    run_agent(handler, "large", retry=PATIENT, max_losses=MANY, root=root)
+
+
+def _load(root: Path, pipe: rig.Pipe) -> None:
+    begun = time.monotonic()
+    state = AgentRun("large", root=root).peek() or b""
+    took = time.monotonic() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    pipe.acknowledge(f"{len(state)} {hashlib.sha256(state).hexdigest()} {took:.2f} {peak}")
+
+
+def readers(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """One who follows from before the beginning, one who comes in the middle, one who comes at the end."""
+    with rig.store() as root:
+        pipes = [rig.Pipe() for _ in range(3)]
+        first = rig.forked(partial(_follow, root, pipes[0]))
+        writer = rig.forked(partial(_stream, root, size.pieces))
+        _until(lambda: _exists(root, "stream"))
+        time.sleep(0.2)
+        second = rig.forked(partial(_follow, root, pipes[1]))
+        for child in (writer, first, second):
+            os.waitpid(child, 0)
+        os.waitpid(rig.forked(partial(_follow, root, pipes[2])), 0)
+        expected = hashlib.sha256(b"".join(map(_piece, range(size.pieces)))).hexdigest()
+        for name, pipe in zip(("first", "late", "last"), pipes, strict=True):
+            if pipe.markers() != [expected]:
+                found.note("output", f"the {name} reader did not get all")
+        found.acknowledged += size.pieces
+
+
+def _piece(number: int) -> bytes:
+    return f"token {number} ".encode() + bytes([number % 256]) * (number % 7)
+
+
+def _stream(root: Path, pieces: int) -> None:
+    with AgentRun("stream", root=root) as run:
+        for number in range(pieces):
+            run.stream(_piece(number))
+            time.sleep(0.002)
+        run.complete()
+
+
+def _follow(root: Path, pipe: rig.Pipe) -> None:
+    data = b"".join(tail("stream", follow=True, timeout=60.0, root=root))
+    pipe.acknowledge(hashlib.sha256(data).hexdigest())
+
+
+# ---- delays and dead letters ----
+
+
+def delays(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """A process is killed in the delay between two iterations: the next one waits for what is left of it."""
+    with rig.store() as root:
+        for number in range(size.delays):
+            run, notes = f"delay-{number}", Notes(root / f"notes-{number}")
+            work = partial(_delayed, root, run, notes)
+            child = rig.forked(work)
+            _until(lambda notes=notes: bool(notes.read("decided")))  # type: ignore[misc]
+            time.sleep(dice.uniform(0.6, 0.8) * _DELAY)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            again = time.time()
+            os.waitpid(rig.forked(work), 0)
+            began = notes.read("began")
+            due = notes.read("decided")[0]["at"] + _DELAY
+            by = began[-1]["at"] - due
+            if [line["iteration"] for line in began] != [1, 2]:
+                found.note("iteration", f"{run}: {began}")
+            elif by < -0.5:  # what is noted comes after what is recorded
+                found.note("early", f"{run}: by {-by:.2f} s of {_DELAY} s")
+            elif began[-1]["at"] > max(due, again) + _LATE:
+                found.note("late", f"{run}: by {by:.2f} s")
+            found.acknowledged += 1
+
+
+def _delayed(root: Path, run: str, notes: Notes) -> None:
+    def handler(held: AgentRun) -> None:
+        notes("began", iteration=held.iteration)
+        if held.iteration == 2:
+            held.complete()
+        else:
+            held.continue_with()
+            notes("decided")
+
+    run_agent(handler, run, loop_delay=_DELAY, root=root)
+
+
+def letters(size: Size, dice: random.Random, found: rig.Found) -> None:
+    """What always fails, and what always kills its process, ends as a dead letter, and asks the model once."""
+    retry = Retry(kind="fixed", attempts=4, initial=0.01)
+    with rig.store() as root:
+        for how in ("raises", "dies"):
+            notes = Notes(root / f"notes-{how}")
+            work = partial(_poisoned, root, how, notes, retry)
+            deaths = 0
+            while run_work.killed_after(60.0, work) and deaths < 20:
+                deaths += 1
+            state = get_run(how, root=root)
+            tried, asked = len(notes.read("began")), len(notes.read("call"))
+            if state.status != "dead" or tried != 4 or asked != 1:
+                found.note("letters", f"{how}: {state.status} after {tried} attempts, {asked} calls: {state.reason}")
+            found.acknowledged += tried
+
+
+def _poisoned(root: Path, how: str, notes: Notes, retry: Retry) -> None:
+    def handler(held: AgentRun) -> None:
+        notes("began")
+        held.once("model", lambda key: notes("call") or "poison")
+        if how == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError("poison")
+
+    import logging
+
+    logging.getLogger("ralf.agent").disabled = True
+    run_agent(handler, how, retry=retry, max_losses=4, root=root)
+
+
+KINDS: dict[str, Callable[[Size, random.Random, rig.Found], None]] = {
+    "boundaries": boundaries,
+    "honouring": honouring,
+    "coroutines": coroutines,
+    "kills": kills,
+    "signals": signals,
+    "zombies": zombies,
+    "large": large,
+    "readers": readers,
+    "delays": delays,
+    "letters": letters,
+}
+
+
+def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
+    """All kinds, or only some."""
+    found = rig.Found()
+    for kind in only or KINDS:
+        KINDS[kind](size, random.Random(f"{seed} {kind}"), found)
+    return found
+
+
+# ---- broken on purpose ----
+
+
+@contextmanager
+def _without_phases() -> Iterator[None]:
+    """Each attempt makes its calls anew, as where only the state is kept."""
+    from unittest.mock import patch
+
+    def once(self: AgentRun, key: str, call: Callable[[str], Any], **_: object) -> Any:
+        return call(f"{self.run}/{self.iteration}/{key}")
+
+    with patch.object(AgentRun, "once", once):
+        yield
+
+
+@contextmanager
+def _without_swap() -> Iterator[None]:
+    """The last one wins."""
+    from unittest.mock import patch
+
+    from ralf.storage.filestore import Stream
+
+    append = Stream.append
+
+    def any_append(self: Stream, record: bytes, id: str, after: str | None) -> str:  # noqa: A002
+        return append(self, record, id, self.head())
+
+    with patch.object(Stream, "append", any_append):
+        yield
+
+
+@contextmanager
+def _without_a_cursor() -> Iterator[None]:
+    """What was received of the inbox is known to the process alone."""
+    from unittest.mock import patch
+
+    from ralf.agent.hold import Hold
+
+    with patch.object(Hold, "received", lambda self: ((), None)):
+        yield
+
+
+@contextmanager
+def _with_a_timer() -> Iterator[None]:
+    """The delay between two iterations is slept by the process."""
+    from unittest.mock import patch
+
+    make = AgentRun.__init__
+
+    def made(self: AgentRun, *arguments: Any, loop_delay: float = 0.0, **more: Any) -> None:
+        make(self, *arguments, **more)
+        self.slept = loop_delay  # type: ignore[attr-defined]
+
+    begin = Driver.begin
+
+    def begun(self: Any) -> Any:
+        if self._agent.iteration > getattr(self, "seen", self._agent.iteration):
+            time.sleep(self._agent.slept)
+        self.seen = self._agent.iteration
+        return begin(self)
+
+    with patch.object(AgentRun, "__init__", made), patch.object(Driver, "begin", begun):
+        yield
+
+
+BROKEN = {
+    "no phases": _without_phases,
+    "no compare and swap": _without_swap,
+    "no cursor": _without_a_cursor,
+    "a timer": _with_a_timer,
+}
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print a line a figure."""
+    given, size = size_options("runs", Size, KINDS, BROKEN, args)
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        if given.broken:
+            stack.enter_context(BROKEN[given.broken]())
+        found = run(size, given.seed, given.only or ())
+    kinds = dict.fromkeys(("repeated", "older", "iteration", "lost", "doubled", "order", "unfenced", *found.faults))
+    figures: list[tuple[str, object, str]] = [
+        (f"runs: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} kills, signals and readings", "0")
+        for kind in kinds
+    ]
+    figures += [(f"runs: {name}", value, "") for name, value in found.figures.items()]
+    figures.append(("runs: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

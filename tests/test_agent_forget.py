@@ -1,0 +1,238 @@
+"""What agents' runs keep is in no other place, goes with its words when they are forgotten, and with its run."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import api, project as projects
+from ralf.agent import states
+from ralf.agent.listing import cancel_run, expire, forget_run, get_run, list_runs, retry_run
+from ralf.agent.output import tail
+from ralf.agent.run import AgentRun
+from ralf.agent.signals import send_signal
+from ralf.errors import Claimed, NotFound, RunNotFound
+from runskit import dropped, elsewhere
+
+WORDS = "the badger sleeps behind the mill"
+
+
+def holding(root: Path, words: str) -> list[str]:
+    """The files below the project in which words stand, compressed ones aside."""
+    return [
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file() and words.encode() in path.read_bytes()
+    ]
+
+
+def test_the_words_of_a_forget_go_from_states_answers_signals_output_and_stored_results(tmp_path: Path) -> None:
+    ralf.record_decision("route-1", "Use the mill", root=tmp_path)
+    text, binary = f'{{"a": "say \\"{WORDS}\\""}}'.encode(), b"\xff\x00" + WORDS.encode() + b"\x80tail"
+    large = os.urandom(300_000) + WORDS.encode() + os.urandom(100)
+    run = AgentRun("r", root=tmp_path, input=WORDS.encode())
+    for state in (large, text, binary):
+        run.save(state)
+    send_signal("r", "n", binary, root=tmp_path)
+    assert run.once("k", lambda _: binary) == binary
+    assert run.external("tool", large)
+    for piece in (WORDS[:9], WORDS[9:20], WORDS[20:] + "!"):
+        run.stream(piece.encode())
+        time.sleep(0.06)
+    report = api.forget("route-1", text=WORDS, dry_run=True, root=tmp_path)
+    assert {"runs/r/main", "signals/r", "output/r/main"} <= set(report.records)
+    assert run.load() == binary
+    report = api.forget("route-1", text=WORDS, root=tmp_path)
+    assert run.status == "running"
+    assert report.left == ()
+    assert report.blobs == 1
+    masked = b"\xff\x00" + b"*" * len(WORDS) + b"\x80tail"
+    wanted = large.replace(WORDS.encode(), b"*" * len(WORDS))
+    assert run.load(1) == wanted
+    assert WORDS.encode() not in (run.load(2) or b"")
+    assert run.load() == run.load(3) == masked
+    assert run.fetch("tool") == wanted
+    signal = run.wait_signal("n", 0)
+    assert signal is not None
+    assert signal.data == masked
+    assert b"".join(tail("r", root=tmp_path)) == b"*" * len(WORDS) + b"!"
+    assert run.save(b"more") == 4
+    dropped(run)
+    again = AgentRun("r", root=tmp_path)
+    assert again.once("k", lambda _: 1 / 0) == masked
+    assert WORDS.encode() not in again.input
+    assert api.verify(root=tmp_path).findings == ()
+
+
+def test_contents_stand_in_no_brief_search_listing_message_or_cache(tmp_path: Path) -> None:
+    ralf.record_decision("route-1", "Use the mill", root=tmp_path)
+    with AgentRun("r", root=tmp_path, input=WORDS.encode()) as run:
+        run.save(WORDS.encode())
+        run.stream(WORDS.encode())
+        run.external("tool", WORDS.encode())
+        send_signal("r", "n", WORDS, root=tmp_path)
+        for act in (lambda: run.load(9), lambda: run.fetch("no"), lambda: run.once("k", lambda _: {WORDS})):
+            with pytest.raises(Exception, match="r") as raised:
+                act()
+            assert WORDS not in str(raised.value)
+        assert WORDS not in repr(run.wait_signal("n", 0))
+        run.complete(WORDS.encode())
+    assert not any("badger" in hit.text for hit in ralf.search(WORDS, root=tmp_path))
+    assert WORDS not in ralf.get_context("route-1", root=tmp_path).render()
+    assert WORDS not in repr(list_runs(root=tmp_path))
+    found = holding(tmp_path, WORDS)
+    assert all(".autonomous/context/journal/" in path for path in found)
+    assert api.verify(root=tmp_path).findings == ()
+
+
+# ---- a whole run ----
+
+
+def test_a_forgotten_run_leaves_nothing_but_blobs_that_others_name(tmp_path: Path) -> None:
+    shared, own = os.urandom(300_000), os.urandom(300_000)
+    for name in ("r", "s"):
+        with AgentRun(name, root=tmp_path) as run:
+            run.save(shared)
+            run.stream(WORDS.encode())
+            send_signal(name, "n", WORDS, root=tmp_path)
+    with AgentRun("r", "second", root=tmp_path) as run:
+        run.external("tool", own)
+    heap = projects.find(tmp_path).store.properties.heap
+    assert heap is not None
+    assert len(list(heap.blobs())) == 2
+    assert forget_run("r", root=tmp_path) > 5
+    assert len(list(heap.blobs())) == 1
+    assert list(projects.find(tmp_path).store.streams("")) != []
+    assert not any("/r" in stream for stream in projects.find(tmp_path).store.streams(""))
+    with AgentRun("s", root=tmp_path) as run:
+        assert run.load() == shared
+    with pytest.raises(RunNotFound, match="closest: s"):
+        forget_run("ss", root=tmp_path)
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.load() is None
+        assert run.wait_signal("n", 0) is None
+    assert api.verify(root=tmp_path).findings == ()
+
+
+def test_a_held_run_is_not_forgotten_and_a_lost_one_refuses_its_old_holder(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"")
+        with pytest.raises(Claimed):
+            forget_run("r", root=tmp_path)
+        cancel_run("r", root=tmp_path)
+        forget_run("r", root=tmp_path)
+        with pytest.raises(Exception, match="was lost"):
+            run.save(b"x")
+    with pytest.raises(RunNotFound):
+        get_run("r", root=tmp_path)
+
+
+def test_an_inbox_of_a_run_that_never_began_is_forgotten(tmp_path: Path) -> None:
+    send_signal("r", "n", "x", root=tmp_path)
+    assert forget_run("r", root=tmp_path) == 1
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.wait_signal("n", 0) is None
+
+
+# ---- old contents ----
+
+
+def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "ROOM", 1 << 20)
+    monkeypatch.setattr(states, "LEAST", 1 << 20)
+    monkeypatch.setattr(states, "_GRACE", 0.0)
+    monkeypatch.setattr(states.drop_blobs, "__kwdefaults__", {"but": frozenset(), "grace": 0.0})
+    with AgentRun("r", root=tmp_path, keep=2) as run:
+        for number in range(30):
+            run.save(os.urandom(300_000) + b"%d" % number)
+        found = run.states()
+        assert [one.number for one in found] == list(range(1, 31))
+        assert found[-1].kept
+        assert found[-2].kept
+        assert sum(one.kept for one in found) < 20
+        heap = projects.find(tmp_path).store.properties.heap
+        assert heap is not None
+        assert len(list(heap.blobs())) == sum(one.kept for one in found)
+    assert api.verify(root=tmp_path).findings == ()
+
+
+def test_contents_of_a_run_go_thirty_days_after_its_end_and_what_it_was_stays(tmp_path: Path) -> None:
+    project = projects.find(tmp_path)
+    for name in ("ended", "open"):
+        with AgentRun(name, root=tmp_path, input=WORDS.encode()) as run:
+            run.save(os.urandom(300_000))
+            run.once("k", lambda _: WORDS)
+            run.external("tool", WORDS.encode())
+            run.stream(WORDS.encode())
+            send_signal(name, "n", WORDS, root=tmp_path)
+            if name == "ended":
+                run.complete(WORDS.encode())
+    project = projects.find(tmp_path)
+    assert expire(project, now=time.time() + 29 * 86_400) == 0
+    assert expire(project, now=time.time() + 31 * 86_400) == 1
+    assert expire(project, now=time.time() + 62 * 86_400) == 0
+    state = get_run("ended", root=tmp_path)
+    assert (state.status, state.states, state.size) == ("completed", 1, 300_000)
+    ended = AgentRun("ended", root=tmp_path)
+    for act in (ended.result, ended.peek, lambda: ended.fetch("tool")):
+        with pytest.raises(NotFound, match="removed"):
+            act()
+    assert list(tail("ended", root=tmp_path)) == []
+    with AgentRun("open", root=tmp_path) as run:
+        assert run.once("k", lambda _: 1 / 0) == WORDS
+        assert run.fetch("tool") == run.input == WORDS.encode()
+    assert all("ended" not in path for path in holding(tmp_path, WORDS))
+    assert api.verify(root=tmp_path).findings == ()
+
+
+def test_a_run_that_is_reopened_after_its_contents_went_hears_new_signals_alone(tmp_path: Path) -> None:
+    for number in range(3):
+        send_signal("r", "n", f"{number}", root=tmp_path)
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.wait_signal("n", 0) is not None
+        run.save(b"state")
+        run.fail_for_good("no")
+    assert expire(projects.find(tmp_path), now=time.time() + 31 * 86_400) == 1
+    retry_run("r", root=tmp_path)
+    send_signal("r", "n", "new", root=tmp_path)
+    with AgentRun("r", root=tmp_path) as run:
+        signal = run.wait_signal("n", 0)
+        assert signal is not None
+        assert signal.text == "new"
+        assert run.wait_signal("n", 0) is None
+
+
+def test_records_that_a_clone_brought_are_not_believed(tmp_path: Path) -> None:
+    """Another user's store, copied here: its run does not exist, and its state is never loaded."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours):
+        folder.mkdir()
+    with AgentRun("mine", root=ours) as run:
+        run.save(b"ours")
+    code = (
+        "run = AgentRun('r', root=root); run.save(b'pickle'); send_signal('r', 'n', 'x', root=root); run.stream(b'y')"
+    )
+    home = os.environ["XDG_CONFIG_HOME"]
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path / "home")
+    try:
+        elsewhere(theirs, code)
+    finally:
+        os.environ["XDG_CONFIG_HOME"] = home
+    for stream in ("runs/r/main", "signals/r", "output/r/main"):
+        target = ours / ".autonomous" / "context" / "journal" / f"{stream}.jsonl"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((theirs / ".autonomous" / "context" / "journal" / f"{stream}.jsonl").read_bytes())
+    assert [one.run for one in list_runs(root=ours).runs] == ["mine"]
+    with AgentRun("r", root=ours) as run:
+        assert run.load() is None
+        assert run.wait_signal("n", 0) is None
+        assert b"".join(tail("r", root=ours)) == b""
+        run.save(b"own")
+    with AgentRun("r", root=ours) as run:
+        assert (run.load(), run.term) == (b"own", 2)

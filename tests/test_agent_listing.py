@@ -1,0 +1,117 @@
+"""Runs as those see them who do not hold them: listed, looked at, reopened, cancelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ralf
+from ralf import api, project as projects
+from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
+from ralf.agent.run import AgentRun
+from ralf.agent.signals import send_signal
+from ralf.errors import Claimed, RunEnded, RunNotFound, UsageError
+from runskit import dropped, elsewhere
+
+
+def test_a_list_has_each_status_and_no_content(tmp_path: Path) -> None:
+    AgentRun("completed", root=tmp_path).complete(b"secret result")
+    AgentRun("failed", root=tmp_path).fail_for_good("why")
+    AgentRun("dead", root=tmp_path).give_up("used up")
+    AgentRun("paused", root=tmp_path).pause("go", 60)
+    AgentRun("waiting", root=tmp_path).continue_with(b"", delay=60)
+    AgentRun("cancelled", root=tmp_path).fail("x")
+    cancel_run("cancelled", reason="enough", root=tmp_path)
+    elsewhere(tmp_path, "AgentRun('lost', root=root).save(b'secret state'); die()")
+    with AgentRun("running", root=tmp_path, by="me") as run:
+        run.save(b"secret state")
+        found = list_runs(root=tmp_path)
+        assert {one.run for one in found.runs} == {one.status for one in found.runs}
+        assert len(found.runs) == 8
+        assert [one.run for one in list_runs(status="paused", root=tmp_path).runs] == ["paused"]
+        assert found.counts == list_runs(status="paused", root=tmp_path).counts
+        state = get_run("running", root=tmp_path)
+        assert (state.by, state.states, state.size, state.ended) == ("me", 1, 12, False)
+        assert (get_run("cancelled", root=tmp_path).reason, get_run("dead", root=tmp_path).ended) == ("enough", True)
+    assert "secret" not in repr(found)
+    with pytest.raises(UsageError, match="not a status"):
+        list_runs(status="x", root=tmp_path)
+
+
+def test_a_damaged_run_is_named_beside_the_others(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        AgentRun(name, root=tmp_path).complete()
+    path = tmp_path / ".autonomous" / "context" / "journal" / "runs" / "bad" / "main.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"decision":"complete"', b'"decision":"complexe"'))
+    found = list_runs(root=tmp_path)
+    assert [one.run for one in found.runs] == ["good"]
+    assert [where for where, _ in found.damaged] == ["bad/main"]
+
+
+def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Path) -> None:
+    for name, act in {
+        "failed": lambda run: run.fail_for_good("x"),
+        "dead": lambda run: run.give_up("x"),
+        "paused": lambda run: run.pause("go", 60),
+        "waiting": lambda run: run.fail("x", retry_after=60),
+    }.items():
+        run = AgentRun(name, root=tmp_path)
+        run.save(b"state")
+        act(run)  # type: ignore[no-untyped-call]
+        assert not run.is_open
+        state = retry_run(name, root=tmp_path)
+        assert (state.status, state.attempt, state.not_before, state.reason) == ("waiting", 1, "", "")
+        assert run.is_open
+        assert run.load() == b"state"
+        assert run.resumed == ("retried" if name == "paused" else "")
+        with pytest.raises(Claimed):
+            retry_run(name, root=tmp_path)
+        run.complete()
+        with pytest.raises(RunEnded, match="is completed"):
+            retry_run(name, root=tmp_path)
+        with pytest.raises(RunEnded):
+            cancel_run(name, root=tmp_path)
+
+
+def test_the_steps_of_a_run_are_cancelled_and_retried_together_or_alone(tmp_path: Path) -> None:
+    for step in ("one", "two", "three"):
+        AgentRun("r", step, root=tmp_path).save(b"")
+    AgentRun("r", "three", root=tmp_path).complete()
+    assert get_run("r", "one", root=tmp_path).steps == ("one", "three", "two")
+    cancel_run("r", root=tmp_path)
+    assert list_runs(root=tmp_path).counts == {"cancelled": 2, "completed": 1}
+    retry_run("r", "two", root=tmp_path)
+    assert list_runs(root=tmp_path).counts == {"cancelled": 1, "completed": 1, "waiting": 1}
+    for wrong in ("four", "x"):
+        with pytest.raises(RunNotFound):
+            get_run("r", wrong, root=tmp_path)
+
+
+def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"x" * 300_000)
+        run.external("tool", b"y" * 300_000)
+    heap = projects.find(tmp_path).store.properties.heap
+    assert heap is not None
+    assert api.verify(root=tmp_path).findings == ()
+    for blob in list(heap.blobs()):
+        heap.drop_blob(blob.digest)
+    found = api.verify(root=tmp_path).findings
+    assert len(found) == 2
+    assert all(finding.damage and "is lost" in finding.what for finding in found)
+
+
+def test_the_names_of_the_interface_are_loaded_when_they_are_used() -> None:
+    for name in ("AgentRun", "send_signal", "tail", "list_runs", "get_run", "retry_run", "cancel_run", "forget_run"):
+        assert getattr(api, name).__name__ == name
+    assert ralf.__name__ == "ralf"
+
+
+def test_what_a_dropped_holder_did_is_seen(tmp_path: Path) -> None:
+    run = AgentRun("r", root=tmp_path)
+    send_signal("r", "n", "x", root=tmp_path)
+    run.once("k", lambda _: 1)
+    dropped(run)
+    state = get_run("r", root=tmp_path)
+    assert (state.status, state.calls, state.signals, state.heard) == ("lost", 1, 1, 0)

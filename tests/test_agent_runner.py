@@ -1,0 +1,509 @@
+"""The runner: a handler called once an iteration, failures tried again, limits, delays and pauses that survive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf.agent import (
+    AgentRun,
+    AsyncAgentRun,
+    Retry,
+    cancel_run,
+    get_run,
+    retry_run,
+    run_agent,
+    run_agent_async,
+    send_signal,
+    tail,
+)
+from ralf.errors import Claimed, RunCancelled, StaleLease, UsageError
+
+QUICK = Retry(kind="fixed", attempts=3, initial=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "ralf.agent")
+
+
+def final(root: Path, run: str = "one") -> bytes | None:
+    return AgentRun(run, root=root).peek()
+
+
+# ---- iterations and decisions ----
+
+
+def test_the_output_of_an_iteration_is_the_input_of_the_next_one(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        seen.append((run.iteration, run.input))
+        if run.iteration == 3:
+            run.complete(b"end", state=b"s3")
+        else:
+            run.continue_with(b"out %d" % run.iteration, state=b"s")
+
+    state = run_agent(handler, "one", input=b"in", root=tmp_path)
+    assert seen == [(1, b"in"), (2, b"out 1"), (3, b"out 2")]
+    assert (state.status, state.iteration, state.states) == ("completed", 3, 3)
+    assert AgentRun("one", root=tmp_path).result() == b"end"
+
+
+def test_a_run_that_has_ended_is_returned_and_its_handler_not_called(tmp_path: Path) -> None:
+    run_agent(lambda run: run.complete(b"x"), "one", root=tmp_path)
+    assert run_agent(lambda run: pytest.fail("called"), "one", root=tmp_path).status == "completed"
+
+
+def test_a_handler_that_decides_nothing_has_failed_and_the_reason_says_so(tmp_path: Path) -> None:
+    state = run_agent(lambda run: None, "one", retry=QUICK, root=tmp_path)
+    assert (state.status, state.attempt) == ("dead", 3)
+    assert "without a decision" in state.reason
+
+
+def test_a_handler_that_closes_the_run_without_a_decision_has_failed(tmp_path: Path) -> None:
+    def handler(run: AgentRun) -> None:
+        with run:
+            run.save(b"x")
+
+    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
+    assert (state.status, state.attempt, state.states) == ("dead", 3, 3)
+
+
+def test_what_is_raised_after_a_decision_changes_nothing(tmp_path: Path) -> None:
+    def handler(run: AgentRun) -> None:
+        run.complete(b"x")
+        raise ValueError("too late")
+
+    assert run_agent(handler, "one", root=tmp_path).status == "completed"
+
+    def another(run: AgentRun) -> None:
+        if run.iteration == 2:
+            run.complete()
+        else:
+            run.continue_with()
+            raise ValueError("too late")
+
+    state = run_agent(another, "two", root=tmp_path)
+    assert (state.status, state.iteration, state.attempt) == ("completed", 2, 1)
+
+
+def test_steps_of_a_run_have_iterations_of_their_own(tmp_path: Path) -> None:
+    for step in ("plan", "write"):
+        run_agent(lambda run: run.complete(run.step.encode()), "one", step, root=tmp_path)
+    assert get_run("one", "plan", root=tmp_path).steps == ("plan", "write")
+    assert AgentRun("one", "plan", root=tmp_path).result() == b"plan"
+
+
+# ---- failures ----
+
+
+def test_an_attempt_that_raised_is_made_again_with_the_answers_that_it_had(tmp_path: Path) -> None:
+    calls = []
+
+    def handler(run: AgentRun) -> None:
+        answer = run.once("model", lambda key: calls.append(key) or "yes")
+        if run.attempt < 3:
+            raise TimeoutError("busy")
+        run.complete(answer.encode())
+
+    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
+    assert (state.status, state.attempt, len(calls)) == ("completed", 3, 1)
+
+
+def test_the_record_of_an_exception_has_its_type_and_place_and_not_its_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "ralf.agent")
+
+    def handler(run: AgentRun) -> None:
+        int("a conversation")
+
+    state = run_agent(handler, "one", retry=Retry(attempts=1), root=tmp_path)
+    assert state.status == "dead"
+    assert state.reason.startswith("ValueError at test_agent_runner.py:")
+    assert state.reason.endswith(" in handler")
+    assert "conversation" in caplog.text
+
+
+def test_the_place_of_an_exception_from_a_library_is_the_line_of_the_caller(tmp_path: Path) -> None:
+    import json
+
+    def handler(run: AgentRun) -> None:
+        json.loads("{")
+
+    state = run_agent(handler, "one", retry=Retry(attempts=1), root=tmp_path)
+    assert state.reason.startswith("JSONDecodeError at test_agent_runner.py:")
+
+
+@pytest.mark.parametrize(
+    ("retry", "delays"),
+    [
+        (Retry(kind="fixed", initial=2.0), [2.0, 2.0, 2.0]),
+        (Retry(kind="linear", initial=2.0, maximum=5.0), [2.0, 4.0, 5.0]),
+        (Retry(initial=1.0, multiplier=3.0), [1.0, 3.0, 9.0]),
+    ],
+)
+def test_delays_grow_as_their_kind_says(retry: Retry, delays: list[float]) -> None:
+    assert [retry.delay(attempt) for attempt in (1, 2, 3)] == delays
+
+
+def test_the_delay_between_attempts_is_waited_for(tmp_path: Path) -> None:
+    at = []
+
+    def handler(run: AgentRun) -> None:
+        at.append(time.time())
+        if run.attempt == 1:
+            run.fail("later", retry_after=0.3)
+        elif run.attempt == 2:
+            raise ValueError
+        else:
+            run.complete()
+
+    run_agent(handler, "one", retry=Retry(kind="fixed", initial=0.2), root=tmp_path)
+    assert at[1] - at[0] >= 0.3
+    assert at[2] - at[1] >= 0.2
+
+
+def test_a_failure_for_good_is_not_tried_again(tmp_path: Path) -> None:
+    state = run_agent(lambda run: run.fail_for_good("no such page"), "one", root=tmp_path)
+    assert (state.status, state.attempt, state.reason) == ("failed", 1, "no such page")
+
+
+def test_a_dead_letter_is_opened_again_with_its_answers(tmp_path: Path) -> None:
+    calls, broken = [], True
+
+    def handler(run: AgentRun) -> None:
+        run.once("model", lambda key: calls.append(key))
+        if broken:
+            raise ValueError
+        run.complete()
+
+    assert run_agent(handler, "one", retry=QUICK, root=tmp_path).status == "dead"
+    broken = False
+    retry_run("one", root=tmp_path)
+    state = run_agent(handler, "one", retry=QUICK, root=tmp_path)
+    assert (state.status, state.attempt, len(calls)) == ("completed", 1, 1)
+
+
+def test_a_call_without_an_answer_ends_the_run_where_it_may_not_be_repeated(tmp_path: Path) -> None:
+    keys = []
+
+    def handler(run: AgentRun) -> None:
+        run.once("payment", lambda key: keys.append(key) or 1 / 0)
+
+    state = run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path)
+    assert (state.status, state.attempt, len(keys)) == ("dead", 2, 1)
+    assert "'payment' was asked and has no answer" in state.reason
+    assert state.reason.endswith(f"its idempotency key: {keys[0]}")
+    retry_run("one", root=tmp_path)
+    assert run_agent(handler, "one", retry=QUICK, unknown="stop", root=tmp_path).status == "dead"
+    retry_run("one", root=tmp_path)
+
+    def known(run: AgentRun) -> None:
+        run.complete(run.once("payment", lambda key: b"again", unknown=lambda key: b"paid" if key in keys else None))
+
+    assert run_agent(known, "one", root=tmp_path).status == "completed"
+    assert AgentRun("one", root=tmp_path).result() == b"paid"
+
+
+def test_an_interrupt_releases_the_claim_and_counts_no_attempt(tmp_path: Path) -> None:
+    def handler(run: AgentRun) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_agent(handler, "one", root=tmp_path)
+    state = get_run("one", root=tmp_path)
+    assert (state.status, state.attempt) == ("waiting", 1)
+
+
+# ---- limits ----
+
+
+def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        seen.append(run.iteration)
+        run.continue_with()
+
+    state = run_agent(handler, "one", max_iterations=3, root=tmp_path)
+    assert (seen, state.status, state.reason) == ([1, 2, 3], "dead", "max_iterations is 3")
+
+
+def test_nothing_begins_once_the_time_of_the_run_is_over(tmp_path: Path) -> None:
+    state = run_agent(lambda run: run.continue_with(), "one", max_duration=0.2, loop_delay=0.15, root=tmp_path)
+    assert (state.status, state.reason) == ("dead", "max_duration is 0.2 seconds")
+    assert 1 < state.iteration < 5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_iterations": 0},
+        {"max_duration": -1.0},
+        {"max_losses": 0},
+        {"loop_delay": float("nan")},
+        {"lease": 0.0},
+        {"unknown": "perhaps"},
+    ],
+)
+def test_limits_that_make_no_sense_are_refused_before_anything_is_written(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        run_agent(lambda run: run.complete(), "one", root=tmp_path, **wrong)
+    assert not (tmp_path / ".autonomous").exists()
+
+
+# ---- waiting ----
+
+
+def test_a_delay_is_left_to_the_next_call_where_nobody_waits(tmp_path: Path) -> None:
+    def handler(run: AgentRun) -> None:
+        if run.iteration == 1:
+            run.continue_with()
+        else:
+            run.complete()
+
+    for _ in range(2):
+        assert run_agent(handler, "one", loop_delay=600.0, wait=False, root=tmp_path).status == "waiting"
+    retry_run("one", root=tmp_path)  # ends the delay
+    assert run_agent(handler, "one", loop_delay=600.0, wait=False, root=tmp_path).status == "completed"
+
+
+def approving(run: AgentRun) -> None:
+    if not run.resumed:
+        run.save(b"kept")
+        run.pause("approval", 0.3)
+    else:
+        run.complete(f"{run.resumed} {run.resumed_by.text if run.resumed_by else ''}".encode(), state=run.load())
+
+
+def test_a_pause_ends_with_its_signal_and_leaves_the_state_alone(tmp_path: Path) -> None:
+    def sender() -> None:
+        while get_run("one", root=tmp_path).status != "paused":
+            time.sleep(0.01)
+        send_signal("one", "other", "no", root=tmp_path)
+        send_signal("one", "approval", "yes", root=tmp_path)
+
+    def patient(run: AgentRun) -> None:
+        if not run.resumed:
+            run.save(b"kept")
+            run.pause("approval", 60)
+        else:
+            approving(run)
+
+    with AgentRun("one", root=tmp_path) as run:
+        assert run.is_open
+    thread = threading.Thread(target=sender)
+    thread.start()
+    run_agent(patient, "one", root=tmp_path)
+    thread.join()
+    assert AgentRun("one", root=tmp_path).result() == b"signal yes"
+    assert final(tmp_path) == b"kept"
+
+
+def test_a_pause_ends_with_its_time(tmp_path: Path) -> None:
+    run_agent(approving, "one", root=tmp_path)
+    assert AgentRun("one", root=tmp_path).result() == b"timeout "
+    assert final(tmp_path) == b"kept"
+
+
+def test_a_cancelled_run_ends_at_the_next_write_and_the_runner_returns(tmp_path: Path) -> None:
+    seen = []
+
+    def handler(run: AgentRun) -> None:
+        cancel_run("one", reason="enough", root=tmp_path)
+        try:
+            run.save(b"x")
+        except RunCancelled as error:
+            seen.append(error.reason)
+            raise
+
+    state = run_agent(handler, "one", root=tmp_path)
+    assert (state.status, state.reason, seen) == ("cancelled", "enough", ["enough"])
+
+
+def test_a_run_that_is_cancelled_in_its_delay_is_not_waited_for(tmp_path: Path) -> None:
+    def canceller() -> None:
+        while True:
+            try:
+                if get_run("one", root=tmp_path).status == "waiting":
+                    break
+            except Exception:  # noqa: BLE001, S110  # not there yet
+                pass
+            time.sleep(0.01)
+        cancel_run("one", root=tmp_path)
+
+    thread = threading.Thread(target=canceller)
+    thread.start()
+    assert run_agent(lambda run: run.continue_with(delay=600.0), "one", root=tmp_path).status == "cancelled"
+    thread.join()
+
+
+def test_a_second_runner_is_told_who_has_the_run(tmp_path: Path) -> None:
+    with AgentRun("one", by="first", root=tmp_path) as held:
+        assert held.is_open
+        with pytest.raises(Claimed, match="first"):
+            run_agent(lambda run: run.complete(), "one", root=tmp_path)
+
+
+def test_a_runner_that_was_replaced_is_refused_and_records_no_failure(tmp_path: Path) -> None:
+    def handler(run: AgentRun) -> None:
+        time.sleep(0.1)  # longer than the lease, without a sign of life
+        with AgentRun("one", by="second", root=tmp_path) as other:
+            other.complete(b"by the second")
+            run.save(b"older")
+
+    with pytest.raises(StaleLease):
+        run_agent(handler, "one", lease=0.05, root=tmp_path)
+    state = get_run("one", root=tmp_path)
+    assert (state.status, state.attempt, state.states) == ("completed", 1, 0)
+
+
+# ---- coroutines ----
+
+
+def test_a_handler_of_coroutines_runs_as_one_of_threads(tmp_path: Path) -> None:
+    calls = []
+
+    async def handler(run: AsyncAgentRun) -> None:
+        async def ask(key: str) -> str:
+            await asyncio.sleep(0.01)
+            calls.append(key)
+            return f"answer {run.iteration}"
+
+        first, second = await asyncio.gather(run.once("a", ask), run.once("b", lambda key: {"plain": 1}))
+        assert second == {"plain": 1}
+        await run.stream(first.encode())
+        if run.iteration == 1 and run.attempt == 1:
+            raise ValueError("once more")
+        if run.iteration == 2:
+            await run.complete(first.encode(), state=run.input)
+        else:
+            await run.continue_with(first.encode())
+
+    state = asyncio.run(run_agent_async(handler, "one", retry=QUICK, root=tmp_path))
+    assert (state.status, state.iteration, len(calls)) == ("completed", 2, 2)
+    assert final(tmp_path) == b"answer 1"
+    assert b"".join(tail("one", root=tmp_path)) == b"answer 1answer 1answer 2"
+
+
+def test_a_handler_of_coroutines_is_refused_where_nobody_awaits_it(tmp_path: Path) -> None:
+    async def handler(run: AgentRun) -> None:
+        raise AssertionError("awaited")
+
+    with pytest.raises(UsageError, match="coroutine"):
+        run_agent(handler, "one", root=tmp_path)
+    assert get_run("one", root=tmp_path).attempt == 1
+
+
+def test_an_unknown_answer_is_looked_up_by_a_coroutine(tmp_path: Path) -> None:
+    calls = []
+
+    async def work() -> object:
+        async def look_up(key: str) -> str | None:
+            return "found" if calls == [key] else None
+
+        async def ask(key: str) -> str:
+            calls.append(key)
+            raise TimeoutError
+
+        async with AsyncAgentRun("one", root=tmp_path) as run:
+            with pytest.raises(TimeoutError):
+                await run.once("a", ask, unknown=look_up)
+            return await run.once("a", ask, unknown=look_up)
+
+    assert asyncio.run(work()) == "found"
+    assert len(calls) == 1
+
+
+def test_parallel_calls_of_one_key_are_one_call(tmp_path: Path) -> None:
+    calls = []
+
+    async def work() -> list[Any]:
+        async def ask(key: str) -> int:
+            calls.append(key)
+            await asyncio.sleep(0.02)
+            return len(calls)
+
+        async with AsyncAgentRun("one", root=tmp_path) as run:
+            return await asyncio.gather(*(run.once("same", ask) for _ in range(5)))
+
+    assert asyncio.run(work()) == [1] * 5
+
+
+def test_many_calls_at_once_hold_no_threads_that_others_need(tmp_path: Path) -> None:
+    async def work() -> int:
+        async with AsyncAgentRun("one", root=tmp_path) as run:
+            gate = asyncio.Event()
+            waiting = 0
+
+            async def ask(key: str) -> str:
+                nonlocal waiting
+                waiting += 1
+                if waiting == 60:
+                    gate.set()
+                await run.stream(b".")
+                await gate.wait()
+                return key
+
+            made = await asyncio.gather(*(run.once(f"call-{n}", ask) for n in range(60)))
+            return len(set(made))
+
+    assert asyncio.run(asyncio.wait_for(work(), 60)) == 60
+
+
+def test_a_wait_for_a_signal_lets_other_coroutines_work(tmp_path: Path) -> None:
+    async def work() -> tuple[str, None, int]:
+        async with AsyncAgentRun("one", root=tmp_path) as run:
+            ticks = 0
+
+            async def tick() -> None:
+                nonlocal ticks
+                for _ in range(10):
+                    await asyncio.sleep(0.005)
+                    ticks += 1
+                await asyncio.to_thread(send_signal, "one", "go", "now", root=tmp_path)
+
+            signal, _ = await asyncio.gather(run.wait_signal("go", 30), tick())
+            assert signal is not None
+            return signal.text, await run.wait_signal("go", 0.05), ticks
+
+    assert asyncio.run(work()) == ("now", None, 10)
+
+
+def test_a_task_that_is_cancelled_releases_the_run(tmp_path: Path) -> None:
+    async def work() -> None:
+        async def handler(run: AsyncAgentRun) -> None:
+            async def ask(key: str) -> None:
+                await asyncio.sleep(60)
+
+            await run.once("slow", ask)
+
+        task = asyncio.create_task(run_agent_async(handler, "one", root=tmp_path))
+        while get_run_or_none(tmp_path) is None or not get_run("one", root=tmp_path).calls:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(work())
+    state = get_run("one", root=tmp_path)
+    assert (state.status, state.attempt, state.calls) == ("waiting", 1, 1)
+
+
+def get_run_or_none(root: Path) -> Any:
+    from ralf.errors import RunNotFound
+
+    try:
+        return get_run("one", root=root)
+    except RunNotFound:
+        return None

@@ -1,0 +1,452 @@
+"""A run's states, calls, decisions and claims, as the process that holds it and the next one see them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf.agent.listing import cancel_run, forget_run, retry_run
+from ralf.agent.model import Retry
+from ralf.agent.run import AgentRun
+from ralf.errors import (
+    Claimed,
+    NotFound,
+    RunCancelled,
+    RunEnded,
+    StaleLease,
+    UnknownAnswer,
+    UsageError,
+)
+from runskit import dropped, elsewhere, started
+
+TEXT = 'a "text" \\ of\ttwo\r\nlines, \u2028 öé \x00\x1b \U0001f600'.encode()
+
+
+# ---- states ----
+
+
+@pytest.mark.parametrize(
+    "state", [b"", b"plain", TEXT, bytes(range(256)), b"x" * 300_000, os.urandom(400_000), b"\xed\xa0\x80"]
+)
+def test_a_state_comes_back_byte_for_byte_in_the_next_process_whatever_its_bytes_and_its_size(
+    tmp_path: Path, state: bytes
+) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.load() is None
+        assert run.save(state) == 1
+        assert run.load() == state
+    with AgentRun("r", root=tmp_path) as again:
+        assert again.load() == state
+        assert again.save(state + b"2") == 2
+
+
+def test_the_newest_state_is_that_of_a_decision_and_earlier_ones_have_numbers(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"one")
+        run.continue_with(b"out", state=b"two")
+        assert run.load() == b"two"
+        assert run.load(1) == b"one"
+        assert [(one.number, one.iteration, one.size, one.kept) for one in run.states()] == [
+            (1, 1, 3, True),
+            (2, 1, 3, True),
+        ]
+        for number in (0, 3):
+            with pytest.raises(NotFound, match=f"has no state {number}"):
+                run.load(number)
+
+
+def test_a_state_is_bytes(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run, pytest.raises(UsageError, match="bytes are expected"):
+        run.save("text")  # type: ignore[arg-type]
+
+
+def test_files_of_runs_are_for_their_user_alone(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"x" * 300_000)
+        run.stream(b"y")
+    for top in ("journal", "blobs", "locks"):
+        for path in (tmp_path / ".autonomous" / "context" / top).rglob("*"):
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+# ---- the claim ----
+
+
+def test_a_live_holder_is_named_and_keeps_its_run(tmp_path: Path) -> None:
+    code = "run = AgentRun('r', root=root, by='worker-1'); run.save(b'mine'); print('ready', flush=True); input()\n"
+    with started(tmp_path, code) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with AgentRun("r", root=tmp_path) as run:
+            assert run.status == "running"
+            with pytest.raises(Claimed, match="worker-1"):
+                run.load()
+            with pytest.raises(Claimed):
+                _ = run.is_open
+        process.kill()
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.status == "lost"
+        assert run.load() == b"mine"
+        assert run.term == 2
+        assert run.state().losses == 1
+
+
+def test_two_objects_of_one_process_exclude_each_other_until_one_is_closed(tmp_path: Path) -> None:
+    first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
+    first.save(b"1")
+    with pytest.raises(Claimed):
+        second.save(b"2")
+    first.close()
+    first.close()
+    assert second.save(b"2") == 2
+    second.close()
+
+
+def test_a_zombie_is_refused_at_its_next_write_and_ever_after(tmp_path: Path) -> None:
+    """It was stopped for longer than its lease; meanwhile another process went on."""
+    code = """
+run = AgentRun('r', root=root, by='zombie', lease=0.2)
+run.save(b'old')
+print('ready', flush=True)
+input()
+for act in (lambda: run.save(b'older'), lambda: run.once('k', lambda key: 1), lambda: run.continue_with(b''),
+            lambda: run.heartbeat(), lambda: run.load()):
+    try:
+        act()
+        print('written')
+    except Exception as error:
+        print(type(error).__name__)
+"""
+    with started(tmp_path, code) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.4)
+        with AgentRun("r", root=tmp_path) as run:
+            assert run.load() == b"old"
+            run.save(b"new")
+            process.send_signal(signal.SIGCONT)
+            out, _ = process.communicate("\n")
+            assert out.split() == ["StaleLease"] * 5
+            assert run.load() == b"new"
+
+
+def test_a_holder_whose_lease_has_ended_goes_on_where_nobody_took_its_run(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path, lease=0.05) as run:
+        run.save(b"1")
+        time.sleep(0.1)
+        assert run.save(b"2") == 2
+
+
+def test_a_long_call_keeps_its_claim_longer_than_the_lease(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path, lease=1.0) as run:
+
+        def call(_: str) -> str:
+            time.sleep(1.6)
+            return elsewhere(tmp_path, "print(AgentRun('r', root=root).status)")
+
+        assert run.once("long", call) == "running"
+
+
+def test_a_forked_child_does_not_write_as_its_parent(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"1")
+        child = os.fork()
+        if not child:
+            try:
+                run.save(b"2")
+            except StaleLease:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert run.save(b"3") == 2
+
+
+@pytest.mark.parametrize("run", ["", "../x", "a/b", "con", "x.tmp"])
+def test_a_name_that_a_route_could_not_have_is_refused(tmp_path: Path, run: str) -> None:
+    with pytest.raises(UsageError, match="refused as the name of a run or step"):
+        AgentRun(run, root=tmp_path)
+
+
+@pytest.mark.parametrize("given", [{"lease": 0}, {"lease": float("nan")}, {"keep": 0}, {"unknown": "x"}])
+def test_numbers_that_make_no_sense_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        AgentRun("r", root=tmp_path, **given)
+
+
+# ---- calls that are made once ----
+
+
+def test_an_answered_call_is_never_made_again_in_its_iteration(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def call(key: str) -> dict[str, Any]:
+        calls.append(key)
+        return {"text": "ö", "tuple": (1, 2), 3: None}
+
+    wanted = {"text": "ö", "tuple": [1, 2], "3": None}
+    run = AgentRun("r", root=tmp_path)
+    assert run.once("model", call) == run.once("model", call) == wanted
+    dropped(run)
+    with AgentRun("r", root=tmp_path) as again:
+        assert again.once("model", call) == wanted
+        assert len(calls) == 1
+        again.continue_with(b"")
+        assert again.once("model", call) == wanted
+        assert len(set(calls)) == 2
+
+
+@pytest.mark.parametrize("answer", [b"", b"\xff\x00", TEXT, b"y" * 300_000, "", None, 0, 1.5, [], {"a": [None]}])
+def test_answers_are_bytes_or_json_values_of_any_size(tmp_path: Path, answer: Any) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.once("k", lambda _: answer) == answer
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.once("k", lambda _: 1 / 0) == answer
+
+
+def test_an_answer_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run, pytest.raises(UsageError, match="neither bytes nor a JSON value"):
+        run.once("k", lambda _: object())
+
+
+def test_what_a_call_raises_comes_through_and_it_is_repeated_with_the_same_idempotency_key(tmp_path: Path) -> None:
+    keys: list[str] = []
+
+    def fails(key: str) -> None:
+        keys.append(key)
+        raise ConnectionError
+
+    with AgentRun("r", root=tmp_path) as run:
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                run.once("k", fails)
+        assert run.once("k", lambda key: key) == keys[0] == keys[1]
+        assert (run.state().calls, run.state().repeats) == (1, 2)
+
+
+def test_a_call_without_an_answer_is_stopped_or_looked_up_where_that_is_wanted(tmp_path: Path) -> None:
+    elsewhere(tmp_path, "AgentRun('r', root=root).once('k', lambda key: die())")
+    with AgentRun("r", root=tmp_path, unknown="stop") as run:
+        with pytest.raises(UnknownAnswer) as raised:
+            run.once("k", lambda _: 1 / 0)
+        wanted = raised.value.idempotency_key
+        assert run.once("k", lambda _: 1 / 0, unknown=lambda key: {wanted: b"found"}[key]) == b"found"
+        assert run.once("k", lambda _: 1 / 0) == b"found"
+        assert run.state().repeats == 0
+    elsewhere(tmp_path, "AgentRun('s', root=root).once('k', lambda key: die())")
+    with AgentRun("s", root=tmp_path, unknown=lambda _: None) as run:
+        assert run.once("k", lambda _: "made again") == "made again"
+        assert run.state().repeats == 1
+
+
+def test_calls_of_several_threads_are_made_at_the_same_time_and_each_once(tmp_path: Path) -> None:
+    barrier, made, found = threading.Barrier(4), list[str](), list[str]()
+    with AgentRun("r", root=tmp_path) as run:
+
+        def call(name: str) -> None:
+            def answer(_: str) -> str:
+                barrier.wait(30)
+                made.append(name)
+                return name
+
+            found.append(run.once(name, answer))
+
+        threads = [threading.Thread(target=call, args=(f"tool-{number % 4}",)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(made) == [f"tool-{number}" for number in range(4)]
+    assert sorted(found) == sorted(2 * made)
+
+
+def test_a_forgotten_and_begun_anew_run_has_other_idempotency_keys(tmp_path: Path) -> None:
+
+    keys = []
+    for _ in range(2):
+        with AgentRun("r", root=tmp_path) as run:
+            keys.append(run.once("k", lambda key: key))
+        forget_run("r", root=tmp_path)
+    assert keys[0] != keys[1]
+
+
+# ---- decisions ----
+
+
+def test_the_output_of_an_iteration_is_the_input_of_the_next(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path, input=b"first") as run:
+        assert (run.iteration, run.input) == (1, b"first")
+        run.continue_with(b"second")
+        assert (run.iteration, run.input, run.term) == (2, b"second", 1)
+    with AgentRun("r", root=tmp_path, input=b"other") as run:
+        assert (run.iteration, run.input) == (2, b"second")
+        run.complete(b"result")
+        assert not run.is_open
+        assert run.result() == b"result"
+        assert run.status == "completed"
+        with pytest.raises(RunEnded, match="is completed"):
+            run.save(b"")
+
+
+def test_a_failure_keeps_state_answers_and_iteration_and_counts(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"state")
+        run.once("k", lambda _: b"answer")
+        run.fail("ValueError in line 3")
+        assert run.is_open
+        assert (run.iteration, run.attempt, run.load()) == (1, 2, b"state")
+        assert run.once("k", lambda _: 1 / 0) == b"answer"
+        run.fail_for_good("no way")
+        assert (run.status, run.state().reason, run.is_open) == ("failed", "no way", False)
+
+
+def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Path) -> None:
+    elsewhere(tmp_path, "run = AgentRun('r', root=root, loop_delay=1.0); run.continue_with(b'x'); die()")
+    with AgentRun("r", root=tmp_path) as run:
+        state = run.state()
+        assert state.status == "waiting"
+        assert not run.is_open
+        while not run.is_open:
+            time.sleep(0.02)
+        assert time.time() >= time.mktime(time.strptime(state.not_before[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
+        assert (run.iteration, run.input) == (2, b"x")
+
+
+def test_attempts_that_are_used_up_make_a_dead_letter_and_a_retry_reopens_it(tmp_path: Path) -> None:
+    retry = Retry("fixed", attempts=3, initial=0.0)
+    with AgentRun("r", root=tmp_path, retry=retry) as run:
+        run.save(b"state")
+        for attempt in (1, 2, 3):
+            assert run.attempt == attempt
+            run.fail(f"failure {attempt}")
+        assert (run.status, run.is_open, run.state().reason) == ("dead", False, "failure 3")
+        assert retry_run("r", root=tmp_path).status == "waiting"
+        assert run.is_open
+        assert (run.attempt, run.load()) == (1, b"state")
+
+
+@pytest.mark.parametrize(
+    ("retry", "delays"),
+    [
+        (Retry(initial=1, maximum=5, multiplier=2), [1, 2, 4, 5, 5]),
+        (Retry("linear", initial=2, maximum=7), [2, 4, 6, 7, 7]),
+        (Retry("fixed", initial=3, maximum=9), [3, 3, 3, 3, 3]),
+    ],
+)
+def test_delays_grow_as_their_kind_says_up_to_the_maximum(retry: Retry, delays: list[float]) -> None:
+    assert [retry.delay(attempt) for attempt in range(1, 6)] == delays
+    assert retry.delay(100_000) == max(delays)
+
+
+def test_a_reason_is_one_line_without_secrets(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    with AgentRun("r", root=tmp_path) as run:
+        run.fail_for_good(f"bad\ntoken: {secret} " + "x" * 5_000)
+        reason = run.state().reason
+    assert "\n" not in reason
+    assert secret not in reason
+    assert len(reason) <= 500
+
+
+def test_a_cancelled_run_is_known_at_the_next_write(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"1")
+        cancel_run("r", reason="enough", root=tmp_path)
+        for _ in range(2):
+            with pytest.raises(RunCancelled, match="enough"):
+                run.save(b"2")
+        assert run.status == "cancelled"
+        assert not run.is_open
+    with AgentRun("r", root=tmp_path) as run:
+        assert not run.is_open
+        assert retry_run("r", root=tmp_path).status == "waiting"
+        assert run.load() == b"1"
+
+
+def test_a_wait_ends_when_the_run_is_cancelled(tmp_path: Path) -> None:
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(b"1")
+        timer = threading.Timer(0.2, lambda: cancel_run("r", root=tmp_path))
+        timer.start()
+        with pytest.raises(RunCancelled):
+            run.wait_signal("never", 60)
+        timer.join()
+
+
+# ---- stored results ----
+
+
+def test_a_large_result_is_stored_once_and_fetched_by_its_reference(tmp_path: Path) -> None:
+    blob = os.urandom(300_000)
+    with AgentRun("r", root=tmp_path) as run:
+        line = run.external("tool/call 1", blob)
+        assert line == "[Result stored at r/tool/call 1, 300000 bytes]"
+        records = run.state()
+        assert run.external("tool/call 1", blob) == line
+        assert run.state() == records
+        run.external("other", b"small")
+        assert run.external("tool/call 1", b"new") == "[Result stored at r/tool/call 1, 3 bytes]"
+        assert (run.fetch(line), run.fetch("other")) == (b"new", b"small")
+    again = AgentRun("r", root=tmp_path)
+    assert again.fetch("tool/call 1") == b"new"
+    assert again.term == 0
+    with pytest.raises(NotFound):
+        again.fetch("nothing")
+
+
+# ---- many processes ----
+
+
+@pytest.mark.slow(seconds=10)
+def test_of_many_processes_that_count_up_a_state_none_loses_a_number(tmp_path: Path) -> None:
+    code = """
+from ralf.errors import Claimed
+done = 0
+while done < 20:
+    try:
+        with AgentRun('r', root=root) as run:
+            run.save(b'%d' % (int(run.load() or b'0') + 1))
+            done += 1
+    except Claimed:
+        time.sleep(0.001)
+"""
+    processes = [started(tmp_path, code) for _ in range(3)]
+    for process in processes:
+        with process:
+            process.communicate()
+            assert process.returncode == 0
+    with AgentRun("r", root=tmp_path) as run:
+        assert run.load() == b"60"
+        assert run.state().losses == 0
+
+
+@pytest.mark.slow(seconds=12)
+def test_what_was_acknowledged_is_there_after_each_kill_and_the_next_process_goes_on(tmp_path: Path) -> None:
+    code = """
+run = AgentRun('r', root=root)
+number = int(run.load() or b'0')
+while True:
+    number += 1
+    assert run.save(b'%d' % number) == number
+    run.once(f'call {number}', lambda key: number)
+    print(number, flush=True)
+"""
+    last = 0
+    for round_ in range(8):
+        with started(tmp_path, code) as process:
+            assert process.stdout is not None
+            for _ in range(5 + round_):
+                last = int(process.stdout.readline())
+            process.kill()
+            last = max([last, *map(int, process.stdout.read().split())])  # with what was read ahead
+        found = AgentRun("r", root=tmp_path)
+        assert last <= int(found.peek() or b"0") <= last + 1
+        last = int(found.peek() or b"0")
+    assert [one.number for one in found.states()] == list(range(1, last + 1))
+    assert found.state().losses == 7

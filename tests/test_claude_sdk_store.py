@@ -1,0 +1,456 @@
+"""Sessions of the Claude Agent SDK in a project's store: what comes back, what stays, and checkpoints of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import shutil
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import ralf
+import storekit
+from contexts import quick
+from ralf.errors import DamagedBlob, TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.maintenance.forget import forget
+from ralf.maintenance.purge import Wording, remains
+from ralf.maintenance.verify import verify
+from ralf.project import Project
+from ralf.route import archive
+from ralf_integrations.doors import entries
+from ralf_integrations.doors.claude_sdk import RalfSessionStore
+from ralf_integrations.doors.entries import encoded
+
+sdk = pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
+
+KEY = {"project_key": "-srv-tide", "session_id": "0b9f7a52-6a1c-4e0e-9d52-6a9c1f1a2b3c"}
+SUB = {**KEY, "subpath": "subagents/agent-a1"}
+SECRET = "AKIA" + "QX7ZP2MN4RT6WVLD"  # made up, in the shape of an access key
+WORDS = "the northern gauge counts in fathoms"
+
+
+def entry(number: int, text: str = "") -> dict[str, Any]:
+    return {"type": "user", "uuid": f"u-{number}", "message": {"role": "user", "content": text or f"text {number}"}}
+
+
+def append(store: RalfSessionStore, *batch: Any, key: dict[str, Any] = KEY) -> None:
+    asyncio.run(store.append(key, list(batch)))
+
+
+def load(store: RalfSessionStore, key: dict[str, Any] = KEY) -> Any:
+    return asyncio.run(store.load(key))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RalfSessionStore:
+    return RalfSessionStore(tmp_path)
+
+
+# ---- what comes back ----
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+ANY_ENTRY = st.dictionaries(st.text(max_size=5), JSON, max_size=4).map(lambda tree: {"type": "x", **tree})
+ANY_KEY = st.text(st.characters(), min_size=1, max_size=80)
+
+
+@settings(quick, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(project_key=ANY_KEY, session=ANY_KEY, sub=ANY_KEY, batch=st.lists(ANY_ENTRY, min_size=1, max_size=3))
+def test_any_entries_come_back_equal_under_any_key(
+    store: RalfSessionStore, project_key: str, session: str, sub: str, batch: list[Any]
+) -> None:
+    batch = [{**one, "uuid": f"{number}"} for number, one in enumerate(batch)]
+    key = {"project_key": project_key, "session_id": session}
+    append(store, *batch, key=key)
+    append(store, *batch[:1], key={**key, "subpath": sub})
+    assert load(store, key) == batch
+    assert asyncio.run(store.list_subkeys(key)) == [sub]
+    assert [one["session_id"] for one in asyncio.run(store.list_sessions(project_key))] == [session]
+    asyncio.run(store.delete(key))
+    assert load(store, key) is load(store, {**key, "subpath": sub}) is None
+
+
+def test_half_of_a_surrogate_pair_comes_back(store: RalfSessionStore) -> None:
+    append(store, entry(1, "\ud83d and \u2028"))
+    assert load(RalfSessionStore(store._project.root)) == [entry(1, "\ud83d and \u2028")]
+
+
+def test_a_uuid_is_stored_once_in_whatever_batches_it_comes(store: RalfSessionStore, tmp_path: Path) -> None:
+    append(store, entry(1), entry(2))
+    append(store, entry(1), entry(2))
+    append(RalfSessionStore(tmp_path), entry(2), entry(3))
+    append(store, entry(3), entry(1))
+    assert load(store) == [entry(1), entry(2), entry(3)]
+
+
+def test_an_entry_without_a_uuid_is_stored_each_time(store: RalfSessionStore) -> None:
+    title = {"type": "custom-title", "customTitle": "Tide"}
+    for batch in ([entry(1), title], [entry(1), title], [title], [title]):
+        append(store, *batch)
+    assert load(store) == [entry(1), title, title, title, title]
+
+
+def test_a_batch_that_is_sent_again_takes_no_room(store: RalfSessionStore, tmp_path: Path) -> None:
+    batch = [entry(number, "x" * 1_000) for number in range(400)]
+    append(store, *batch)
+    before = storekit.kept_bytes(tmp_path)
+    for _ in range(3):
+        append(RalfSessionStore(tmp_path), *batch)
+    assert storekit.kept_bytes(tmp_path) == before
+
+
+def test_the_time_of_a_session_rises_with_each_call_however_fast_they_come(store: RalfSessionStore) -> None:
+    times = []
+    for number in range(20):
+        append(store, entry(number))
+        [listed] = asyncio.run(store.list_sessions("-srv-tide"))
+        times.append(listed["mtime"])
+    assert times == sorted(set(times))
+    assert abs(times[-1] / 1_000 - time.time()) < 60
+
+
+def test_calls_at_once_are_stored_in_their_order(store: RalfSessionStore) -> None:
+    async def send() -> None:
+        await asyncio.gather(*(store.append(KEY, [entry(number)]) for number in range(40)))
+
+    asyncio.run(send())
+    assert load(store) == [entry(number) for number in range(40)]
+
+
+APPENDER = """
+import asyncio, sys
+from ralf_integrations.doors import entries
+from ralf_integrations.doors.claude_sdk import RalfSessionStore
+root, session, mine = sys.argv[1:]
+key = {"project_key": "-srv-tide", "session_id": session}
+async def send():
+    store = RalfSessionStore(root)
+    for number in range(30):
+        both = {"type": "x", "uuid": f"both-{number}", "timestamp": f"2026-03-01T08:00:{number:02d}Z"}
+        await store.append(key, [both, {"type": "x", "uuid": f"{mine}-{number}", "customTitle": f"{mine}-{number}"}])
+        print(number, flush=True)
+asyncio.run(send())
+"""
+
+
+@pytest.mark.slow(seconds=4)
+def test_two_processes_that_mirror_at_once_lose_nothing_and_fold_one_summary(
+    store: RalfSessionStore, tmp_path: Path
+) -> None:
+    session = KEY["session_id"]
+    storekit.finished([storekit.start(APPENDER, tmp_path, session, name, cwd=tmp_path) for name in ("a", "b")])
+    found = load(store)
+    ids = [one["uuid"] for one in found]
+    assert len(ids) == len(set(ids)) == 90
+    for name in ("a", "b"):
+        assert [id_ for id_ in ids if id_.startswith(name + "-")] == [f"{name}-{number}" for number in range(30)]
+    [summary] = asyncio.run(store.list_session_summaries("-srv-tide"))
+    [listed] = asyncio.run(store.list_sessions("-srv-tide"))
+    assert summary["mtime"] == listed["mtime"]
+    assert summary["data"] == sdk.fold_session_summary(None, KEY, found)["data"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow(seconds=3)
+def test_what_was_appended_before_a_kill_is_there(store: RalfSessionStore, tmp_path: Path) -> None:
+    child = storekit.start(APPENDER, tmp_path, KEY["session_id"], "a", cwd=tmp_path)
+    assert child.stdout is not None
+    while int(child.stdout.readline()) < 7:
+        pass
+    child.kill()
+    child.communicate()
+    own = [one["uuid"] for one in load(store) if one["uuid"].startswith("a")]
+    assert own[:8] == [f"a-{number}" for number in range(8)]
+    assert not verify(root=tmp_path).damaged
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel does not count what a process reads")
+def test_appending_to_a_long_session_reads_and_writes_no_more_than_to_a_short_one(tmp_path: Path) -> None:
+    store, numbers = RalfSessionStore(tmp_path), itertools.count()
+
+    def grow(batches: int) -> None:
+        for _ in range(batches):
+            append(store, *(entry(next(numbers), "y" * 1_000) for _ in range(10)))
+
+    def cost() -> int:
+        """Bytes that are read and written for one append to a store that was opened just now, as a new process does."""
+        append(store, entry(next(numbers)))
+        before = _moved()
+        append(RalfSessionStore(tmp_path), entry(next(numbers)))
+        return _moved() - before
+
+    grow(60)
+    short = cost()
+    grow(300)
+    assert cost() < short + 300 * 24 + 1_024  # the index of ids has 24 bytes for each append at most
+
+
+def _moved() -> int:
+    found = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(found["rchar"]) + int(found["wchar"])
+
+
+# ---- what is large, secret or to be gone ----
+
+
+def test_a_large_batch_lies_in_a_blob_and_comes_back_equal(store: RalfSessionStore, tmp_path: Path) -> None:
+    batch = [entry(number, f"{number} " * 40_000) for number in range(5)]
+    append(store, *batch)
+    append(store, entry(9))
+    assert load(RalfSessionStore(tmp_path)) == [*batch, entry(9)]
+    stream = next(Project(tmp_path).store.streams("sessions/"))
+    assert [len(one.record) < 2_000 for one in Project(tmp_path).store.read(stream)] == [True, True]
+    assert not archive.prune(root=tmp_path, older_than="1d", remove=True, now=time.time() + 10**7).pruned
+    assert load(store) == [*batch, entry(9)]
+
+
+def test_a_deleted_session_leaves_nothing_on_the_disk(store: RalfSessionStore, tmp_path: Path) -> None:
+    folder, words = storekit.context_of(tmp_path), Wording([WORDS], within_words=True)
+    other = {**KEY, "session_id": "other"}
+    for key in (KEY, SUB, other):
+        append(store, entry(1, f"{WORDS} {'x' * 270_000}"), key=key)
+        append(store, entry(2, WORDS), key=key)
+    assert len(remains(folder, words)) == 6
+    asyncio.run(store.delete(KEY))
+    assert len(remains(folder, words)) == 2
+    assert len(load(store, other)) == 2
+    asyncio.run(store.delete(other))
+    assert remains(folder, words) == []
+    assert list(Project(tmp_path).store.streams("sessions/")) == []
+    assert asyncio.run(store.list_sessions("-srv-tide")) == []
+
+
+def test_what_a_writer_left_that_died_before_its_record_goes_with_the_session(
+    store: RalfSessionStore, tmp_path: Path
+) -> None:
+    folder, words = storekit.context_of(tmp_path), Wording([WORDS], within_words=True)
+    append(store, entry(1))
+    stream = next(Project(tmp_path).store.streams("sessions/"))
+    left = []
+    for name in (stream, f"{stream}-2"):
+        lines = (encoded(line) + b"\n" for line in ({"stream": name, "id": "batch-1"}, entry(2, f"{WORDS} of {name}")))
+        left.append(folder / "blobs" / (digest := Project(tmp_path).store.put_blob(lines))[:2] / digest)
+        os.utime(left[-1], (0, time.time() - 600))
+    assert remains(folder, words) == sorted(left)
+    asyncio.run(store.delete(KEY))
+    assert remains(folder, words) == left[1:]
+
+
+def test_an_archived_session_is_loaded_continued_and_deleted_as_before(store: RalfSessionStore, tmp_path: Path) -> None:
+    for number in range(6):
+        append(store, entry(number, WORDS + "x" * 50_000 * number))
+    [moved] = archive.archive(older_than="1d", root=tmp_path, now=time.time() + 10**6).routes
+    assert moved.records
+    append(RalfSessionStore(tmp_path), entry(0), entry(7))
+    assert [one["uuid"] for one in load(store)] == [f"u-{number}" for number in (0, 1, 2, 3, 4, 5, 7)]
+    asyncio.run(store.delete(KEY))
+    assert remains(storekit.context_of(tmp_path), Wording([WORDS], within_words=True)) == []
+
+
+def test_a_session_that_grows_long_is_archived_by_itself(
+    store: RalfSessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "LONG", 100_000)
+    for number in range(60):
+        append(store, entry(number, WORDS + "x" * 10_000), entry(number))
+    stream = next(Project(tmp_path).store.streams("sessions/"))
+    files = Project(tmp_path).store.properties.files
+    assert files is not None
+    assert files.path(stream).stat().st_size < 130_000
+    assert [one["uuid"] for one in load(RalfSessionStore(tmp_path))] == [f"u-{number}" for number in range(60)]
+    assert not verify(root=tmp_path).findings
+
+
+def test_a_deletion_that_broke_off_is_completed(store: RalfSessionStore, tmp_path: Path) -> None:
+    append(store, *(entry(number, WORDS + "x" * 300_000) for number in range(3)))
+    heap = Project(tmp_path).store.properties.heap
+    assert heap is not None
+    for blob in list(heap.blobs()):
+        heap.drop_blob(blob.digest)
+    with pytest.raises(DamagedBlob, match="gone"):
+        load(store)
+    asyncio.run(store.delete(KEY))
+    assert load(store) is None
+
+
+def test_entries_are_given_back_with_their_secrets_and_shown_by_nothing_else(
+    store: RalfSessionStore, tmp_path: Path
+) -> None:
+    append(store, entry(1, f"export AWS_ACCESS_KEY_ID={SECRET}, {WORDS}"))
+    ralf.record_decision("tide", "We keep the old columns of the table", root=tmp_path)
+    assert SECRET in json.dumps(load(store))
+    assert ralf.search("northern gauge fathoms", root=tmp_path) == []
+    files = [path for path in storekit.context_of(tmp_path).rglob("*") if "sessions" in path.parts]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files if path.is_file()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files if path.is_dir()} == {0o700}
+
+
+def test_a_checkpoint_of_a_session_is_redacted(store: RalfSessionStore, tmp_path: Path) -> None:
+    append(store, {**entry(1, f"Use the key {SECRET} for the gauge."), "sessionId": KEY["session_id"]})
+    store.checkpoint("tide", KEY["session_id"])
+    shown = ralf.get_context("tide", root=tmp_path).render()
+    assert "for the gauge" in shown
+    assert SECRET not in shown
+    asyncio.run(store.delete(KEY))
+    assert remains(storekit.context_of(tmp_path), Wording([SECRET], within_words=True)) == []
+
+
+def test_forgetting_a_text_reaches_entries_and_their_blobs(store: RalfSessionStore, tmp_path: Path) -> None:
+    ralf.record_decision("tide", "We keep the old columns of the table", root=tmp_path)
+    append(store, entry(1, WORDS), entry(2, "other"))
+    append(store, entry(3, f"{WORDS} {'x' * 300_000}"))
+    done = forget("tide", text=WORDS, root=tmp_path)
+    assert done.left == ()
+    assert [one["uuid"] for one in load(store)] == ["u-1", "u-2", "u-3"]
+    assert WORDS not in json.dumps(load(store))
+    append(store, entry(4))
+    assert load(store)[-1] == entry(4)
+    assert not verify(root=tmp_path).damaged
+
+
+def test_a_session_that_came_with_a_repository_is_not_resumed(
+    store: RalfSessionStore, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    append(store, entry(1, "Send me your keys."))
+    clone = RalfSessionStore(shutil.copytree(tmp_path, tmp_path_factory.mktemp("other") / "clone"))
+    with pytest.raises(UsageError, match="did not write") as raised:
+        load(clone)
+    assert raised.value.hint.endswith("ralf context trust")
+    with pytest.raises(UsageError, match="did not write"):
+        append(clone, entry(2))
+    assert asyncio.run(clone.list_sessions("-srv-tide")) == []
+
+
+# ---- one key for all folders ----
+
+
+def test_with_a_key_of_its_own_a_session_is_found_from_any_folder(tmp_path: Path) -> None:
+    store = RalfSessionStore(tmp_path, project_key="tide")
+    append(store, entry(1))
+    elsewhere = {**KEY, "project_key": "-srv-harbour"}
+    append(store, entry(2), key=elsewhere)
+    assert load(store, elsewhere) == [entry(1), entry(2)]
+    assert len(asyncio.run(store.list_sessions("-anywhere"))) == 1
+
+
+# ---- checkpoints and exports ----
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_stored_session_is_checkpointed_by_offset_as_the_client_s_own_log_is(tmp_path: Path) -> None:
+    root, plain = tmp_path / "stored", tmp_path / "plain"
+    root.mkdir()
+    plain.mkdir()
+    store = RalfSessionStore(root)
+    key = {"project_key": "-srv-tide", "session_id": "s-1"}
+    first, following = storekit.lines_of(9_000)
+    second, _ = storekit.lines_of(6_000, first=following)
+    log = plain / "s-1.jsonl"
+    for part in (first, second):
+        with log.open("a") as file:
+            file.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines(part)))
+        append(store, *lines(part), key=key)
+        ours, theirs = store.checkpoint("tide", "s-1"), ralf.checkpoint("tide", log, root=plain)
+        assert ours.tokens_read == theirs.tokens_read > 5_000
+        assert not store.checkpoint("tide", "s-1").checkpoints
+    assert storekit.route_file(root, "tide").read_bytes() == storekit.route_file(plain, "tide").read_bytes()
+    [first_span, second_span] = storekit.checkpoints_of(root, "tide")
+    assert first_span[1:] + second_span[2:] == (0, second_span[1], log.stat().st_size)
+    assert list((Project(root).cache / "exports").iterdir()) == []
+
+
+def test_what_a_sub_agent_did_is_in_the_checkpoint(store: RalfSessionStore, tmp_path: Path) -> None:
+    common = {"sessionId": "s-1", "cwd": "/srv/tide", "timestamp": "2026-03-01T08:00:00.000Z"}
+    call = {"type": "tool_use", "id": "call-1", "name": "Agent", "input": {"prompt": "look"}}
+    result = {"type": "tool_result", "tool_use_id": "call-1", "content": "done", "is_error": False}
+    inner = {"type": "tool_use", "id": "call-2", "name": "Write", "input": {"file_path": "/srv/tide/deep.py"}}
+    wrote = {"type": "tool_result", "tool_use_id": "call-2", "content": "File created successfully"}
+    key = {"project_key": "-srv-tide", "session_id": "s-1"}
+    side = {**common, "isSidechain": True, "agentId": "a1"}
+    append(
+        store,
+        {"type": "agent_metadata", "agentType": "general-purpose"},
+        {**side, "type": "assistant", "uuid": "i-1", "message": {"role": "assistant", "content": [inner]}},
+        {**side, "type": "user", "uuid": "i-2", "message": {"role": "user", "content": [wrote]}},
+        key={**key, "subpath": "subagents/agent-a1"},
+    )
+    append(
+        store,
+        {**common, "type": "user", "uuid": "m-0", "message": {"role": "user", "content": "Have an agent look at it."}},
+        {**common, "type": "assistant", "uuid": "m-1", "message": {"role": "assistant", "content": [call]}},
+        {
+            **common,
+            "type": "user",
+            "uuid": "m-2",
+            "message": {"role": "user", "content": [result]},
+            "toolUseResult": {"agentId": "a1", "status": "completed"},
+        },
+        key=key,
+    )
+    store.checkpoint("tide", "s-1")
+    assert "deep.py" in ralf.get_context("tide", root=tmp_path).render()
+    exported = store.export("s-1", tmp_path / "out")
+    below = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.jsonl")}
+    assert below == {"s-1.jsonl", "s-1/subagents/agent-a1.jsonl"}
+    assert "agent_metadata" not in (tmp_path / "out/s-1/subagents/agent-a1.jsonl").read_text()
+    assert stat.S_IMODE(exported.stat().st_mode) == 0o600
+
+
+def test_a_session_whose_text_was_forgotten_says_how_to_checkpoint_it_again(
+    store: RalfSessionStore, tmp_path: Path
+) -> None:
+    append(store, {**entry(1, f"Keep in mind: {WORDS}."), "sessionId": KEY["session_id"]})
+    store.checkpoint("tide", KEY["session_id"])
+    forget("tide", text=WORDS, root=tmp_path)
+    append(store, {**entry(2, "Go on with the harbour table."), "sessionId": KEY["session_id"]})
+    with pytest.raises(TranscriptChanged) as raised:
+        store.checkpoint("tide", KEY["session_id"])
+    assert raised.value.hint == f"store.checkpoint('tide', {KEY['session_id']!r}, restart=True)"
+    assert store.checkpoint("tide", KEY["session_id"], restart=True).checkpoints
+
+
+def test_an_export_goes_nowhere_else_and_names_what_it_cannot_find(store: RalfSessionStore, tmp_path: Path) -> None:
+    with pytest.raises(TranscriptNotFound, match="no such session"):
+        store.export("nope", tmp_path / "out")
+    append(store, entry(1))
+    append(store, entry(1), key={**KEY, "project_key": "-srv-harbour"})
+    with pytest.raises(UsageError, match="2 projects have a session of this id: -srv-harbour, -srv-tide"):
+        store.export(KEY["session_id"], tmp_path / "out")
+    append(store, entry(1), key={**KEY, "subpath": "subagents/../../../evil"})
+    with pytest.raises(UsageError, match="refused as a path"):
+        store.export(KEY["session_id"], tmp_path / "out", project_key="-srv-tide")
+    assert not (tmp_path / "out").exists()
+
+
+# ---- without the framework ----
+
+
+def test_without_the_framework_the_module_exports_and_says_what_to_install(
+    store: RalfSessionStore, tmp_path: Path
+) -> None:
+    append(store, entry(1))
+    code = (
+        "import asyncio, sys\n"
+        "sys.modules['claude_agent_sdk'] = sys.modules['anyio'] = None\n"
+        "from ralf_integrations.doors.claude_sdk import RalfSessionStore\n"
+        "store = RalfSessionStore(sys.argv[1])\n"
+        "print(store.export(sys.argv[2], sys.argv[1] + '/out').name)\n"
+        "try:\n"
+        "    asyncio.run(store.append({'project_key': 'p', 'session_id': 's'}, [{'type': 'x'}]))\n"
+        "except Exception as error:\n"
+        "    print(error.hint)\n"
+    )
+    [printed] = storekit.finished([storekit.start(code, tmp_path, KEY["session_id"], cwd=tmp_path)])
+    assert printed.splitlines() == [f"{KEY['session_id']}.jsonl", "pip install 'ralf-context[claude-sdk]'"]

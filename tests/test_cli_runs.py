@@ -1,0 +1,236 @@
+"""`ralf run` and `ralf signal`: what they show of runs, what they never show, and bytes as they were written."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+import storekit
+from ralf.agent import AgentRun, RunState, SavedState, cancel_run, get_run, send_signal
+from ralf.maintenance import ownership
+from ralf.project import find
+
+CONTENT = "the conversation of yesterday"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with runs of every status, whose contents nobody is shown."""
+    ownership.init(find(tmp_path), share=False)
+    with AgentRun("done", root=tmp_path, input=CONTENT.encode()) as run:
+        run.once("model", lambda key: {"said": CONTENT})
+        run.stream(b"out\x1b[2Jput \xff\xfe\n")
+        run.complete(CONTENT.encode(), state=CONTENT.encode())
+    with AgentRun("asks", "draft", root=tmp_path) as run:
+        run.save(CONTENT.encode())
+        run.save(CONTENT.encode() * 2)
+        run.pause("approval", 600)
+    with AgentRun("bad", root=tmp_path) as run:
+        run.external("page", CONTENT.encode() * 20_000)
+        run.fail_for_good("password=hunter2x!Q9 was refused")
+    with AgentRun("late", root=tmp_path) as run:
+        run.continue_with(CONTENT.encode(), delay=600)
+    send_signal("asks", "wish", CONTENT, root=tmp_path)
+    return tmp_path
+
+
+def ralf(root: Path, *words: str, **more: str) -> storekit.Ran:
+    return storekit.process(*words, cwd=root, **more)
+
+
+def test_a_list_leaves_out_what_has_completed_and_says_so(root: Path) -> None:
+    ran = ralf(root, "run", "list")
+    rows = [line.split()[:3] for line in ran.out.splitlines()[2:-1]]
+    assert rows == [["asks", "draft", "paused"], ["bad", "main", "failed"], ["late", "main", "waiting"]]
+    assert ran.err == "not shown: 1 completed or cancelled: ralf run list --all\n"
+    assert [one["run"] for one in ralf(root, "run", "list", "--all", "--json").json()] == [
+        "asks",
+        "bad",
+        "done",
+        "late",
+    ]
+    assert [one["run"] for one in ralf(root, "run", "list", "--status", "completed", "--json").json()] == ["done"]
+
+
+def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
+    for number in range(53):
+        with AgentRun(f"run-{number:02}", root=tmp_path) as run:
+            run.save(b"x")
+    ran = ralf(tmp_path, "run", "list")
+    assert ran.out.count("waiting") == 50
+    assert ran.err == "3 more: ralf run list --all\n"
+
+
+@pytest.mark.slow(seconds=2)
+def test_json_has_the_names_of_the_api(root: Path) -> None:
+    fields = {field.name for field in dataclasses.fields(RunState)}
+    assert set(ralf(root, "run", "list", "--json").json()[0]) == fields
+    shown = ralf(root, "run", "show", "asks", "--json").json()
+    assert set(shown) == fields | {"saved"}
+    assert set(shown["saved"][0]) == {field.name for field in dataclasses.fields(SavedState)}
+    assert set(ralf(root, "run", "cancel", "asks", "--json").json()) == fields
+    assert set(ralf(root, "run", "retry", "asks", "--json").json()) == fields
+    assert set(ralf(root, "signal", "asks", "x", "--json").json()) == {"id", "name", "size", "sent", "by"}
+
+
+@pytest.mark.slow(seconds=8)
+def test_no_command_but_stream_prints_what_a_run_contains(root: Path) -> None:
+    for words in (
+        *(("run", "show", name) for name in ("done", "asks", "bad", "late")),
+        ("run", "list", "--all"),
+        ("run", "cancel", "late"),
+        ("run", "retry", "bad"),
+        ("signal", "asks", "approval", CONTENT),
+        ("status",),
+        ("context", "list"),
+        ("context", "search", "conversation"),
+        ("refresh",),
+        ("run", "forget", "done", "--yes"),
+    ):
+        for more in ((), ("--json",)):
+            ran = ralf(root, *words, *(more if "forget" not in words else ()))
+            assert CONTENT not in ran.out + ran.err, words
+            assert "hunter2" not in ran.out + ran.err, words
+
+
+def test_output_in_a_pipe_is_byte_for_byte_and_harmless_on_a_terminal(root: Path) -> None:
+    done = subprocess.run(
+        storekit.command("run", "stream", "done"),
+        cwd=root,
+        env=storekit.environment(root),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"out\x1b[2Jput \xff\xfe\n"
+    shown = storekit.on_a_terminal(root, "run", "stream", "done")[1]
+    assert "\x1b[2J" not in shown
+    assert "output" in shown
+
+
+def test_a_character_that_is_cut_between_two_pieces_is_whole_on_a_terminal(tmp_path: Path) -> None:
+    with AgentRun("one", root=tmp_path) as run:
+        for byte in "höhe €".encode():
+            run.stream(bytes([byte]))
+        run.complete()
+    assert "höhe €" in storekit.on_a_terminal(tmp_path, "run", "stream", "one")[1]
+
+
+def test_a_reader_that_follows_waits_for_a_run_to_begin_and_ends_with_it(tmp_path: Path) -> None:
+    reader = subprocess.Popen(
+        storekit.command("run", "stream", "one", "--follow", "--timeout", "60"),
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        stdout=subprocess.PIPE,
+    )
+    with AgentRun("one", root=tmp_path) as run:
+        for number in range(20):
+            run.stream(b"token %d\n" % number)
+        run.complete()
+    out, _ = reader.communicate(timeout=storekit.HANGS)
+    assert out == b"".join(b"token %d\n" % number for number in range(20))
+    assert reader.returncode == 0
+
+
+def test_a_reader_that_is_interrupted_says_so_by_its_status_alone(tmp_path: Path) -> None:
+    with AgentRun("one", root=tmp_path) as run:
+        run.stream(b"first\n")
+        reader = subprocess.Popen(
+            storekit.command("run", "stream", "one", "--follow"),
+            cwd=tmp_path,
+            env=storekit.environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"first\n"
+        reader.send_signal(signal.SIGINT)
+        _, err = reader.communicate(timeout=storekit.HANGS)
+    assert (reader.returncode, err.strip()) == (130, b"")
+
+
+def test_a_step_that_is_not_named_is_the_only_one(root: Path) -> None:
+    with AgentRun("asks", "draft", root=root) as run:
+        assert not run.is_open
+    assert ralf(root, "run", "show", "asks").out.splitlines()[2] == "step          draft"
+    assert ralf(root, "run", "stream", "asks").out == ""
+    assert ralf(root, "run", "stream", "asks", "--step", "other").status == 3
+
+
+def test_a_signal_arrives_byte_for_byte_in_whatever_way_it_is_given(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 2_000
+    (tmp_path / "data").write_bytes(data)
+    assert ralf(tmp_path, "signal", "one", "word", "--file", "data").status == 0
+    assert ralf(tmp_path, "signal", "one", "word", "höhe").status == 0
+    with open(tmp_path / "data", "rb") as file:
+        done = subprocess.run(
+            storekit.command("signal", "one", "word", "-"),
+            cwd=tmp_path,
+            env=storekit.environment(tmp_path),
+            stdin=file,
+            capture_output=True,
+            check=True,
+        )
+    assert b"512,000 bytes" in done.stdout
+    with AgentRun("one", root=tmp_path) as run:
+        found = [run.wait_signal("word", 0) for _ in range(4)]
+    assert [one and one.data for one in found] == [data, "höhe".encode(), data, None]
+
+
+def test_a_signal_wakes_a_process_that_waits_for_it(tmp_path: Path) -> None:
+    got = []
+
+    def wait() -> None:
+        with AgentRun("one", root=tmp_path) as run:
+            got.append(run.wait_signal("go", 60))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert ralf(tmp_path, "signal", "one", "go", "now", "--by", "me").status == 0
+    thread.join(storekit.HANGS)
+    assert [(one.text, one.by) for one in got if one] == [("now", "me")]
+
+
+def test_a_signal_that_nobody_may_receive_is_sent_and_a_note_says_why(root: Path) -> None:
+    assert "there is no run assk yet; closest: asks" in ralf(root, "signal", "assk", "approval").err
+    assert "done is completed" in ralf(root, "signal", "done", "approval").err
+    assert ralf(root, "signal", "asks", "approval").err == ""
+    cancel_run("asks", root=root)
+    assert "asks is cancelled" in ralf(root, "signal", "asks", "approval").err
+
+
+def test_a_run_that_is_held_is_neither_retried_nor_forgotten(tmp_path: Path) -> None:
+    with AgentRun("one", by="worker-1", root=tmp_path) as run:
+        run.save(b"x")
+        for words in (("retry", "one"), ("forget", "one", "--yes")):
+            ran = ralf(tmp_path, "run", *words)
+            assert ran.status == 5, words
+            assert "worker-1" in ran.err
+        shown = ralf(tmp_path, "run", "show", "one").out
+        assert f"holder        worker-1, process {os.getpid()}, claim 1" in shown
+    assert get_run("one", root=tmp_path).status == "waiting"
+
+
+def test_a_damaged_run_is_named_and_the_others_are_listed(root: Path) -> None:
+    path = find(root).folder / "journal" / "runs" / "bad" / "main.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data[:-40] + b"x" + data[-39:])
+    ran = ralf(root, "run", "list")
+    assert ran.status == 4
+    assert "late" in ran.out
+    assert "bad" in ran.err
+    assert ralf(root, "run", "show", "bad").status == 4
+
+
+def test_a_question_is_asked_at_a_terminal_before_a_run_is_forgotten(root: Path) -> None:
+    status, out = storekit.on_a_terminal(root, "run", "forget", "done", answer="n\n")
+    assert (status, "nothing was deleted" in out) == (2, True)
+    assert get_run("done", root=root).status == "completed"
+    status, _ = storekit.on_a_terminal(root, "run", "forget", "done", answer="y\n")
+    assert status == 0
+    assert ralf(root, "run", "show", "done").status == 3

@@ -1,0 +1,239 @@
+"""A conversation is kept within its budget, what is cut becomes a checkpoint, and large results come back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults import conversations
+
+import ralf
+from ralf.conversation.messages import IMAGE_TOKENS, cost, groups
+from ralf.conversation.results import restore, store_results
+from ralf.conversation.summary import summarize
+from ralf.conversation.truncation import Truncation, truncate
+from ralf.errors import NotFound, UsageError
+from ralf.text import tokens
+
+SYSTEM = {"role": "system", "content": "You mend the server."}
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def turn(number: int, size: int = 50) -> list[dict[str, Any]]:
+    """A call of a tool and its result."""
+    call = {
+        "type": "tool_use",
+        "id": f"t{number}",
+        "name": "Bash",
+        "input": {"command": f"pytest tests/test_{number}.py"},
+    }
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number} passed " * size}
+    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+
+def long(turns: int = 30) -> list[dict[str, Any]]:
+    return [SYSTEM, said("user", "Make the tests pass."), *(one for n in range(turns) for one in turn(n))]
+
+
+# ---- truncation ----
+
+
+def test_a_conversation_that_fits_is_left_as_it_is() -> None:
+    messages = long(3)
+    assert truncate(messages, 10_000).messages == tuple(messages)
+
+
+def test_system_prompt_request_and_newest_turns_stay() -> None:
+    messages = long()
+    cut = truncate(messages, 1_500)
+    assert list(cut.messages[:2]) == messages[:2]
+    assert cut.messages[-1] == messages[-1]
+    assert cut.cut == tuple(range(2, 2 + len(cut.cut)))
+    assert not cut.shortened
+    assert cut.tokens <= 1_500
+
+
+def test_a_pin_stays_with_the_result_of_its_call() -> None:
+    messages = long()
+    kept = truncate(messages, 1_500, pins=[4]).messages
+    assert messages[4] in kept
+    assert messages[5] in kept
+
+
+def test_a_pin_may_be_told_by_a_function() -> None:
+    messages = [SYSTEM, said("user", "Never push."), *long()[1:]]
+    kept = truncate(messages, 1_500, pins=lambda message: message.get("content") == "Never push.").messages
+    assert messages[1] in kept
+
+
+def test_a_system_prompt_over_the_budget_is_cut_in_its_middle_and_says_so() -> None:
+    cut = truncate([said("system", "word " * 5_000), said("user", "Go on.")], 300)
+    assert cut.shortened == (0,)
+    assert "characters left out" in cut.messages[0]["content"]
+    assert cut.messages[1] == said("user", "Go on.")
+    assert cut.tokens <= 300
+
+
+def test_a_newest_result_over_the_budget_is_cut_in_its_middle() -> None:
+    messages = [SYSTEM, said("user", "Look."), *turn(1, size=20_000)]
+    cut = truncate(messages, 1_000)
+    assert len(cut.messages) == 4
+    assert cut.shortened == (3,)
+    assert 800 <= cut.tokens <= 1_000
+
+
+def test_a_budget_of_nothing_leaves_nothing() -> None:
+    assert truncate(long(2), 0) == Truncation((), tuple(range(6)))
+
+
+def test_parallel_calls_and_all_their_results_are_one_group() -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
+    answers = [{"role": "tool", "tool_call_id": id_, "content": "ok"} for id_ in "ab"]
+    assert groups([SYSTEM, call, *answers, said("user", "Thanks.")]) == [[0], [1, 2, 3], [4]]
+
+
+def test_an_id_that_is_used_again_means_the_call_before_it() -> None:
+    assert groups([*turn(1), *turn(1)]) == [[0, 1], [2, 3]]
+
+
+def test_an_image_counts_what_images_cost_not_its_base64() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUFB" * 100_000}}
+    assert cost({"role": "user", "content": [image]}, tokens.count) < IMAGE_TOKENS + 100
+
+
+def test_a_message_that_json_cannot_hold_fits_into_no_budget() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert truncate([{"role": "user", "content": deep}], 1_000_000).messages == ()
+
+
+@pytest.mark.parametrize(("budget", "pins"), [(-1, ()), (10, (7,))])
+def test_a_negative_budget_and_a_pin_that_is_none_are_refused(budget: int, pins: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError):
+        truncate([SYSTEM], budget, pins=pins)
+
+
+def test_random_conversations_are_never_over_budget_and_no_call_is_parted_from_its_result() -> None:
+    """`python -m tests.faults.conversations` is the long run."""
+    assert conversations.run(400, seed=7_000_000) == []
+
+
+def test_the_judge_of_random_conversations_finds_a_pair_that_was_parted() -> None:
+    messages = [SYSTEM, *turn(1)]
+    assert conversations.faults(messages, 10_000, Truncation(tuple(messages[:2]), (2,)), ()) != []
+
+
+def test_the_judge_of_random_conversations_finds_one_that_is_over_its_budget() -> None:
+    messages = [SYSTEM, *turn(1)]
+    assert conversations.faults(messages, 10, Truncation(tuple(messages)), ()) != []
+
+
+# ---- summary ----
+
+
+def test_what_is_cut_becomes_a_checkpoint_and_the_brief_stands_for_it(tmp_path: Path) -> None:
+    messages = [SYSTEM, said("user", "Add JWT authentication to src/api.py."), *long()[1:]]
+    made = summarize(messages, 2_000, "auth", root=tmp_path)
+    assert made.report is not None
+    assert made.messages[0] == SYSTEM
+    assert made.messages[1]["content"].startswith("<!-- ralf:context")
+    assert made.messages[-1] == messages[-1]
+    assert sum(cost(message, tokens.count) for message in made.messages) <= 2_000
+    assert "JWT authentication" in str(ralf.get_context("auth", root=tmp_path).facts)
+
+
+def test_the_same_conversation_again_writes_nothing_new(tmp_path: Path) -> None:
+    first = summarize(long(), 2_000, "auth", root=tmp_path)
+    again = summarize(long(), 2_000, "auth", root=tmp_path)
+    assert again.messages == first.messages
+    assert again.report is not None
+    assert again.report.checkpoints == ()
+
+
+def test_a_conversation_that_grew_is_taken_from_where_it_was_left(tmp_path: Path) -> None:
+    summarize(long(30), 2_000, "auth", root=tmp_path)
+    grown = summarize(long(40), 2_000, "auth", root=tmp_path)
+    assert grown.report is not None
+    assert len(grown.report.checkpoints) == 1
+    assert "test_2.py" not in str(grown.report.checkpoints[0])
+
+
+def test_the_next_summary_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    first = summarize(long(30), 2_000, "auth", root=tmp_path)
+    grown = [*first.messages, *(one for n in range(30, 60) for one in turn(n))]
+    second = summarize(grown, 2_000, "auth", root=tmp_path)
+    briefs = [one for one in second.messages if str(one.get("content")).startswith("<!-- ralf:context")]
+    assert len(briefs) == 1
+    assert ralf.get_context("auth", root=tmp_path).checkpoint_count == 2
+
+
+def test_a_secret_in_what_is_cut_reaches_no_file(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    summarize([SYSTEM, said("user", f"Use {secret} to log in."), *long()[1:]], 1_000, "auth", root=tmp_path)
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert held == []
+
+
+def test_a_checkpoint_that_fails_cuts_all_the_same_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / ".autonomous").write_text("in the way", encoding="utf-8")
+    made = summarize(long(), 2_000, "auth", root=tmp_path)
+    assert made.report is None
+    assert made.warning
+    assert made.messages[-1] == long()[-1]
+
+
+# ---- large results ----
+
+
+class Kept:
+    """Keeps results in memory, as a run does in its store."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def external(self, key: str, blob: bytes) -> str:
+        """See `ralf.conversation.results.Results`."""
+        self.blobs[key] = blob
+        return f"[Result stored at nightly/{key}, {len(blob)} bytes]"
+
+    def fetch(self, key: str) -> bytes:
+        """See `ralf.conversation.results.Results`."""
+        name = key.removeprefix("[Result stored at nightly/").partition(",")[0]
+        if name not in self.blobs:
+            raise NotFound(key, "no such result")
+        return self.blobs[name]
+
+
+def test_a_large_result_is_kept_outside_and_comes_back_as_it_was() -> None:
+    kept = Kept()
+    blocks = [{"type": "text", "text": "y" * 9_000}]
+    messages = [
+        *turn(1, size=2_000),
+        *turn(2),
+        {"role": "tool", "tool_call_id": "c", "content": "\ud800x" * 9_000},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "d", "content": blocks}]},
+        {"type": "function_call_output", "call_id": "e", "output": "z" * 9_000},
+    ]
+    stored = store_results(messages, kept)
+    assert len(json.dumps(stored)) < 3_000
+    assert stored[2:4] == messages[2:4]
+    assert restore(stored, kept) == messages
+    assert len(kept.blobs) == 4
+
+
+def test_results_that_are_kept_already_are_kept_once() -> None:
+    kept = Kept()
+    once = store_results(turn(1, size=2_000), kept)
+    assert store_results(once, kept) == once
+    assert len(kept.blobs) == 1
+
+
+def test_a_result_that_is_gone_is_an_error() -> None:
+    with pytest.raises(NotFound):
+        restore([{"role": "tool", "tool_call_id": "a", "content": "[Result stored at nightly/b, 9 bytes]"}], Kept())

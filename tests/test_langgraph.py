@@ -1,0 +1,217 @@
+"""LangGraph's graphs keep their checkpoints in ralf's store, and two writers never fork a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph.graph", reason="LangGraph is not installed")
+pytest.importorskip("langgraph.checkpoint.conformance", reason="LangGraph's conformance suite is not installed")
+
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+import ralf
+from ralf.errors import Conflict, UsageError
+from ralf.maintenance.forget import forget
+from ralf_integrations.doors.langgraph import RalfSaver
+
+pytestmark = pytest.mark.filterwarnings("default")  # LangGraph's own
+
+THREAD = {"configurable": {"thread_id": "plan / 7"}}
+
+
+class State(TypedDict):
+    """What the graph adds up."""
+
+    steps: Annotated[list[str], operator.add]
+
+
+def graph(saver: RalfSaver, *, asks: bool = False) -> Any:
+    """Two steps, the second of which may ask a person."""
+    builder = StateGraph(State)
+    builder.add_node("plan", lambda _: {"steps": ["planned"]})
+    builder.add_node("work", lambda _: {"steps": [interrupt("Go on?") if asks else "worked"]})
+    builder.add_edge(START, "plan")
+    builder.add_edge("plan", "work")
+    builder.add_edge("work", END)
+    return builder.compile(checkpointer=saver)
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[RalfSaver]:
+    made = RalfSaver(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.slow(seconds=5)
+def test_all_of_the_conformance_suite_passes(tmp_path: Path) -> None:
+    count = iter(range(100))
+
+    @checkpointer_test(name="RalfSaver")
+    async def saver() -> AsyncIterator[RalfSaver]:
+        made = RalfSaver(_folder(tmp_path / str(next(count))))
+        yield made
+        made.close()
+
+    report = asyncio.run(validate(saver))
+    assert [f"{name}: {one.failures}" for name, one in report.results.items() if not one.passed] == []
+    assert sum(one.tests_passed for one in report.results.values()) == 81
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_a_graph_goes_on_in_another_process(saver: RalfSaver, tmp_path: Path) -> None:
+    """The first one stops where a person is asked."""
+    graph(saver, asks=True).invoke({"steps": ["asked"]}, THREAD)
+    later = RalfSaver(tmp_path)
+    assert graph(later, asks=True).invoke(Command(resume="yes"), THREAD)["steps"] == ["asked", "planned", "yes"]
+    later.close()
+
+
+def test_of_two_writers_that_continue_one_checkpoint_the_second_is_refused(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": []}, THREAD)
+    other = RalfSaver(tmp_path)
+    loaded = other.get_tuple(THREAD)
+    assert loaded is not None
+    graph(saver).invoke({"steps": ["first"]}, THREAD)
+    with pytest.raises(Conflict, match="continued by another writer"):
+        other.put(loaded.config, empty_checkpoint(), {"source": "input", "step": 4, "parents": {}}, {})
+    assert "first" in graph(other).get_state(THREAD).values["steps"]
+    other.close()
+
+
+def test_of_two_writers_that_begin_one_thread_the_second_is_refused(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": []}, THREAD)
+    other = RalfSaver(tmp_path)
+    with pytest.raises(Conflict, match="the empty thread"):
+        other.put(THREAD, empty_checkpoint(), {"source": "input", "step": -1, "parents": {}}, {})
+    other.close()
+
+
+def test_many_processes_that_continue_one_checkpoint_make_one_chain(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": []}, THREAD)
+    program = (
+        "import sys; from langgraph.checkpoint.base import empty_checkpoint;"
+        "from ralf_integrations.doors.langgraph import RalfSaver; from ralf.errors import Conflict\n"
+        "saver = RalfSaver(sys.argv[1]); config = saver.get_tuple(eval(sys.argv[2])).config\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "try: saver.put(config, empty_checkpoint(), {'source': 'input', 'step': 4, 'parents': {}}, {}); print('kept')\n"
+        "except Conflict: print('refused')\n"
+    )
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path), repr(THREAD)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    for one in writers:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in writers:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    assert sorted(one.communicate(timeout=60)[0] for one in writers) == ["kept\n", *["refused\n"] * 3]
+
+
+def test_going_back_to_an_older_checkpoint_forks_the_thread_on_purpose(saver: RalfSaver) -> None:
+    made = graph(saver)
+    made.invoke({"steps": ["a"]}, THREAD)
+    older = next(one for one in made.get_state_history(THREAD) if one.next == ("work",))
+    assert made.invoke(None, older.config)["steps"] == ["a", "planned", "worked"]
+    assert made.invoke({"steps": ["b"]}, older.config)["steps"][:3] == ["a", "planned", "b"]
+
+
+def test_a_state_that_is_updated_by_hand_forks_the_thread_on_purpose(saver: RalfSaver) -> None:
+    made = graph(saver)
+    made.invoke({"steps": ["a"]}, THREAD)
+    older = next(one for one in made.get_state_history(THREAD) if one.next == ("work",))
+    forked = made.update_state(older.config, {"steps": ["by hand"]}, as_node="plan")
+    assert made.invoke(None, forked)["steps"] == ["a", "planned", "by hand", "worked"]
+
+
+def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": ["a"]}, THREAD)
+    saver.close()
+    [path] = tmp_path.rglob("index.sqlite")
+    for content in (None, b"no database at all" * 500):
+        for beside in path.parent.glob("index.sqlite*"):
+            beside.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        later = RalfSaver(tmp_path)
+        assert graph(later).get_state(THREAD).values["steps"] == ["a", "planned", "worked"]
+        later.close()
+
+
+def test_a_large_state_lies_out_of_line_and_a_deleted_thread_leaves_nothing(saver: RalfSaver, tmp_path: Path) -> None:
+    words = "a conversation of some length " * 20_000
+    graph(saver).invoke({"steps": [words]}, THREAD)
+    assert graph(saver).get_state(THREAD).values["steps"][0] == words
+    assert [*tmp_path.rglob("*")] != []
+    saver.delete_thread("plan / 7")
+    assert saver.get_tuple(THREAD) is None
+    context = tmp_path / ".autonomous" / "context"
+    left = [path for name in ("journal", "blobs") for path in (context / name).rglob("*") if path.is_file()]
+    assert left == []
+
+
+def test_a_pruned_thread_keeps_its_newest_checkpoint_alone(saver: RalfSaver, tmp_path: Path) -> None:
+    made = graph(saver)
+    made.invoke({"steps": ["a secret plan"]}, THREAD)
+    made.invoke({"steps": ["b"]}, THREAD)
+    saver.prune(["plan / 7"])
+    assert len([*saver.list(THREAD)]) == 1
+    assert made.invoke({"steps": ["c"]}, THREAD)["steps"][-3:] == ["c", "planned", "worked"]
+
+
+def test_writes_without_a_checkpoint_and_an_unknown_strategy_are_refused(saver: RalfSaver) -> None:
+    with pytest.raises(UsageError):
+        saver.put_writes(THREAD, [("steps", ["a"])], "task")
+    with pytest.raises(UsageError):
+        saver.prune(["plan / 7"], strategy="keep_some")
+
+
+def test_files_of_a_thread_are_this_users_alone(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": ["a"]}, THREAD)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".gitignore"]
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+def test_a_thread_that_another_user_has_written_is_refused(
+    saver: RalfSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A serialiser may build objects from what it reads."""
+    graph(saver).invoke({"steps": ["a"]}, THREAD)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+    with pytest.raises(UsageError, match="did not write"):
+        RalfSaver(tmp_path).get_tuple(THREAD)
+
+
+def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(
+    saver: RalfSaver, tmp_path: Path
+) -> None:
+    graph(saver).invoke({"steps": ["the password is hunter2hunter2"]}, THREAD)
+    ralf.record_decision("TASK-1", "Rotate the password hunter2hunter2", root=tmp_path)
+    saver.close()
+    forget("TASK-1", text="hunter2hunter2", root=tmp_path)
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert kept == []
+    later = RalfSaver(tmp_path)
+    assert graph(later).get_state(THREAD).values["steps"][0] == f"the password is {'*' * 14}"
+    later.close()

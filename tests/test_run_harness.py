@@ -1,0 +1,124 @@
+"""The harness for runs of agents, as a person starts it: it finds nothing in ours, and what a broken one does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.faults import run_judges
+
+from test_fault_harnesses import faults, harness
+
+pytestmark = pytest.mark.agents
+
+QUICK = {
+    "boundaries": ("--step", 61),
+    "letters": (),
+}
+"""Those of a second or two; the others run beside the slow tests alone."""
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
+    done = harness("runs", *QUICK[name], "--only", name, cwd=tmp_path)
+    assert (faults(done), done.returncode) == ([], 0)
+    assert "| case | figure | target |" in done.stdout
+
+
+WHOLE = {
+    "boundaries": (30, "--step", 3),
+    "honouring": (10, "--step", 5),
+    "coroutines": (12, "--step", 5),
+    "kills": (12, "--kills", 120),
+    "signals": (40,),
+    "zombies": (10,),
+    "large": (15,),
+    "readers": (5,),
+    "delays": (12,),
+}
+"""How many seconds, and how much where it is less than `python -m tests.faults.runs` does."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow(seconds=size[0])) for name, size in WHOLE.items()]
+)
+def test_a_larger_run_finds_nothing(tmp_path: Path, name: str) -> None:
+    done = harness("runs", *WHOLE[name][1:], "--only", name, cwd=tmp_path)
+    assert (faults(done), done.returncode) == ([], 0)
+    assert "| case | figure | target |" in done.stdout
+
+
+BROKEN = {
+    "no phases": ("repeated", "--step", 25, "--only", "boundaries"),
+    "no compare and swap": ("unfenced", "--zombies", 2, "--only", "zombies"),
+    "no cursor": ("lost|doubled|order", "--signals", 800, "--only", "signals"),
+    "a timer": ("early", "--delays", 1, "--only", "delays"),
+}
+
+
+@pytest.mark.slow(seconds=8)
+@pytest.mark.parametrize("how", BROKEN)
+def test_runs_that_are_broken_on_purpose_are_found(tmp_path: Path, how: str) -> None:
+    fault, *arguments = BROKEN[how]
+    done = harness("runs", *arguments, "--broken", how, cwd=tmp_path)
+    assert done.returncode == 1
+    assert re.search(rf"(?m)^({fault}): ", done.stderr)
+
+
+# ---- the judges ----
+
+
+def note(what: str, **more: object) -> dict[str, object]:
+    return {"what": what, "run": "r", **more}
+
+
+ASK = {"iteration": 1, "call": "model", "key": "k"}
+
+
+@pytest.mark.parametrize(
+    ("notes", "fault"),
+    [
+        ([note("call", **ASK), note("answered", **ASK)], ""),
+        ([note("call", **ASK), note("killed"), note("call", **ASK), note("answered", **ASK)], ""),
+        ([note("call", **ASK), note("answered", **ASK), note("killed"), note("call", **ASK)], "repeated"),
+        ([note("call", **ASK), note("call", **ASK)], "repeated"),
+        ([note("call", **ASK), note("killed"), note("call", **ASK), note("call", **ASK)], "repeated"),
+        ([note("killed"), note("call", **ASK), note("call", **ASK)], "repeated"),
+        ([note("call", **ASK), note("killed"), note("call", **ASK | {"key": "other"})], "keys"),
+    ],
+)
+def test_a_call_may_be_made_again_once_a_kill_and_never_after_its_answer(notes: list, fault: str) -> None:
+    assert [kind for kind, _ in run_judges.repeated(notes)] == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("notes", "fault"),
+    [
+        (
+            [note("began", iteration=1, loaded=0), note("decided", iteration=1), note("began", iteration=2, loaded=1)],
+            "",
+        ),
+        ([note("began", iteration=1, loaded=0), note("killed"), note("began", iteration=2, loaded=1)], ""),
+        ([note("began", iteration=number, loaded=0) for number in (1, 2, 3)], ""),
+        ([note("began", iteration=number, loaded=0) for number in (1, 2, 1)], "iteration"),
+        ([note("decided", iteration=1), note("began", iteration=1, loaded=1)], "iteration"),
+        ([note("decided", iteration=1), note("began", iteration=4, loaded=1)], "iteration"),
+        ([note("saved", iteration=1), note("began", iteration=1, loaded=0)], "older"),
+    ],
+)
+def test_no_iteration_begins_behind_what_was_acknowledged(notes: list, fault: str) -> None:
+    assert [kind for kind, _ in run_judges.went_back(notes)] == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("received", "fault"),
+    [
+        (["0:0", "1:0", "1:1", "0:1"], ""),
+        (["0:0", "1:0", "1:1"], "lost"),
+        (["0:0", "1:0", "1:1", "0:1", "0:1"], "doubled"),
+        (["0:1", "1:0", "1:1", "0:0"], "order"),
+    ],
+)
+def test_signals_that_were_lost_doubled_or_overtaken_are_seen(received: list[str], fault: str) -> None:
+    assert [kind for kind, _ in run_judges.disordered(received, 2, 2)] == ([fault] if fault else [])
