@@ -1,0 +1,33 @@
+"""Opens the store that `config.local.yaml` names. An entry point of the group `ralf.stores`."""
+
+from __future__ import annotations
+
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf.refining.local_config import local_config_of
+from ralf.storage import git_files
+from ralf.storage.journal import Store
+
+
+def open_named(project: Project) -> Store | None:
+    """The store of a project, None where it is files.
+
+    Only a file that this user has written since they opted the project in names one: what is recorded is sent nowhere
+    on the word of a repository or an archive. UsageError where others may read the file, it is for another project or
+    makes no sense, and where the client is not installed.
+    """
+    where, root, owner = project.local_config_file, project.folder.parent.parent, project.owner
+    if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
+        return None
+    settings = local_config_of(project)
+    if settings.store != "nats":
+        return None
+    if not settings.nats_project:
+        raise UsageError(where, "names no project for the NATS servers", "nats_project: my-project")
+    try:
+        from ralf_integrations.stores.nats_link import Address
+        from ralf_integrations.stores.nats_store import NatsStore
+    except ModuleNotFoundError:
+        raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
+    address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
+    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas)

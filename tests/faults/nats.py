@@ -1,0 +1,233 @@
+"""Three NATS servers whose leader is killed or stopped while writers append: what was acknowledged is there, once.
+
+Writers in processes of their own append by compare-and-swap to the same streams, over and over; the records of half of
+the streams are replaced all the while. An append that ends as Busy is done again with the same id, as the contract
+says. At the end every acknowledged id is in its stream once, at the place that was answered.
+
+    python -m tests.faults.nats                         200 kills and pauses in turn
+    python -m tests.faults.nats --kills 4 --every 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from tests import natskit
+from tests.faults import rig
+from tests.faults.figures import told
+
+from ralf.errors import Busy, Conflict, RalfError, UnknownToken
+
+KEPT, REPLACED = "runs/kept", "runs/replaced"
+_BEGUN_ANEW = 20.0  # seconds after which all go on to other streams: the cost of a look stays the same
+_PROJECT = "faults"
+_LONGEST_PAUSE = 8.0  # seconds that a leader is stopped at most: others take over after about five
+_SIZE = 2_000  # characters of a record, about
+_END = 90.0  # seconds that a writer has for its last append
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is done: how many kills and pauses, a mean of `every` seconds between two, with so many writers."""
+
+    kills: int
+    every: float
+    writers: int
+    seed: int
+
+
+def _store(servers: natskit.Servers):  # type: ignore[no-untyped-def]  # of a package that may not be there
+    from ralf_integrations.stores.nats_store import NatsStore
+
+    return NatsStore(servers.address, _PROJECT, replicas=servers.count)
+
+
+def _now(kind: str) -> str:
+    """The stream of a kind that is written to now."""
+    return f"{kind}-{int(time.time() / _BEGUN_ANEW)}"
+
+
+def _write(servers: natskit.Servers, name: str, told_in: Path, done: Path) -> None:
+    """Append until told to end; a line for each acknowledged record."""
+    store = _store(servers)
+    dice = random.Random(name)
+    heads: dict[str, str | None] = {}
+    with told_in.open("w") as file:
+        number = 0
+        while not done.exists():
+            number += 1
+            stream, id_ = _now(dice.choice((KEPT, REPLACED))), f"{name}-{number}"
+            record = json.dumps({"id": id_, "version": 0, "text": "x" * dice.randrange(_SIZE)}).encode()
+            asked, end = time.monotonic(), 0.0
+            while True:
+                try:
+                    token = store.append(stream, record, id=id_, after=heads.get(stream))
+                except Conflict as conflict:
+                    heads[stream] = conflict.head
+                except Busy:
+                    end = end or (time.monotonic() + _END if done.exists() else 0)
+                    if end and time.monotonic() > end:
+                        return
+                else:
+                    heads[stream] = token
+                    answer = {"stream": stream, "id": id_, "token": token, "took": time.monotonic() - asked}
+                    file.write(json.dumps(answer) + "\n")
+                    file.flush()
+                    break
+
+
+def _replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
+    """Give all records of a stream a new version, over and over, and look whether all have one."""
+    store, version = _store(servers), 0
+    with told_in.open("w") as file:
+        while not done.exists():
+            version, stream = version + 1, _now(REPLACED)
+
+            def changed(entry, version=version):  # type: ignore[no-untyped-def]
+                return json.dumps({**json.loads(entry.record), "version": version}).encode()
+
+            try:
+                store.replace(stream, changed)
+                versions = [json.loads(entry.record)["version"] for entry in store.read(stream)]
+                replaced = [each for each in versions if each]
+                if len(set(replaced)) > 1 or versions[: len(replaced)] != replaced:
+                    file.write(json.dumps({"torn": sorted(set(versions))}) + "\n")
+            except Busy:
+                continue
+            time.sleep(0.2)
+
+
+def run(given: Run, folder: Path) -> rig.Found:
+    """Kill and stop leaders while writers append, and look at what is there at the end."""
+    found = rig.Found()
+    servers = natskit.Servers(3, folder / "servers")
+    servers.ready()
+    done = folder / "done"
+    forked = multiprocessing.get_context("fork")
+    names = [f"w{number}" for number in range(given.writers)]
+    workers = [forked.Process(target=_write, args=(servers, name, folder / name, done)) for name in names]
+    workers.append(forked.Process(target=_replace, args=(servers, folder / "replacing", done)))
+    for worker in workers:
+        worker.start()
+    try:
+        _disturb(given, servers, found)
+    finally:
+        done.touch()
+        for worker in workers:
+            worker.join(4 * _END)
+            if worker.exitcode != 0:
+                found.note("failed", f"a worker ended with {worker.exitcode}")
+                worker.kill()
+    answers = [json.loads(line) for name in names for line in (folder / name).read_text().splitlines()]
+    for line in (folder / "replacing").read_text().splitlines():
+        found.note("torn", f"a reader saw records of several replacements: {line}")
+    _judge(servers, answers, found)
+    servers.stop()
+    return found
+
+
+def _disturb(given: Run, servers: natskit.Servers, found: rig.Found) -> None:
+    dice = random.Random(given.seed)
+    counts: Counter[str] = Counter()
+    while sum(counts.values()) < given.kills:
+        time.sleep(dice.uniform(0.5, 1.5) * given.every)
+        leader = servers.leader(_PROJECT)
+        if leader is None:
+            continue
+        if sum(counts.values()) % 2:
+            servers.signal(leader, signal.SIGSTOP)
+            time.sleep(dice.uniform(0.2, _LONGEST_PAUSE))
+            servers.signal(leader, signal.SIGCONT)
+            counts["pauses"] += 1
+        else:
+            servers.signal(leader, signal.SIGKILL)
+            time.sleep(dice.uniform(0, 2))
+            servers.start(leader)
+            counts["kills"] += 1
+    servers.ready()
+    found.figures["leaders killed and stopped"] = f"{counts['kills']} and {counts['pauses']}"
+
+
+def _judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found: rig.Found) -> None:
+    store = _store(servers)
+    found.acknowledged = len(answers)
+    for stream in sorted({str(each["stream"]) for each in answers}):
+        is_kept = stream.startswith(KEPT)
+        acknowledged = {str(each["id"]): str(each["token"]) for each in answers if each["stream"] == stream}
+        try:
+            entries = list(store.read(stream))
+        except RalfError as error:
+            found.note("damaged", f"{stream}: {error}")
+            continue
+        counts = Counter(entry.id for entry in entries)
+        for id_ in acknowledged:
+            if counts[id_] != 1:
+                found.note("lost" if not counts[id_] else "doubled", f"{stream}: {id_} stands {counts[id_]} times")
+        if is_kept:
+            places = {entry.id: entry.token for entry in entries}
+            for id_, token in acknowledged.items():
+                if places.get(id_, token) != token:
+                    found.note("moved", f"{id_} was answered as {token} and is at {places[id_]}")
+        for id_, token in acknowledged.items():  # again, long after any window for duplicates of the server's
+            try:
+                again = store.append(stream, b'{"doubled":1}', id=id_, after=token)
+            except (Conflict, UnknownToken) as error:
+                found.note("doubled", f"{stream}: {id_} is not known any more: {error}")
+                continue
+            if is_kept and again != token:
+                found.note("doubled", f"{id_} was answered as {token}, then as {again}")
+        if len(list(store.read(stream))) != len(entries):
+            found.note("doubled", f"{stream}: records that are there were appended again")
+    took = sorted(float(str(each["took"])) for each in answers)
+    if took:
+        half, most = took[len(took) // 2] * 1e3, took[-1]
+        found.figures["append, half and all within"] = f"{half:.1f} ms and {most:.1f} s"
+
+
+BROKEN = {
+    "no compare and swap": ("ralf_integrations.stores.nats_log._EXPECTED", "Ralf-Expected"),
+}
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print a line a figure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats")
+    parser.add_argument("--kills", type=int, default=200, help="kills and pauses; default: 200")
+    parser.add_argument("--every", type=float, default=6.0, help="seconds between two, about; default: 6")
+    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the store: it has to be found")
+    given = parser.parse_args(args)
+    if natskit.absent():
+        print(natskit.absent(), file=sys.stderr)
+        return rig.SKIPPED
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ralf-nats-"))
+        if given.broken:
+            stack.enter_context(patch(*BROKEN[given.broken]))
+        found = run(Run(given.kills, given.every, given.writers, given.seed), Path(folder))
+    kinds = dict.fromkeys(("lost", "doubled", "moved", "torn", "damaged", *found.faults))
+    figures: list[tuple[str, object, str]] = [
+        (f"nats: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} acknowledged", "0") for kind in kinds
+    ]
+    figures += [(f"nats: {name}", value, "") for name, value in found.figures.items()]
+    figures.append(("nats: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

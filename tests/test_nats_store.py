@@ -1,0 +1,481 @@
+"""The store on NATS beyond what every store must do: what a server that dies, stops or lies leaves of its promises, and
+what it is told of us.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import natskit
+import ralf
+from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.maintenance import ownership
+from ralf.project import Project
+from ralf.storage import registry
+from ralf_integrations.stores import monitoring
+from storekit import context_of
+
+pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
+
+if not natskit.absent():
+    from ralf_integrations.stores import nats_chunks, nats_link, nats_records
+    from ralf_integrations.stores.nats_link import Address, Link
+    from ralf_integrations.stores.nats_log import Log
+    from ralf_integrations.stores.nats_store import NatsStore
+
+STREAM = "routes/TASK-001"
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[natskit.Servers]:
+    """One server, which a test may stop and start again."""
+    found = natskit.Servers(1)
+    found.ready()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def store(servers: natskit.Servers, tmp_path: Path) -> NatsStore:
+    servers.ready()
+    return servers(tmp_path)
+
+
+def filled(store: NatsStore, count: int) -> list[str]:
+    tokens: list[str] = []
+    for number in range(count):
+        tokens.append(store.append(STREAM, b'{"n":%d}' % number, id=f"id-{number}", after=(tokens or [None])[-1]))
+    return tokens
+
+
+def records(store: NatsStore) -> list[bytes]:
+    return [entry.record for entry in store.read(STREAM)]
+
+
+def on(store: NatsStore, work: object) -> object:
+    """What a coroutine returns that is told the store's log."""
+    return store._run(work)  # type: ignore[arg-type]
+
+
+def subjects(store: NatsStore) -> list[str]:
+    async def asked(log: Log) -> list[str]:
+        return await log.subjects(f"{log.root}.>")
+
+    return [subject.split(".", 2)[2] for subject in on(store, asked)]  # type: ignore[attr-defined]
+
+
+# ---- where records go ----
+
+
+@pytest.mark.parametrize("url", ["nats://10.0.0.7:4222", "nats://example.org", "http://127.0.0.1", "nats://", "x"])
+def test_an_address_that_would_send_records_in_the_clear_is_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        Address((url,))
+
+
+@pytest.mark.parametrize("url", ["nats://127.0.0.1:1", "nats://localhost:4222", "nats://[::1]:1", "tls://a.example:1"])
+def test_a_server_on_this_machine_or_behind_tls_is_an_address(url: str) -> None:
+    assert Address((url,)).servers == (url,)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError) as refused:
+        Address(("tls://ralf:hunter2@a.example:4222",))
+    assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
+    guarded = natskit.Servers(1, tmp_path / "servers", password="correct-horse")  # noqa: S106
+    guarded.ready()
+    try:
+        assert filled(guarded(tmp_path), 1)
+        wrong = Address(guarded.urls(), "ralf", "hunter2")
+        assert "hunter2" not in repr(wrong)
+        link = Link(wrong)
+        with pytest.raises(UsageError, match="refuses this user") as refused:
+            NatsStore(wrong, "p", replicas=1, link=link).head(STREAM)
+        link.close()
+        assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+    finally:
+        guarded.stop()
+
+
+def test_a_server_that_can_lose_records_is_refused(
+    servers: natskit.Servers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(nats_link, "OLDEST", (99, 0, 0))
+    link = Link(servers.address)
+    with pytest.raises(UsageError, match=r"can lose acknowledged records.*"):
+        NatsStore(servers.address, "p", replicas=1, link=link).head(STREAM)
+    link.close()
+
+
+@pytest.mark.parametrize("setting", [{"max_age": 10**12}, {"max_msgs": 100}, {"storage": "memory"}])
+def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: dict[str, object]) -> None:
+    async def made(log: Log) -> None:
+        config = {"name": log.name, "subjects": [f"{log.root}.>"], "storage": "file", "allow_direct": True}
+        await log._asked("STREAM.CREATE", {**config, **setting})
+
+    on(store, made)
+    with pytest.raises(UsageError, match="would lose records"):
+        filled(store, 1)
+
+
+def test_more_replicas_than_there_are_servers_are_refused(servers: natskit.Servers, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not 3 servers"):
+        filled(NatsStore(servers.address, "three-wanted", timeout=30), 1)
+
+
+# ---- servers that die, stop, and lose ----
+
+
+def test_without_a_server_it_is_busy_and_goes_on_when_there_is_one_again(servers: natskit.Servers) -> None:
+    link = Link(servers.address)
+    store = NatsStore(servers.address, "dies", replicas=1, timeout=3, link=link)
+    head = filled(store, 2)[-1]
+    servers.signal(0, signal.SIGKILL)
+    for asked in (lambda: store.head(STREAM), lambda: store.append(STREAM, b"{}", id="x", after=head)):
+        with pytest.raises(Busy):
+            asked()
+    servers.ready()
+    patient = NatsStore(servers.address, "dies", replicas=1, timeout=60, link=link)
+    token = patient.append(STREAM, b"{}", id="x", after=head)
+    assert [entry.id for entry in patient.read(STREAM)] == ["id-0", "id-1", "x"]
+    assert patient.head(STREAM) == token
+    link.close()
+
+
+def test_an_append_whose_answers_are_late_lands_once(servers: natskit.Servers, store: NatsStore) -> None:
+    head = filled(store, 1)[-1]
+    got: list[str] = []
+    servers.signal(0, signal.SIGSTOP)
+    try:
+        appending = threading.Thread(target=lambda: got.append(store.append(STREAM, b"{}", id="late", after=head)))
+        appending.start()
+        time.sleep(2)  # several attempts
+    finally:
+        servers.signal(0, signal.SIGCONT)
+    appending.join(60)
+    assert got == [store.head(STREAM)]
+    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "late"]
+
+
+def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(store: NatsStore) -> None:
+    tokens = filled(store, 5)
+    on(store, lambda log: log.erase(int(tokens[2].split(".")[0])))
+    found: list[str] = []
+    with pytest.raises(DamagedJournal, match="the record 3 is missing"):
+        found.extend(entry.token for entry in store.read(STREAM))
+    assert found == tokens[:2]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a process with threads, which is the point
+def test_a_forked_process_makes_a_connection_of_its_own(servers: natskit.Servers) -> None:
+    servers.ready()
+    store = NatsStore(servers.address, "forked", replicas=1, timeout=60)
+    head = filled(store, 1)[-1]
+    if not (child := os.fork()):
+        try:
+            store.append(STREAM, b"{}", id="child", after=head)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert [entry.id for entry in store.read(STREAM)] == ["id-0", "child"]
+    with pytest.raises(Conflict):
+        store.append(STREAM, b"{}", id="parent", after=head)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_leaves_the_connection_to_the_process_that_made_it(servers: natskit.Servers) -> None:
+    from ralf_integrations.stores.nats_link import Link
+
+    made = Link(servers.address)
+    if not (child := os.fork()):
+        made.close()  # as at the end of a process: the thread that would answer is not here
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    made.close()
+
+
+# ---- replacing and dropping, broken off ----
+
+
+class Died(Exception):
+    """A process ended here."""
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Whoever erases what was replaced or dropped dies before the first message."""
+
+    async def dies(*_: object) -> bool:
+        raise Died
+
+    monkeypatch.setattr(nats_records.Records, "clear", dies)
+    return monkeypatch
+
+
+def test_a_replacement_that_breaks_off_counts_and_sweeping_completes_it(
+    store: NatsStore, dying: pytest.MonkeyPatch
+) -> None:
+    tokens = filled(store, 3)
+    with pytest.raises(Died):
+        store.replace(STREAM, lambda entry: entry.record.replace(b"1", b"9"))
+    assert records(store) == [b'{"n":0}', b'{"n":9}', b'{"n":2}']
+    for token in tokens:
+        with pytest.raises(UnknownToken):
+            store.entry(STREAM, token)
+    head = store.append(STREAM, b"{}", id="more", after=store.head(STREAM))
+    dying.undo()
+    assert store.sweep() == 1
+    assert store.sweep() == 0
+    assert on(store, lambda log: log.at(int(tokens[0].split(".")[0]))) is None
+    assert store.head(STREAM) == head
+    assert len(records(store)) == 4
+
+
+def test_a_drop_that_breaks_off_counts_and_is_completed_by_another_one(
+    store: NatsStore, dying: pytest.MonkeyPatch
+) -> None:
+    filled(store, 3)
+    with pytest.raises(Died):
+        store.drop(STREAM)
+    assert records(store) == []
+    assert store.head(STREAM) is None
+    dying.undo()
+    store.drop(STREAM)
+    assert subjects(store) == []
+    assert len(filled(store, 2)) == 2
+
+
+def test_a_stream_is_begun_anew_while_a_drop_is_not_completed(store: NatsStore, dying: pytest.MonkeyPatch) -> None:
+    filled(store, 3)
+    with pytest.raises(Died):
+        store.drop(STREAM)
+    tokens = filled(store, 2)
+    dying.undo()
+    store.sweep()
+    assert [entry.token for entry in store.read(STREAM)] == tokens
+    assert store.append(STREAM, b"{}", id="id-0", after=None) == tokens[0]
+
+
+def test_what_was_replaced_or_dropped_is_nowhere_in_the_files_of_the_server(
+    servers: natskit.Servers, store: NatsStore
+) -> None:
+    secrets = [b"marmalade-%d" % number for number in range(4)]
+    head = store.append(STREAM, b'{"text":"%s"}' % secrets[0], id="0", after=None)
+    store.append(STREAM, b'{"text":"%s"}' % (secrets[1] * 100_000), id="1", after=head)
+    store.append("routes/other", b'{"text":"%s"}' % secrets[2], id="2", after=None)
+    digest = store.put_blob([secrets[3] * 100_000])
+    before = on_disk(servers)
+    assert all(secret in before for secret in secrets)
+    store.replace(STREAM, lambda _: b"{}")
+    store.drop("routes/other")
+    store.drop_blob(digest)
+    after = on_disk(servers)
+    assert not [secret for secret in secrets if secret in after]
+    assert subjects(store) == ["s.routes.TASK-001"]
+
+
+def on_disk(servers: natskit.Servers) -> bytes:
+    return b"".join(path.read_bytes() for path in servers.folder.rglob("*") if path.is_file())
+
+
+# ---- servers that cannot agree for a while ----
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[natskit.Servers]:
+    """Three servers, of which a test may stop some."""
+    found = natskit.Servers(3)
+    found.ready()
+    yield found
+    found.stop()
+
+
+def without_majority(servers: natskit.Servers, project: str, work: Callable[[NatsStore], object]) -> object:
+    """What work returns that begins while only the leader runs, asks it, and ends when the others run again."""
+    while (leader := servers.leader(project)) is None:
+        time.sleep(0.1)
+    link = Link(Address((servers.urls()[leader],)))
+    store = NatsStore(link.address, project, timeout=60, link=link)
+    store.head("routes/none")  # it is connected
+    others = [number for number in range(3) if number != leader]
+    got: list[object] = []
+    working = threading.Thread(target=lambda: got.append(work(store)))
+    for number in others:
+        servers.signal(number, signal.SIGSTOP)
+    try:
+        working.start()
+        time.sleep(1.5)  # several attempts: the leader has taken the first one, and refuses the others
+    finally:
+        for number in others:
+            servers.signal(number, signal.SIGCONT)
+    working.join(60)
+    link.close()
+    return got[0]
+
+
+@pytest.mark.slow(seconds=8)
+def test_what_the_leader_took_without_a_majority_counts_once_and_is_told(
+    three: natskit.Servers, tmp_path: Path
+) -> None:
+    store = three(tmp_path)
+    project, head = store._project, filled(store, 3)[-1]
+    token = without_majority(three, project, lambda one: one.append(STREAM, b'{"n":3}', id="id-3", after=head))
+    assert token == store.head(STREAM)
+    assert without_majority(three, project, lambda one: one.replace(STREAM, lambda _: b"{}")) == 4
+    assert records(store) == [b"{}"] * 4
+    digest = without_majority(three, project, lambda one: one.put_blob([b"words"]))
+    assert store.open_blob(str(digest)).read() == b"words"
+
+
+# ---- what is too large for a message ----
+
+
+def test_a_large_record_that_was_too_late_leaves_nothing(store: NatsStore) -> None:
+    filled(store, 2)
+    with pytest.raises(Conflict):
+        store.append(STREAM, b'"%s"' % (b"x" * 2_000_000), id="large", after=None)
+    assert subjects(store) == ["s.routes.TASK-001"]
+
+
+def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b'"%s"' % (b"x" * 2_000_000)
+    store.append(STREAM, content, id="large", after=None)
+    digest = store.put_blob([b"words"])
+    on(store, lambda log: nats_chunks.put(log, f"{log.root}.s.routes.TASK-001", b"of nobody" * 200_000))
+    kept = len(subjects(store)) - 1
+    assert store.sweep() == 0
+    monkeypatch.setattr(nats_chunks, "_ABANDONED", -1)
+    assert store.sweep() == 1
+    assert len(subjects(store)) == kept
+    assert records(store) == [content]
+    assert store.open_blob(digest).read() == b"words"
+
+
+# ---- choosing it ----
+
+
+def chosen(root: Path, servers: natskit.Servers, name: str, **more: str) -> Path:
+    """A project whose user has written a `config.local.yaml` that names the servers."""
+    ownership.init(Project(root), share=False)
+    path = context_of(root) / "config.local.yaml"
+    lines = {
+        "project": f'"{os.path.realpath(root)}"',
+        "store": "nats",
+        "nats_servers": f'["{servers.urls()[0]}"]',
+        "nats_project": name,
+        "nats_replicas": "1",
+        **more,
+    }
+    path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items() if value))
+    path.chmod(0o600)
+    return path
+
+
+def test_a_project_that_names_servers_keeps_its_journal_there(servers: natskit.Servers, tmp_path: Path) -> None:
+    servers.ready()
+    chosen(tmp_path, servers, "chosen")
+    ralf.record_decision("tide", "We keep the old columns", root=tmp_path)
+    assert not (context_of(tmp_path) / "journal").exists()
+    assert list(NatsStore(servers.address, "chosen", replicas=1).streams("routes/")) == ["routes/tide"]
+    assert "old columns" in ralf.get_context("tide", root=tmp_path).render()
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_another_machine_goes_on_with_a_route_if_it_has_the_key(
+    servers: natskit.Servers, tmp_path: Path, has_key: bool
+) -> None:
+    """Each has a project of its own, and nothing in common but the server and the key."""
+    servers.ready()
+    here, there = tmp_path / "here", tmp_path / "there"
+    for root in (here, there):
+        root.mkdir()
+    chosen(here, servers, f"shared-{has_key}")
+    ralf.record_decision("tide", "We keep the old columns", root=here)
+    key = registry.find(here).seal_key  # type: ignore[union-attr]
+    registry.update(there, seal_key=key if has_key else "0f" * 32)
+    chosen(there, servers, f"shared-{has_key}")
+    assert [entry.foreign for entry in Project(there).store.read("routes/tide")] == [not has_key]
+    if has_key:
+        ralf.record_decision("tide", "And the new ones", root=there)
+        assert "new ones" in ralf.get_context("tide", root=here).render()
+        assert [one.revision for one in ralf.list_routes(root=here)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"project": ""}, "does not say for which project"),
+        ({"project": "/somewhere/else"}, "is for /somewhere/else"),
+        ({"nats_project": ""}, "names no project"),
+        ({"nats_servers": ""}, "names no server"),
+        ({"nats_servers": '["nats://10.0.0.7:4222"]'}, "not encrypted"),
+        ({"store": "redis"}, "expected files or nats"),
+    ],
+)
+def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(
+    tmp_path: Path, more: dict[str, str], told: str
+) -> None:
+    chosen(tmp_path, natskit.Servers(1), "p", **more)
+    with pytest.raises(UsageError, match=told):
+        _ = Project(tmp_path).store
+
+
+def test_a_local_configuration_that_others_may_write_sends_nothing(tmp_path: Path) -> None:
+    chosen(tmp_path, natskit.Servers(1), "p").chmod(0o666)
+    with pytest.raises(UsageError, match="others may read or write it"):
+        _ = Project(tmp_path).store
+
+
+# ---- what a process knows of a stream ----
+
+
+def test_a_process_that_comes_late_knows_all_ids_of_a_long_stream(servers: natskit.Servers, store: NatsStore) -> None:
+    """Only headers are fetched for more than `_MANY` of them, over several answers."""
+    tokens = filled(store, 600)
+    link = Link(servers.address)
+    late = NatsStore(servers.address, store._project, replicas=1, timeout=60, link=link)
+    assert late.append(STREAM, b"{}", id="id-0", after=None) == tokens[0]
+    assert late.append(STREAM, b"{}", id="id-599", after=None) == tokens[-1]
+    store.replace(STREAM, lambda entry: entry.record.replace(b"7", b"8"))
+    filled_after = store.append(STREAM, b"{}", id="more", after=store.head(STREAM))
+    with pytest.raises(Conflict) as conflict:
+        late.append(STREAM, b"{}", id="new", after=tokens[-1])
+    assert conflict.value.head == filled_after
+    assert late.append(STREAM, b"{}", id="id-300", after=None) == list(store.read(STREAM))[300].token
+    link.close()
+
+
+# ---- what `ralf doctor` tells ----
+
+
+@pytest.mark.parametrize(("always", "told"), [(True, "writes before it acknowledges"), (False, "acknowledges first")])
+def test_doctor_tells_what_a_power_failure_would_lose(tmp_path: Path, always: bool, told: str) -> None:
+    found = natskit.Servers(1, tmp_path / "servers", always=always)
+    found.ready()
+    try:
+        chosen(tmp_path, found, "looked-at", nats_monitoring=f'["{found.monitoring()}"]')
+        checks = list(monitoring.checks(Project(tmp_path)))
+        assert [(check.state, told in check.what) for check in checks[1:]] == [("ok" if always else "warning", True)]
+        chosen(tmp_path, found, "looked-at")
+        assert "is not known" in list(monitoring.checks(Project(tmp_path)))[-1].what
+    finally:
+        found.stop()
+
+
+def test_doctor_tells_of_a_monitoring_port_that_does_not_answer(servers: natskit.Servers, tmp_path: Path) -> None:
+    servers.ready()
+    for url, told in (("http://127.0.0.1:1", "tells nothing"), ("file:///etc/passwd", "is not the address")):
+        chosen(tmp_path, servers, "looked-at", nats_monitoring=f'["{url}"]')
+        assert told in list(monitoring.checks(Project(tmp_path)))[-1].what
