@@ -29,7 +29,8 @@ IMPORT_ROOTS = [str(ROOT / name) for name in ("context", "cli", "integrations", 
 # What is measured is this checkout, whatever is installed.
 sys.path[:0] = [path for path in IMPORT_ROOTS if path not in sys.path]
 # The user's own folder of a benchmark is its own, never that of whoever runs it; processes inherit it.
-if not os.environ.get("XDG_CONFIG_HOME", "").startswith(tempfile.gettempdir()):
+_own = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+if not (_own.name.startswith("ralf-tests-") or _own.is_relative_to(tempfile.gettempdir())):
     os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 

@@ -134,6 +134,17 @@ HARNESSES = (
             for what in ("hints that look too far ahead", "a watcher that counts what is injected")
         },
     ),
+    Harness(
+        "runs",
+        "--step 3",
+        "--kills 3000 --signals 100000 --zombies 50 --delays 20",
+        {
+            "calls without phases": "--step 25 --only boundaries --broken 'no phases'",
+            "no compare and swap": "--zombies 2 --only zombies --broken 'no compare and swap'",
+            "an inbox without a cursor": "--signals 800 --only signals --broken 'no cursor'",
+            "a delay that a timer keeps": "--delays 1 --only delays --broken 'a timer'",
+        },
+    ),
     Harness("damage", "--rounds 300", "--rounds 10000", {"a repair that removes": "--rounds 9 --broken"}),
 )
 
