@@ -278,9 +278,9 @@ def test_an_index_whose_writer_died_inside_an_entry_equals_that_of_the_journal_a
 ) -> None:
     tokens = filled(store, 3)
     header = index.read_bytes()[:16]
-    tokens.append(store.append(STREAM, record(3), id="id-3", after=tokens[-1]))
+    tokens.append(next_process(store).append(STREAM, record(3), id="id-3", after=tokens[-1]))
     index.write_bytes(header + index.read_bytes()[16:])  # the entry is there, and the header does not say so
-    store.append(STREAM, record(4), id="id-4", after=tokens[-1])
+    next_process(store).append(STREAM, record(4), id="id-4", after=tokens[-1])
     places = [(entry.id, int(entry.token.partition("-")[0])) for entry in store.read(STREAM)]
     assert IdIndex(index).agrees(places)
     assert index.stat().st_size == 16 * 6
@@ -327,6 +327,7 @@ def test_an_index_that_cannot_be_used_costs_no_id(
 
 def test_no_byte_of_an_index_is_believed_that_is_another_than_was_written(store: FileStore, index: Path) -> None:
     tokens = filled(store, 3)
+    next_process(store).append(STREAM, record(0), id="id-0", after=None)  # indexes what this one has not yet
     whole = index.read_bytes()
     for place, byte in enumerate(whole):
         index.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
