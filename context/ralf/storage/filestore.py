@@ -85,7 +85,7 @@ class Stream:
                 journal.append(line, end)
             self._ids.add(id, end, end + len(line), later=is_as_left)
             token = journal_file.token_at(end, line)
-            self._left = Seen(journal.stamp(), journal.header, end + len(line), token)
+            self._left = journal.seen(end + len(line), token)
         return token
 
     def _made(self) -> Journal:

@@ -148,6 +148,8 @@ MOST = 256 << 20
 
 _HEADER_BEGINS = b'{"header":'
 
+_BEGIN = 64  # bytes that have the offset of a header, which grows whenever a file is replaced
+
 _FARTHEST = 10**17
 """An offset beyond every journal: from there on a token would have too many digits."""
 
@@ -196,9 +198,12 @@ class Stamp(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What is known of a journal as long as its file has this stamp: its header, and end and token of its last line."""
+    """What is known of a journal as long as its file has this stamp and begins like this: its header, and end and token
+    of its last line. A file that was replaced begins otherwise, whatever its stamp.
+    """
 
     stamp: Stamp
+    begin: bytes
     header: Header
     end: int
     head: Token
@@ -219,8 +224,10 @@ class Journal:
         self.path = path
         self.descriptor, found = _opened(path, flags)
         try:
-            self.is_as_seen = seen is not None and seen.stamp == _stamp_of(found)
-            self.header = seen.header if seen is not None and self.is_as_seen else _header_of(path, self.descriptor)
+            self._begin = os.pread(self.descriptor, _BEGIN, 0)
+            self.is_as_seen = seen is not None and (seen.stamp, seen.begin) == (_stamp_of(found), self._begin)
+            known = seen.header if seen is not None and self.is_as_seen else None
+            self.header = known or _header_of(path, self.descriptor, self._begin)
         except BaseException:
             os.close(self.descriptor)
             raise
@@ -233,9 +240,10 @@ class Journal:
         with suppress(OSError):  # what has to be on the disk was synced; and the descriptor is gone in any case
             os.close(self.descriptor)
 
-    def stamp(self) -> Stamp:
-        """The stamp of the file as it is now."""
-        return _stamp_of(os.fstat(self.descriptor))
+    def seen(self, end: int, head: Token) -> Seen:
+        """What is known of the file as it is now, whose last line has this end and this token."""
+        begin = self._begin if len(self._begin) == _BEGIN else os.pread(self.descriptor, _BEGIN, 0)
+        return Seen(_stamp_of(os.fstat(self.descriptor)), begin, self.header, end, head)
 
     def end(self) -> int:
         """The place where the last complete line ends."""
@@ -375,8 +383,8 @@ def header_in(path: Path, content: bytes) -> Header:
     return _header(path, content[: content.find(b"\n") + 1])
 
 
-def _header_of(path: Path, descriptor: int) -> Header:
-    if os.pread(descriptor, len(_HEADER_BEGINS), 0) != _HEADER_BEGINS:
+def _header_of(path: Path, descriptor: int, begin: bytes) -> Header:
+    if not begin.startswith(_HEADER_BEGINS):
         return Header()
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
