@@ -547,20 +547,26 @@ def line_of(tree: dict[str, Any], more: str = "") -> bytes:
 
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
-_texts: dict[str, tuple[Any, str]] = {}
-"""By field of a state, its value the last time and what it is as a member in JSON: most are the same the next time."""
+_last_encoded: tuple[tuple[Any, ...], tuple[str, ...]] = ((object(),) * len(_STATE_FIELDS), ("",) * len(_STATE_FIELDS))
+"""The values of the state that was encoded last, and what each is as a member in JSON: most are the same again."""
 
 
 def _state_text(state: StepState) -> str:
     """A state as JSON; what is as it always is at first is left out."""
-    members = []
-    for (name, default), value in zip(_defaults(StepState), _values_of(state), strict=True):
-        known = _texts.get(name)
-        if known is None or known[0] is not value:
-            text = f',"{name}":{_as_json(_plain(value))}' if value != default else ""
-            _texts[name] = known = value, text
-        members.append(known[1])
+    global _last_encoded
+    values, (before, known) = _values_of(state), _last_encoded
+    members = tuple(
+        text if value is old else _member(name, default, value)
+        for (name, default), value, old, text in zip(_defaults(StepState), values, before, known, strict=True)
+    )
+    _last_encoded = values, members
     return f"{{{''.join(members)[1:]}}}"
+
+
+def _member(name: str, default: Any, value: Any) -> str:
+    if value == default:
+        return ""
+    return f',"{name}":{value if type(value) is int else _as_json(_plain(value))}'
 
 
 def parsed(where: str, entry: Entry) -> Record | None:

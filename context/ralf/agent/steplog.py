@@ -291,7 +291,7 @@ def contents_in(record: Record) -> Iterator[Content]:
         tree: Tree | None = getattr(record.body, name, None)
         if tree is not None and contents.is_kept(tree):
             at, state = records.seconds_of(record.at), number_of(record.body)
-            size, blobs = contents.size_of(tree), tuple(contents.blobs_of(tree))
+            size, blobs = contents.size_of(tree), tuple(map(str, tree.get("digests", ())))
             yield Content(record.number, at, record.was.iteration, name, state, size, blobs)
 
 
