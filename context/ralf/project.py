@@ -339,6 +339,8 @@ class GitView:
     def __init__(self, folder: Path, owner: Owner) -> None:
         self._folder = folder
         self._owner = owner
+        self._ignore = os.fspath(folder / _IGNORE)
+        self._hidden_by: tuple[int, ...] = ()  # the stamp of a `.gitignore` that hides the store
 
     @cached_property
     def _indexes(self) -> list[git_files.Index]:
@@ -363,8 +365,8 @@ class GitView:
 
     def check_untracked(self, path: Path) -> None:
         """UsageError for a file of the store that git tracks: what is written into it would be committed."""
-        name = path.relative_to(self._folder).as_posix()
-        if name in self.tracked():
+        tracked = self.tracked()
+        if tracked and path.relative_to(self._folder).as_posix() in tracked:
             self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
 
     def would_commit(self, path: Path) -> str:
@@ -414,8 +416,13 @@ class GitView:
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
+        stamp = registry.settled_stamp(self._ignore)
+        if stamp and stamp == self._hidden_by:
+            return True
         found = _content(self._folder / _IGNORE)
-        return found is not None and (found == IGNORE_ALL or _hides_enough(found))
+        is_hidden = found is not None and (found == IGNORE_ALL or _hides_enough(found))
+        self._hidden_by = stamp if is_hidden else ()
+        return is_hidden
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git the route files, as this version or an earlier one writes it."""

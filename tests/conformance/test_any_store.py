@@ -21,7 +21,7 @@ from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob
+from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob, required
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
@@ -115,6 +115,23 @@ def test_the_head_is_the_place_of_the_newest_record(store: Store) -> None:
         entries = list(store.read(STREAM))
         assert entries[number].token == token
     assert store.head(STREAM) == entries[-1].token
+
+
+@needs("tail")
+def test_the_newest_record_is_found_in_one_look(opened: Callable[[], Store]) -> None:
+    tail = required(opened().properties.tail, "read a stream from its end")
+    assert tail.newest(STREAM) is None
+    tokens = filled(opened(), 3)
+    assert opened().append(STREAM, record(3, "x" * 100_000), id="id-3", after=tokens[-1])
+    assert tail.newest(STREAM) == [*opened().read(STREAM)][-1]
+
+
+@needs("tail", "archive")
+def test_the_newest_record_is_found_in_the_archive_too(opened: Callable[[], Store]) -> None:
+    tokens = filled(opened(), 3)
+    required(opened().properties.archive, "archive").archive(STREAM, tokens[-1])
+    newest = required(opened().properties.tail, "read a stream from its end").newest(STREAM)
+    assert newest == [*opened().read(STREAM)][-1]
 
 
 def test_a_token_is_the_same_place_whoever_says_it(store: Store) -> None:

@@ -8,6 +8,8 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
 
 from ralf.agent import signals
 from ralf.agent.model import RunState
@@ -29,8 +31,13 @@ class Lease:
     """The file whose time of change is a sign of life of a claim's holder. It is made at the first sign."""
 
     def __init__(self, project: Project, run: str, step: str, term: int) -> None:
-        self._path = project.cache / "leases" / f"{run}:{step}:{term}"
+        self._project = project
+        self._name = f"{run}:{step}:{term}"
         self._touched = 0.0
+
+    @cached_property
+    def _path(self) -> Path:
+        return self._project.cache / "leases" / self._name
 
     def touched(self) -> float:
         """When it was touched last, in seconds since 1970; 0.0 for never."""

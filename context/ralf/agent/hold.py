@@ -174,8 +174,9 @@ class Hold:
 
     def look(self) -> StepState:
         """The state as the store has it now. Claims nothing."""
-        if self.log.has_moved():
-            self.newest = None
+        if not self.log.has_moved():
+            return self.log.state
+        self.newest = None
         return self.log.look()
 
     def _refuse(self, error: RalfError) -> RalfError:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.agent import contents, records
-from ralf.agent.contents import Tree
 from ralf.agent.records import StepState
-from ralf.agent.steplog import StepLog, number_of
+from ralf.agent.steplog import Content, StepLog, contents_in
 from ralf.project import Project
 from ralf.storage.journal import Digest, Entry
 from ralf.text.patterns import regex
@@ -31,8 +30,6 @@ LEAST = 32 << 20
 _WEIGHT = 4 << 10  # bytes of contents whose rewriting takes as long as that of a record without any
 
 _GRACE = 60.0  # seconds after a blob was put in which it stays: a record that names it may be on its way
-
-_FIELDS = ("state", "output", "answer", "input")
 
 
 def is_due(state: StepState) -> bool:
@@ -55,7 +52,8 @@ def tidy(project: Project, log: StepLog, keep: int) -> int:
     kept = freed = spare = 0
     weight = _WEIGHT * log.state.records
     limit = time.time() - AGE
-    for one in reversed(list(_contents(log))):
+    found = log.kept if log.kept is not None else list(_contents(log))
+    for one in reversed(found):
         needed = _is_needed(log.state, one, keep)
         spare += 0 if needed else one.size
         if needed or (spare <= ROOM and one.at >= limit):
@@ -66,22 +64,11 @@ def tidy(project: Project, log: StepLog, keep: int) -> int:
             blobs.update(one.blobs)
     if replacing is None or freed < max(kept, LEAST // 4):
         return kept + freed + weight
-    replacing.replace(log.stream, lambda entry: _without(entry, gone))
-    log.refold()
+    left = [one for one in found if one.field not in gone.get(one.record, ())]
+    log.kept = None  # until it is done
+    log.kept = left if log.replace(lambda entry: _without(entry, gone)) else None
     drop_blobs(project, blobs)
     return kept + weight
-
-
-class _Content(NamedTuple):
-    """A content that is there: its record's number, time and iteration, its field, and of a state its number."""
-
-    record: int
-    at: float
-    iteration: int
-    field: str
-    state: int
-    size: int
-    blobs: tuple[Digest, ...]
 
 
 _SAVED = regex(rb'\{"v":1,"n":(\d+),"at":"([^"]+)","kind":"saved","w":"[^"]*","number":(\d+),')
@@ -106,25 +93,20 @@ def _saved_text(record: bytes) -> tuple[int, float, int, int, int] | None:
     return int(begin[1]), records.seconds_of(begin[2].decode()), int(begin[3]), start, int(end[1])
 
 
-def _contents(log: StepLog) -> Iterator[_Content]:
+def _contents(log: StepLog) -> Iterator[Content]:
     """Every content of a step that is there, oldest first."""
     for entry in log.project.store.read(log.stream):
         if not entry.foreign and (found := _saved_text(entry.record)) is not None:
             number, at, state, _, size = found
-            yield _Content(number, at, 0, "state", state, size, ())
+            yield Content(number, at, 0, "state", state, size, ())
             continue
         if _SAVED.match(entry.record) and _GONE.search(entry.record, max(0, len(entry.record) - 2 * _TAIL)):
             continue
         record = records.parsed(log.where, entry)
-        for field in _FIELDS if record is not None else ():
-            tree: Tree | None = getattr(record.body, field, None) if record is not None else None
-            if record is not None and tree is not None and contents.is_kept(tree):
-                at, state = records.seconds_of(record.at), number_of(record.body)
-                size, blobs = contents.size_of(tree), tuple(contents.blobs_of(tree))
-                yield _Content(record.number, at, record.was.iteration, field, state, size, blobs)
+        yield from contents_in(record) if record is not None else ()
 
 
-def _is_needed(state: StepState, one: _Content, keep: int) -> bool:
+def _is_needed(state: StepState, one: Content, keep: int) -> bool:
     """Whether a step goes on with a content: a new state, an answer of this iteration, its input, the result."""
     if one.field == "state":
         return one.state > state.states - keep

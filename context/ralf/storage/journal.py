@@ -208,6 +208,13 @@ class Files(Protocol):
         """How many bytes the files of streams and blobs have, archived ones left out."""
 
 
+class Tail(Protocol):
+    """Reads a stream from its end."""
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record, None for a stream without one: head and entry in one look. DamagedJournal as in `read`."""
+
+
 class Properties(NamedTuple):
     """What a store can do beyond the six methods of `Store`; None for what it cannot."""
 
@@ -217,6 +224,7 @@ class Properties(NamedTuple):
     heap: Heap | None = None
     survey: Survey | None = None
     files: Files | None = None
+    tail: Tail | None = None
 
 
 def required(capability: _Capability | None, what: str) -> _Capability:
@@ -234,6 +242,17 @@ def entry_at(store: Store, stream: str, token: Token) -> Entry:
         if entry.token == token:
             return entry
     raise UnknownToken(stream, "no such place in this stream")
+
+
+def newest_entry(store: Store, stream: str) -> Entry | None:
+    """A stream's newest record, None where it has none, also of a store that can only look a place up: then
+    UnknownToken where the stream was rewritten in between. Errors: `Lookup.entry`.
+    """
+    tail = store.properties.tail
+    if tail is not None:
+        return tail.newest(stream)
+    head = store.head(stream)
+    return entry_at(store, stream, head) if head is not None else None
 
 
 def has_blob(store: Store, digest: Digest) -> bool:
@@ -293,7 +312,7 @@ class SealedStore:
     def properties(self) -> Properties:
         """What the store can do, with seals; see `Store.properties`."""
         inner = self._store.properties
-        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self)
+        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self, tail=inner.tail and self)
 
     def _replacing(self) -> Replace:
         return required(self._store.properties.replace, "replace records")
@@ -312,6 +331,11 @@ class SealedStore:
     def entry(self, stream: str, token: Token) -> Entry:
         """The record at a place, without its seal; see `Lookup.entry`."""
         return self.opened(stream, entry_at(self._store, stream, token))
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record, without its seal; see `Tail.newest`."""
+        entry = newest_entry(self._store, stream)
+        return self.opened(stream, entry) if entry is not None else None
 
     def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
         """Replace the bytes of records; a foreign one stays foreign. See `Replace.replace`."""
@@ -370,7 +394,9 @@ class SealedStore:
 
 def _seal(key: bytes, stream: str, record: bytes) -> bytes:
     name = stream.encode()
-    return hashlib.blake2b(b"%d:%s%s" % (len(name), name, record), key=key, digest_size=_SIZE).hexdigest().encode()
+    found = hashlib.blake2b(b"%d:%s" % (len(name), name), key=key, digest_size=_SIZE)
+    found.update(record)
+    return found.hexdigest().encode()
 
 
 # ---- a route's records in the store's stream, oldest first; format: docs/format.md ----
@@ -500,11 +526,9 @@ def newest(store: Store, route: str) -> Record | None:
     `Lookup.entry`.
     """
     for _ in range(_MOST_LOOKS):
-        token = store.head(stream_of(route))
-        if token is None:
-            return None
         with suppress(UnknownToken):  # rewritten in between
-            return at(store, route, token)
+            entry = newest_entry(store, stream_of(route))
+            return parsed(route, entry) if entry is not None else None
     raise DamagedJournal(route, "its newest record cannot be found", MEND_JOURNAL)
 
 

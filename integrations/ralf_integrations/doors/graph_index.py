@@ -84,6 +84,11 @@ class GraphIndex:
                 db = self._current(streams)
             yield View(db)
 
+    def known_head(self, stream: str) -> Token | None:
+        """The newest record of a stream that this process has seen, else its head."""
+        with self._lock:
+            return self._known.get(stream) or self._store.head(stream)
+
     def _current(self, streams: Sequence[str]) -> sqlite3.Connection:
         db = self._opened()
         for stream in streams:

@@ -223,7 +223,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         prepare(self._project)
         content = bytes_of_record(record)
         id_ = os.urandom(12).hex()
-        head = self._store.head(stream)
+        head = self._index.known_head(stream)
         for attempt in range(_TRIES):
             check(head)
             try:
