@@ -200,9 +200,9 @@ def forget_run(run: str, *, root: Root = None) -> int:
     for stream in streams:
         for entry in store.read(stream):
             count += 1
-            blobs.update(contents.blobs_in(entry.record))
+            blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
-    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
+    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0).dropped
     for stream in streams:
         replacing.drop(stream)
     return count
@@ -238,7 +238,7 @@ def expire(project: Project, *, now: float | None = None) -> int:
         kept = [*(records.stream_of(run, step) for step in steps), records.inbox_of(run)]  # they are counted on
         for stream in (*kept, *output):
             for entry in store.read(stream):
-                blobs.update(contents.blobs_in(entry.record))
+                blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
         changed = sum(replacing.replace(stream, states.without_contents) for stream in kept) + len(output)
         for stream in output:
             replacing.drop(stream)

@@ -18,7 +18,7 @@ from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, check_na
 from ralf.agent.records import Answered, Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
 from ralf.agent.signals import signal_of
 from ralf.agent.steplog import Made
-from ralf.errors import Busy, Damaged, NotFound, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
+from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -101,6 +101,7 @@ class AgentRun:
         self._unknown = _checked(unknown)
         self._retry = retry
         self._loop_delay = seconds(loop_delay, "loop_delay")
+        self._tidied = -1  # the number of the record at which the stream's length was looked at last
         self._project = projects.find(root)
         lease_ = seconds(lease, "lease", least=0.001)
         self._hold = Hold(self._project, run, step, by=by, seconds=lease_, first_input=input)
@@ -259,11 +260,16 @@ class AgentRun:
             return found[::-1]
 
     def _tidy(self) -> None:
-        """Drop the content of old states where that is worth a rewriting of the stream. What fails is tried later."""
-        if states.is_due(self._log.state):
-            with suppress(Busy, Damaged, OSError):
-                left = states.tidy(self._project, self._log, self._keep)
-                self._hold.write(lambda _: records.Pruned(left))
+        """Drop old contents where that is worth a rewriting of the stream, and keep the stream short. What fails is
+        tried later.
+        """
+        before, self._tidied = self._tidied, self._log.state.records
+        with suppress(RalfError, OSError):
+            if states.is_due(self._log.state):
+                pruned = states.tidy(self._project, self._log, self._keep)
+                self._hold.write(lambda _: pruned)
+            elif states.is_often(before, self._tidied):
+                states.archive(self._project, self._log)
 
     # ---- calls that are made once ----
 
@@ -424,6 +430,7 @@ class AgentRun:
         with self._lock:
             self._claimed()
             self._hold.output.flush(whole=True)
+            self._tidy()
             output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
             words = self._words(reason) if reason else ""
             # What was heard and is part of no state was not received: whoever tries again waits for it again.
@@ -446,7 +453,6 @@ class AgentRun:
             )
             if state is not None and not releases:
                 self._hold.keep_newest(state)
-                self._tidy()
             if releases:
                 self._hold.let_go()
             else:

@@ -18,6 +18,8 @@ from ralf.text.frozen import dataclass
 
 _MOST_TRIES = 20  # at a stream that is rewritten again and again
 
+_MOST_STEPS = 500  # from record to record: to read the whole stream in order takes less than more of them
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -45,6 +47,8 @@ class StepLog:
         self.head: Token | None = None
         self._looked: tuple[Token, Record] | None = None  # the newest record, where it was just read
         self._stamp: tuple[int, ...] = ()  # of the file in which `head` was the newest
+        self._stored: dict[str, Token] = {}  # places of the newest results, as of the record at `_stored_at`
+        self._stored_at: Token = ""
 
     # ---- the newest state ----
 
@@ -136,12 +140,15 @@ class StepLog:
         return record
 
     def _chain(self, start: Token, before: Callable[[StepState], Token]) -> Iterator[Record]:
-        """Records, newest first, each of which names the place of the one before. UnknownToken."""
+        """Records, newest first, each of which names the place of the one before. UnknownToken, also for too many."""
         token = start
-        while token:
+        for _ in range(_MOST_STEPS):
+            if not token:
+                return
             record = self._at(token)
             yield record
             token = before(record.was)
+        raise UnknownToken(self.stream, "this place is too far back")
 
     def made(self) -> Made:
         """What this iteration has done so far."""
@@ -197,15 +204,44 @@ class StepLog:
         return None
 
     def stored(self, key: str) -> Stored | None:
-        """The newest result that was stored under a key."""
+        """The newest result that was stored under a key. Places that are known are not looked for again."""
+        for fresh in (False, True):
+            if fresh:
+                self._find_stored()
+            else:
+                self._add_stored()
+            if key not in self._stored:
+                return None
+            with suppress(UnknownToken):
+                body = self._at(self._stored[key]).body
+                if isinstance(body, Stored) and body.key == key:
+                    return body
+        raise UnknownToken(self.stream, "is rewritten again and again")
+
+    def _add_stored(self) -> None:
+        """Add the places of results that were stored since the last look."""
+        newest, found = self.state.stored_at, dict[str, Token]()
+        token = newest
         try:
-            for record in self._chain(self.state.stored_at, lambda was: was.stored_at):
-                if isinstance(record.body, Stored) and record.body.key == key:
-                    return record.body
+            for record in self._chain(newest, lambda was: was.stored_at):
+                if token == self._stored_at:
+                    break
+                if isinstance(record.body, Stored):
+                    found.setdefault(record.body.key, token)
+                token = record.was.stored_at
         except UnknownToken:
-            found = [one.body for _, one in self.all() if one is not None and isinstance(one.body, Stored)]
-            return next((body for body in reversed(found) if body.key == key), None)
-        return None
+            self._find_stored()
+            return
+        self._stored = {**(self._stored if token else {}), **found}
+        self._stored_at = newest
+
+    def _find_stored(self) -> None:
+        """The same by reading the whole stream."""
+        self.refold()
+        self._stored = {
+            one.body.key: token for token, one in self.all() if one is not None and isinstance(one.body, Stored)
+        }
+        self._stored_at = self.state.stored_at
 
     # ---- writing ----
 

@@ -25,20 +25,16 @@ from ralf.errors import (
     DamagedBlob,
     DamagedJournal,
     NotFound,
-    RalfError,
     UnknownToken,
     UsageError,
 )
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Store, Token, entry_at, required
+from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at, required
 from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 
 INLINE = 256 << 10
 """Bytes of entries that a record holds itself."""
-
-LONG = 16 << 20
-"""Bytes that a stream's records may have before they are archived, but for the newest: compressed, read as before."""
 
 _VERSION = 1
 _MOST_TRIES = 1_000  # each means that another writer has appended
@@ -243,14 +239,6 @@ def check_ours(stream: str, entry: Entry) -> None:
     if entry.foreign:
         what = "holds entries that this user's ralf did not write"
         raise UsageError(stream, what, "if they are yours: ralf context trust")
-
-
-def archive_long(store: Store, stream: str, upto: Token) -> None:
-    """Archive the records of a stream up to a place once they take more than `LONG`; each is moved once."""
-    archive = store.properties.archive
-    if archive is not None and archive.unarchived(stream) > LONG:
-        with suppress(RalfError, OSError):  # the next call tries again
-            archive.archive(stream, upto, wait=False)
 
 
 def prepare(project: Project) -> None:

@@ -32,9 +32,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from ralf import project as projects
 from ralf.agent import contents
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Entry, Token, entry_at, required
+from ralf.storage.journal import Entry, Token, archive_long, entry_at, required
 from ralf.transcripts.events import named_digests
-from ralf_integrations.doors.entries import archive_long, name_of, prepare, stamp
+from ralf_integrations.doors.entries import name_of, prepare, stamp
 from ralf_integrations.doors.graph_index import GraphIndex, Pending
 from ralf_integrations.doors.graph_records import (
     GONE,
