@@ -205,6 +205,7 @@ def forget_run(run: str, *, root: Root = None) -> int:
     count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0).dropped
     for stream in streams:
         replacing.drop(stream)
+    claims.end_leases(project, run)
     return count
 
 

@@ -48,7 +48,7 @@ class Output:
         """Add bytes: written now, or within `BATCH` seconds with what follows. Raises what an earlier write raised."""
         with self._lock:
             self._raise()
-            self._waiting += data
+            self._waiting += contents.checked(data, self._run)
             age = time.monotonic() - self._written
             if age >= BATCH or len(self._waiting) >= _MOST_WAITING:
                 self._write()
@@ -111,7 +111,7 @@ class Output:
             "term": term,
             "iteration": iteration,
             "attempt": attempt,
-            "data": contents.pack(store, bytes(self._waiting[:size])),
+            "data": contents.pack(store, bytes(self._waiting[:size]), self._run),
         }
         record = records.line_of(tree)
         id_ = os.urandom(8).hex()

@@ -216,7 +216,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     def _typed(self, value: Any) -> Typed:
         type_, content = self.serde.dumps_typed(value)
-        return Typed(type_, contents.pack(self._store, content))
+        return Typed(type_, contents.pack(self._store, content, STREAMS))
 
     def _append(self, stream: str, record: GraphRecord, check: Callable[[Token | None], None]) -> None:
         """Append a record that `check` lets pass, as things are when it lands."""
