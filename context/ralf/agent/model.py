@@ -161,11 +161,13 @@ class RunList:
 
     counts   of all that there are, by status
     damaged  runs whose records cannot be read, and why
+    foreign  steps all of whose records somebody else has written: they are not listed
     """
 
     runs: tuple[RunState, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     damaged: tuple[tuple[str, str], ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 KINDS = ("exponential", "linear", "fixed")
