@@ -34,7 +34,7 @@ _CALLS = ("tool_use", "_call")  # end the types: `mcp_tool_use`, `custom_tool_ca
 _RESULTS = ("tool_result", "_call_output")
 
 
-def checked(messages: Sequence[Message]) -> Sequence[Message]:
+def checked(messages: Sequence[Any]) -> Sequence[Message]:
     """The same messages; UsageError for one that is no mapping."""
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping):

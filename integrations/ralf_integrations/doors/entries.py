@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ralf.errors import (
     MEND_JOURNAL,
@@ -32,6 +34,8 @@ from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at, required
 from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
+
+T = TypeVar("T")
 
 INLINE = 256 << 10
 """Bytes of entries that a record holds itself."""
@@ -216,6 +220,23 @@ class EntryStream:
         if tree["v"] > _VERSION:
             raise UsageError(self.name, "holds entries of a later version of ralf", "update ralf")
         return tree
+
+
+class Worker:
+    """One thread, in which work is done in the order in which it comes. A forked process has one of its own: the thread
+    of the process before is not there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._process = os.getpid()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Have some work done; what it returns."""
+        if self._process != os.getpid():
+            self._threads, self._process = ThreadPoolExecutor(1, thread_name_prefix=self._name), os.getpid()
+        return self._threads.submit(work)
 
 
 def delete(project: Project, streams: Sequence[EntryStream]) -> None:

@@ -15,6 +15,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -111,7 +112,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         before  only checkpoints before that one; limit: how many at most
         """
         named = config["configurable"] if config is not None else {}
-        streams = [_stream_of(named["thread_id"])] if named.get("thread_id") else [*self._store.streams(STREAMS)]
+        streams = [_stream_of(named["thread_id"])] if named.get("thread_id") else [*self._own_streams()]
         until = before["configurable"].get("checkpoint_id") if before else None
         count = 0
         with self._index.of(*streams) as view:
@@ -252,7 +253,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs have made, with what waits at them."""
         runs = set(run_ids)
-        for stream in [*self._store.streams(STREAMS)]:
+        for stream in [*self._own_streams()]:
             made = {
                 (record.ns, record.id)
                 for record in self._records(stream)
@@ -297,6 +298,12 @@ class RalfSaver(BaseCheckpointSaver[int]):
                 kept.add(at)
                 wanted -= set(self._value(known[at].value)["channel_values"])
         return kept
+
+    def _own_streams(self) -> Iterator[str]:
+        """The streams of all threads but foreign ones, which name themselves where they are asked for."""
+        for stream in self._store.streams(STREAMS):
+            with suppress(UsageError), self._index.of(stream):
+                yield stream
 
     def _records(self, stream: str) -> Iterator[GraphRecord]:
         return (record for entry in self._store.read(stream) if (record := record_of(stream, entry)) is not None)
