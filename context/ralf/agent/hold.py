@@ -207,6 +207,7 @@ class Hold:
         if self.log.has_moved():
             self.look()
             self.check_ours()
+            self.made = self.log.made()  # answers without the words that somebody has purged
 
     def look(self) -> StepState:
         """The state as the store has it now. Claims nothing."""

@@ -329,7 +329,9 @@ class AgentRun:
         policy = _checked(unknown) if unknown is not None else self._unknown
         check_key(key, self._hold.where)
         with self._lock:
-            state = self._claimed()
+            self._claimed()
+            self._hold.check_moved()
+            state = self._log.state
             idempotency_key = self._idempotency_key(state, key)
             found = self._hold.made.answered.get(key)
             if found is not None:
