@@ -147,11 +147,16 @@ class TaskNotFound(NotFound):
 
 
 class RunNotFound(NotFound):
-    """There is no such run; `closest` names those that resemble it, best first."""
+    """There is no such run; `closest` names those that resemble it, best first. `foreign`: there is one of this name,
+    all of whose records somebody else has written.
+    """
 
-    def __init__(self, run: str, closest: tuple[str, ...] = ()) -> None:
+    def __init__(self, run: str, closest: tuple[str, ...] = (), *, foreign: bool = False) -> None:
         what = "no such run" + (f"; closest: {', '.join(closest)}" if closest else "")
-        super().__init__(run, what, f"ralf run show {closest[0]}" if closest else "ralf run list")
+        hint = f"ralf run show {closest[0]}" if closest else "ralf run list"
+        if foreign:
+            what, hint = "its records are not those of this user's ralf", "if they are yours: ralf context trust"
+        super().__init__(run, what, hint)
         self.run = run
         self.closest = closest
 

@@ -62,7 +62,9 @@ def test_each_fresh_session_begins_with_what_all_before_it_came_to(world: World,
             assert f"Keep {earlier} small" in opening, (name, earlier)
         for later in TASKS[number + 2 :]:
             assert f"The {later} stands" not in opening
-        assert opening.count("Ending while you hold one, without `ralf task done`") == 1  # our own words are no goal, request or rule
+        assert (
+            opening.count("Ending while you hold one, without `ralf task done`") == 1
+        )  # our own words are no goal, request or rule
     assert len(world.transcripts()) == len(TASKS)
     if client == "claude-code":  # which tells tokens and a price
         assert "unknown" not in ran.out

@@ -34,6 +34,7 @@ class Lease:
         self._project = project
         self._name = f"{run}:{step}:{term}"
         self._touched = 0.0
+        self._has_ended = False
 
     @cached_property
     def _path(self) -> Path:
@@ -53,8 +54,10 @@ class Lease:
     def touch(self) -> bool:
         """Show a sign of life; whether that could be done."""
         self._touched = time.monotonic()
+        if self._has_ended:  # a thread that shows signs of life may be at it once more
+            return False
         try:
-            os.utime(self._path)
+            os.utime(self._path, follow_symlinks=False)
         except FileNotFoundError:
             try:
                 files.make(self._path.parent)
@@ -66,9 +69,17 @@ class Lease:
         return True
 
     def end(self) -> None:
-        """Remove it."""
+        """Remove it for good."""
+        self._has_ended = True
         with suppress(OSError):
             self._path.unlink()
+
+
+def end_leases(project: Project, run: str) -> None:
+    """Remove the files of all claims of a run, those of holders that were killed among them."""
+    with suppress(OSError):
+        for path in (project.cache / "leases").glob(f"{run}:*"):
+            path.unlink(missing_ok=True)
 
 
 class Pulse:
@@ -125,8 +136,9 @@ def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
     ours = one.process == os.getpid() and one.machine == origin.machine()
     if ours and one.writer not in held_here:
         return False
-    last = max(seconds_of(state.at), Lease(project, run, step, state.term).touched())
-    return abs(time.time() - last) < one.seconds  # a clock that was set back keeps no claim for ever
+    # Each sign by itself, and either way: a clock that was set back keeps no claim for ever, and ends none.
+    signs = seconds_of(state.at), Lease(project, run, step, state.term).touched()
+    return any(abs(time.time() - last) < one.seconds for last in signs)
 
 
 def status_of(project: Project, run: str, step: str, state: StepState) -> str:

@@ -29,14 +29,20 @@ LARGEST_INLINE = 256 << 10
 _PIECE = 64 << 20  # bytes of a blob
 
 
-def pack(store: Store, data: bytes) -> dict[str, Any]:
+def checked(data: object, where: str) -> bytes:
+    """The same bytes; UsageError for something else. `where`: the run that they are for, for messages."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    hint = "encode it first: text.encode()" if isinstance(data, str) else "encode it first: json.dumps(value).encode()"
+    raise UsageError(where, f"bytes are expected, and this is of type {type(data).__name__}", hint)
+
+
+def pack(store: Store, data: bytes, where: str) -> dict[str, Any]:
     """Bytes as they stand in a record. Those of a large content are durable as blobs before the record names them.
 
-    UsageError for something else than bytes.
+    UsageError as `checked`.
     """
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise UsageError(type(data).__name__, "bytes are expected", "encode it first: text.encode()")
-    data = bytes(data)
+    data = checked(data, where)
     if len(data) > LARGEST_INLINE:
         pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
         return {"digests": [store.put_blob([piece]) for piece in pieces], "size": len(data)}

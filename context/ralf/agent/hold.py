@@ -14,7 +14,7 @@ from ralf.agent.output import Output
 from ralf.agent.records import Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import Made, StepLog, holder_name, prepare
-from ralf.errors import Busy, Conflict, RalfError, RunCancelled, RunEnded, StaleLease
+from ralf.errors import Busy, Conflict, RalfError, RunCancelled, RunEnded, StaleLease, UsageError
 from ralf.project import Project
 
 _MOST_TRIES = 100  # at a stream that somebody else rewrites
@@ -43,7 +43,8 @@ class Hold:
         self.replays: list[Heard] = []
         self.unrecorded: list[Heard] = []
         self.newest: bytes | None = None
-        self.gates: dict[str, threading.Lock] = {}
+        self._turn = threading.Condition(self.lock)
+        self._making: dict[str, object] = {}
         self._by = by
         self._seconds = seconds
         self._input = first_input
@@ -52,6 +53,7 @@ class Hold:
         self._process = 0
         self._refused: RalfError | None = None
         self._is_prepared = False
+        self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
         self._inbox: Inbox | None = None
         self._lease = Lease(project, run, step, 0)
         self.pulse = Pulse(self._lease, seconds)
@@ -94,7 +96,7 @@ class Hold:
                 term=state.term + 1,
                 holder=claims.holder(self._writer, name, self._seconds),
                 nonce=os.urandom(8).hex() if first else "",
-                input=contents.pack(self.project.store, self._input) if first else None,
+                input=self.pack(self._input) if first else None,
                 lost=state.holder is not None,
                 resumed=resumed,
                 heard=heard,
@@ -107,6 +109,8 @@ class Hold:
                     raise
                 self._inbox = None  # what was taken out of it was not recorded
                 continue
+            if body.lost:
+                Lease(self.project, self.run, self.step, state.term - 1).end()
             self._begin(state)
             if first:
                 from ralf.agent.listing import expire_daily  # only a new run pays for it
@@ -119,23 +123,32 @@ class Hold:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
         be done at the step now.
         """
-        now = time.time()
         if state.phase == "paused":
             inbox = self._inbox_behind(state)
             sent = inbox.next(state.pause)
             if sent is not None:
                 heard = inbox.receive(sent)
                 return "signal", (heard,), inbox.position
-            if records.seconds_of(state.not_before) <= now:
+            if self._is_time(state):
                 return "timeout", (), None
             status = f"paused until {state.not_before} or a signal {state.pause}"
             raise RunEnded(self.where, status, f"ralf signal {self.run} {state.pause}")
         if state.phase:
             verb = "show" if state.phase == "completed" else "retry"
             raise RunEnded(self.where, state.phase, f"ralf run {verb} {self.run}")
-        if records.seconds_of(state.not_before) > now:
+        if not self._is_time(state):
             raise RunEnded(self.where, f"waiting until {state.not_before}", f"ralf run retry {self.run}")
         return "", (), None
+
+    def _is_time(self, state: StepState) -> bool:
+        """Whether a step continues by now. A clock that is set back lets no one wait longer than the wait was to be."""
+        until, now = records.seconds_of(state.not_before), time.time()
+        if until <= now:
+            return True
+        if self._waited_for != state.not_before:
+            longest = until - records.seconds_of(state.at) if state.at else until - now
+            self._waited_for, self._waits_to = state.not_before, time.monotonic() + min(until - now, longest)
+        return time.monotonic() >= self._waits_to
 
     def _begin(self, state: StepState) -> None:
         """Continue as the holder, from what the records say."""
@@ -149,8 +162,31 @@ class Hold:
     def begin_iteration(self, made: Made) -> None:
         """Start an iteration, or go on with one, of which so much is done."""
         state = self.log.state
-        self.made, self.replays, self.unrecorded, self.gates = made, list(made.heard), [], {}
+        self.made, self.replays, self.unrecorded, self._making = made, list(made.heard), [], {}
         self.output.writer, self.output.about = self._writer, (state.term, state.iteration, state.attempt)
+
+    # ---- the calls that are being made ----
+
+    def begins(self, key: str, owner: object, *, wait: bool) -> bool:
+        """Let `owner`, a thread or a task, make the call of a key, which no one else makes until `ends`. Without `wait`
+        False where somebody else is at it. UsageError where that is `owner`.
+        """
+        with self.lock:
+            while (other := self._making.get(key)) is not None:
+                if other == owner:
+                    raise UsageError(self.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
+                if not wait:
+                    return False
+                self._turn.wait()
+            self._making[key] = owner
+            return True
+
+    def ends(self, key: str, owner: object) -> None:
+        """Let others make the call of a key, or see its answer."""
+        with self.lock:
+            if self._making.get(key) == owner:
+                del self._making[key]
+            self._turn.notify_all()
 
     # ---- losing and releasing the claim ----
 
@@ -171,6 +207,7 @@ class Hold:
         if self.log.has_moved():
             self.look()
             self.check_ours()
+            self.made = self.log.made()  # answers without the words that somebody has purged
 
     def look(self) -> StepState:
         """The state as the store has it now. Claims nothing."""
@@ -185,6 +222,11 @@ class Hold:
         self.output.drop()
         self.let_go()
         return error
+
+    def reopen(self) -> None:
+        """Forget that the step was cancelled under this object, for who begins anew with what the records say."""
+        if isinstance(self._refused, RunCancelled):
+            self._refused = None
 
     def let_go(self) -> None:
         """Hold the step no longer: the record that says so was written, or is somebody else's."""
@@ -222,7 +264,7 @@ class Hold:
 
     def pack(self, data: bytes | None) -> contents.Tree | None:
         """Bytes as they stand in a record, None for None."""
-        return contents.pack(self.project.store, data) if data is not None else None
+        return contents.pack(self.project.store, data, self.where) if data is not None else None
 
     def unpacked(self, tree: contents.Tree | None) -> bytes:
         """The bytes of a content; errors as `contents.unpack`."""
@@ -236,7 +278,7 @@ class Hold:
         if self._lease.is_fresh():
             return
         self.check_moved()
-        if not self._lease.touch() and time.time() - records.seconds_of(self.log.state.at) > self._seconds / 4:
+        if not self._lease.touch() and abs(time.time() - records.seconds_of(self.log.state.at)) > self._seconds / 4:
             self.write(lambda _: Renewed())
 
     # ---- the inbox ----

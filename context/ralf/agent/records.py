@@ -230,10 +230,14 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Contents were looked through, and some are perhaps gone: `left` bytes of them stay."""
+    """Contents were looked through, and some are perhaps gone: `left` bytes of them stay.
+
+    young  the blobs that were too young to be dropped, each with a space before it: no one is to take them for named
+    """
 
     kind: ClassVar[str] = "pruned"
     left: int = 0
+    young: str = ""
 
 
 Body = Claimed | Saved | Asked | Answered | Decided | Stored | Renewed | Released | Retried | Cancelled | Dead | Pruned
@@ -271,7 +275,7 @@ class StepState:
     pause        name of the signal that a pause waits for
     resumed      how the last pause of this iteration ended; resumed_by: by which signal
     states       number of the newest state; state_at: its record's place, state_record: its number, state_size: bytes
-    held         bytes of all contents but stored results; left: what the last look at them left (`ralf.agent.states`)
+    held         bytes of all contents; left: what the last look at them left (`ralf.agent.states`)
     trail        place of the newest record of this iteration that has a call, or the outcome of a wait
     input_at     place of the record that has this iteration's input; output_at: that has the step's result
     stored_at    place of the newest stored result
@@ -425,8 +429,8 @@ def _decide(state: StepState, body: Any, token: Token) -> _Values:
     return {**values, "phase": "failed"}
 
 
-def _store(_state: StepState, _body: Any, token: Token) -> _Values:
-    return {"stored_at": token}
+def _store(state: StepState, body: Any, token: Token) -> _Values:
+    return {"stored_at": token, "held": state.held + size_of(body.blob)}
 
 
 def _renew(_state: StepState, _body: Any, _token: Token) -> _Values:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ralf.agent.model import MAIN, Retry, RunState, seconds
+from ralf.agent.model import MAIN, Retry, RunState, at_least_one, seconds
 from ralf.agent.records import seconds_of
 from ralf.agent.run import AgentRun, Unknown
 from ralf.errors import RalfError, RunCancelled, StaleLease, UnknownAnswer, UsageError
@@ -34,11 +34,20 @@ class Limits(NamedTuple):
     def check(self) -> Limits:
         """These limits; UsageError for one that makes no sense."""
         for name, value in (("max_iterations", self.max_iterations), ("max_losses", self.max_losses)):
-            if value is not None and value < 1:
-                raise UsageError(name, f"{value} is less than 1")
+            if value is not None:
+                at_least_one(value, name)
         if self.max_duration is not None:
             seconds(self.max_duration, "max_duration")
         return self
+
+
+def checked(handler: object, retry: object, limits: Limits) -> Limits:
+    """The limits of a runner; UsageError where one of its arguments makes no sense."""
+    if not callable(handler):
+        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
+    if not (retry is None or isinstance(retry, Retry)):
+        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
+    return limits.check()
 
 
 def run_agent(
@@ -80,7 +89,7 @@ def run_agent(
     `AgentRun`. Claimed names a live holder; StaleLease where another process has taken over meanwhile; UsageError for
     values that make no sense; DamagedJournal, Busy, OSError.
     """
-    limits = Limits(max_iterations, max_duration, max_losses).check()
+    limits = checked(handler, retry, Limits(max_iterations, max_duration, max_losses))
     with AgentRun(
         run,
         step,
@@ -145,6 +154,7 @@ class Driver:
             return None
         if state.ended or not self._waits:
             return None
+        self._agent.reopen()
         self._pause, due = min(self._pause * 2, _LONGEST), self._pause
         left = seconds_of(state.not_before) - time.time() if state.not_before else due
         return max(_FIRST / 2, min(due, left))

@@ -23,11 +23,13 @@ _MOST_TRIES = 20  # at a stream that is rewritten again and again
 
 _MOST_KEPT = 10_000  # contents that are kept in mind
 
+_MOST_STEPS = 500  # from record to record: to read the whole stream in order takes less than more of them
+
 _PLACES = ("state_at", "trail", "input_at", "output_at", "stored_at")
 """Fields of a state that name a place in its stream."""
 
-FIELDS = ("state", "output", "answer", "input")
-"""The contents of records that go with time; stored results go with their run."""
+_FIELDS = ("state", "output", "answer", "input", "blob")
+"""The contents of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Made:
 
 
 class Content(NamedTuple):
-    """A content that is there: its record's number, time and iteration, its field, and of a state its number."""
+    """A content that is there: its record's number, time and iteration, its field, of a state its number, and of a
+    stored result its key.
+    """
 
     record: int
     at: float
@@ -54,6 +58,7 @@ class Content(NamedTuple):
     state: int
     size: int
     blobs: tuple[Digest, ...]
+    key: str = ""
 
 
 class StepLog:
@@ -67,8 +72,11 @@ class StepLog:
         self.state = StepState()
         self.head: Token | None = None
         self.kept: list[Content] | None = None  # the contents of all records, where all were appended by this object
+        self.young: tuple[Digest, ...] = ()  # with it: the blobs that were too young when they were looked at last
         self._looked: tuple[Token, Record] | None = None  # the newest record, where it was just read
         self._stamp: tuple[int, ...] = ()  # of the file in which `head` was the newest
+        self._stored: dict[str, Token] = {}  # places of the newest results, as of the record at `_stored_at`
+        self._stored_at: Token = ""
 
     # ---- the newest state ----
 
@@ -162,12 +170,15 @@ class StepLog:
         return record
 
     def _chain(self, start: Token, before: Callable[[StepState], Token]) -> Iterator[Record]:
-        """Records, newest first, each of which names the place of the one before. UnknownToken."""
+        """Records, newest first, each of which names the place of the one before. UnknownToken, also for too many."""
         token = start
-        while token:
+        for _ in range(_MOST_STEPS):
+            if not token:
+                return
             record = self._at(token)
             yield record
             token = before(record.was)
+        raise UnknownToken(self.stream, "this place is too far back")
 
     def made(self) -> Made:
         """What this iteration has done so far."""
@@ -223,15 +234,44 @@ class StepLog:
         return None
 
     def stored(self, key: str) -> Stored | None:
-        """The newest result that was stored under a key."""
+        """The newest result that was stored under a key. Places that are known are not looked for again."""
+        for fresh in (False, True):
+            if fresh:
+                self._find_stored()
+            else:
+                self._add_stored()
+            if key not in self._stored:
+                return None
+            with suppress(UnknownToken):
+                body = self._at(self._stored[key]).body
+                if isinstance(body, Stored) and body.key == key:
+                    return body
+        raise UnknownToken(self.stream, "is rewritten again and again")
+
+    def _add_stored(self) -> None:
+        """Add the places of results that were stored since the last look."""
+        newest, found = self.state.stored_at, dict[str, Token]()
+        token = newest
         try:
-            for record in self._chain(self.state.stored_at, lambda was: was.stored_at):
-                if isinstance(record.body, Stored) and record.body.key == key:
-                    return record.body
+            for record in self._chain(newest, lambda was: was.stored_at):
+                if token == self._stored_at:
+                    break
+                if isinstance(record.body, Stored):
+                    found.setdefault(record.body.key, token)
+                token = record.was.stored_at
         except UnknownToken:
-            found = [one.body for _, one in self.all() if one is not None and isinstance(one.body, Stored)]
-            return next((body for body in reversed(found) if body.key == key), None)
-        return None
+            self._find_stored()
+            return
+        self._stored = {**(self._stored if token else {}), **found}
+        self._stored_at = newest
+
+    def _find_stored(self) -> None:
+        """The same by reading the whole stream."""
+        self.refold()
+        self._stored = {
+            one.body.key: token for token, one in self.all() if one is not None and isinstance(one.body, Stored)
+        }
+        self._stored_at = self.state.stored_at
 
     # ---- writing ----
 
@@ -243,6 +283,7 @@ class StepLog:
             self.kept = []
         if self.kept is not None:
             self.kept += contents_in(record)
+            self.young = tuple(body.young.split()) if isinstance(body, records.Pruned) else self.young
             self.kept = self.kept if len(self.kept) <= _MOST_KEPT else None
         self.state, self.head, self._looked = records.apply(self.state, record, token), token, None
         return self.state
@@ -286,13 +327,15 @@ class StepLog:
 
 
 def contents_in(record: Record) -> Iterator[Content]:
-    """The contents of a record that are there, but for stored results."""
-    for name in FIELDS:
-        tree: Tree | None = getattr(record.body, name, None)
+    """The contents of a record that are there."""
+    body = record.body
+    key = body.key if isinstance(body, Stored) else ""
+    for name in _FIELDS:
+        tree: Tree | None = getattr(body, name, None)
         if tree is not None and contents.is_kept(tree):
-            at, state = records.seconds_of(record.at), number_of(record.body)
-            size, blobs = contents.size_of(tree), tuple(map(str, tree.get("digests", ())))
-            yield Content(record.number, at, record.was.iteration, name, state, size, blobs)
+            at, state = records.seconds_of(record.at), number_of(body)
+            size, blobs = contents.size_of(tree), tuple(contents.blobs_of(tree))
+            yield Content(record.number, at, record.was.iteration, name, state, size, blobs, key)
 
 
 def prepare(project: Project, stream: str) -> None:

@@ -8,17 +8,17 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ralf import project as projects
 from ralf.brief.rendering import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
-from ralf.conversation.messages import Count, Message, cost, is_system
+from ralf.conversation.messages import Count, Message, checked, cost, is_system
 from ralf.conversation.truncation import Pins, Truncation, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.finding.reader import get_context
 from ralf.project import Project
 from ralf.redact import redactor_for
+from ralf.redact.redactor import Redactor
 from ralf.summarize import Summarizer
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import dataclass
@@ -71,6 +71,9 @@ def summarize(
     UsageError for a refused route or budget.
     """
     counted = count if count is not None else tokens.count
+    if not isinstance(budget, int) or budget < 0:
+        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
+    checked(messages)
     size = sum(cost(message, counted) for message in messages)
     if size <= budget:
         return Summary(tuple(messages), Truncation(tuple(messages), tokens=size))
@@ -128,7 +131,7 @@ def _checkpoint(
     was taken stays taken. One whose beginning has changed since is another.
     """
     redactor = redactor_for(project)
-    lines = [_line(redactor.tree(_plain(message))) for message in cut]
+    lines = [_line(message, redactor) for message in cut]
     with tempfile.TemporaryDirectory(prefix="ralf-conversation-") as folder:
         for named in (lines[:1], lines):
             path = Path(folder, f"conversation-{hashlib.sha256(b''.join(named)).hexdigest()[:16]}.jsonl")
@@ -141,9 +144,11 @@ def _checkpoint(
     raise AssertionError("unreachable")
 
 
-def _plain(message: Message) -> Any:
-    return json.loads(json.dumps(dict(message), ensure_ascii=False, default=str))
-
-
-def _line(message: Any) -> bytes:
-    return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+def _line(message: Message, redactor: Redactor) -> bytes:
+    """A message, redacted, as a line of a transcript; of one that JSON cannot hold only that there was one."""
+    try:
+        plain = json.loads(json.dumps(dict(message), ensure_ascii=False, default=str))
+        text = json.dumps(redactor.tree(plain), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = json.dumps({"role": str(message.get("role")), "content": "[a message that is no JSON]"})
+    return text.encode("utf-8", "surrogatepass") + b"\n"

@@ -344,7 +344,11 @@ def _journal(mending: _Repair, scan: Scan, shown: int) -> None:
     """Write a journal anew: the records that can be read, in their order, and records that say what is lost.
 
     shown  how many checkpoints there were, as far as anybody knows
+
+    One that is too long to be held stays as it is: nothing of it may be left out.
     """
+    if scan.long:
+        return
     sealed = partial(mending.project.store.sealed, scan.stream)
     mending.health.mend_stream(scan, lambda kept: chained(scan, kept, shown, sealed), mending)
 

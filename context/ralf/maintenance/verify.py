@@ -82,7 +82,7 @@ def of_journal(scan: Scan) -> Iterator[Finding]:
     """Yield the findings about a journal, of a route or any other stream."""
     for lines in scan.lines:
         if lines.wrong:
-            yield Finding(lines.path, lines.wrong, _ASIDE)
+            yield Finding(lines.path, lines.wrong, "" if scan.long else _ASIDE)
         for piece in lines.pieces:
             if piece.wrong:
                 where = f"the record at byte {piece.start}" if piece.entry or piece.wrong else ""

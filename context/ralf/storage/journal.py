@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, RalfError, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
@@ -253,6 +253,18 @@ def newest_entry(store: Store, stream: str) -> Entry | None:
         return tail.newest(stream)
     head = store.head(stream)
     return entry_at(store, stream, head) if head is not None else None
+
+
+LONG = 16 << 20
+"""Bytes that the records of a stream may have that only grows, before they are archived: compressed, read as before."""
+
+
+def archive_long(store: Store, stream: str, upto: Token) -> None:
+    """Archive the records of a stream up to a place once they take more than `LONG`; each is moved once."""
+    archive = store.properties.archive
+    if archive is not None and archive.unarchived(stream) > LONG:
+        with suppress(RalfError, OSError):  # the next call tries again
+            archive.archive(stream, upto, wait=False)
 
 
 def has_blob(store: Store, digest: Digest) -> bool:

@@ -362,7 +362,7 @@ def _opened(path: Path, flags: int) -> tuple[int, os.stat_result]:
     try:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
-        if error.errno in (errno.EISDIR, errno.ENXIO):
+        if error.errno in (errno.EISDIR, errno.ENXIO, errno.ELOOP):
             raise DamagedJournal(path, "is no regular file", MEND_JOURNAL) from None
         raise
     found = os.fstat(descriptor)
