@@ -224,6 +224,7 @@ class Journal:
         self.path = path
         self.descriptor, found = _opened(path, flags)
         try:
+            self._allocated = found.st_blocks * 512
             self._begin = os.pread(self.descriptor, _BEGIN, 0)
             self.is_as_seen = seen is not None and (seen.stamp, seen.begin) == (_stamp_of(found), self._begin)
             known = seen.header if seen is not None and self.is_as_seen else None
@@ -327,7 +328,7 @@ class Journal:
         """Have the disk keep room behind the end of a large file: a sync that need not wait for the allocation of
         blocks takes two thirds of the time, and without the file's times a tenth less.
         """
-        if size >= _LARGE and os.fstat(self.descriptor).st_blocks * 512 < size + more:
+        if size >= _LARGE and self._allocated < size + more:
             files.reserve(self.descriptor, size, more + min(max(size // 8, _LARGE), _MOST_RESERVED))
 
     def _take_back(self, end: int) -> None:
