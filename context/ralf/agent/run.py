@@ -275,7 +275,7 @@ class AgentRun:
                 pruned = states.tidy(self._project, self._log, self._keep)
                 self._hold.write(lambda _: pruned)
             elif states.is_often(before, self._tidied):
-                states.archive(self._project, self._log)
+                states.shorten(self._project, self._log)
 
     # ---- calls that are made once ----
 

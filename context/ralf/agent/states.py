@@ -1,14 +1,15 @@
 """How long a step's contents stay: what it needs always, what is young while there is room, and then their size alone.
 
 Rewriting a stream costs as much as it is long. So it is looked at only when it has grown threefold, or by `MOST`, and
-rewritten only when at least half of it goes: a save costs the same however many came before. Then all records before
-that of the newest state move to the archive, where emptied ones take next to nothing.
+rewritten only when at least half of it goes: a save costs the same however many came before. Records that are left
+without contents move to the archive, where they take next to nothing.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
     replacing = project.store.properties.replace
     gone: dict[int, set[str]] = {}
     kept = freed = spare = 0
+    first = log.state.records  # the oldest one whose contents stay: of stored results, which may be old, any stay
     weight = _WEIGHT * log.state.records
     limit = time.time() - AGE
     found, blobs = (log.kept, set(log.young)) if log.kept is not None else _contents(log)
@@ -73,6 +75,7 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
         spare += 0 if needed else one.size
         if needed or (spare <= ROOM and one.at >= limit):
             kept += one.size
+            first = first if one.field == "blob" else min(first, one.record)
         else:
             freed += one.size
             gone.setdefault(one.record, set()).add(one.field)
@@ -85,27 +88,41 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
         log.kept = left if log.replace(lambda entry: _without(entry, gone)) else None
         freed = 0
         blobs |= going
-    archive(project, log)
+    _archive(log, lambda entry: _is_behind(entry, first))
     young = drop_blobs(project, blobs).young
     return Pruned(kept + freed + weight, "".join(f" {digest}" for digest in young[:_MOST_YOUNG]))
 
 
-def archive(project: Project, log: StepLog) -> None:
-    """Archive the records before that of the newest state, once the stream is long: they stay as they are, compressed.
-    Where that one is far back, all but the newest record.
+def shorten(project: Project, log: StepLog) -> None:
+    """Archive the records before that of the newest state, where it is records without contents that make the stream
+    long.
     """
     archiving = project.store.properties.archive
-    if archiving is None or (size := archiving.unarchived(log.stream)) <= LONG:
+    if archiving is not None and archiving.unarchived(log.stream) - log.state.held > LONG:
+        _archive(log, lambda entry: entry.token == log.state.state_at)
+
+
+def _archive(log: StepLog, is_needed: Callable[[Entry], bool]) -> None:
+    """Archive the records before the first one that is needed, once they are worth a rewriting of the others."""
+    archiving = log.project.store.properties.archive
+    if archiving is None:
         return
-    upto = before = ""
-    for entry in project.store.read(log.stream, after=archiving.archived(log.stream)):
-        if entry.token == log.state.state_at:
-            upto = before
-        before, last = entry.token, before
-    if not upto and size > 4 * LONG:
-        upto = last
-    if upto:
+    upto, size = "", 0
+    for entry in log.project.store.read(log.stream, after=archiving.archived(log.stream)):
+        if is_needed(entry):
+            break
+        upto, size = entry.token, size + len(entry.record)
+    if size > LONG // 4:
         archiving.archive(log.stream, upto, wait=False)
+
+
+_NUMBER = regex(rb'\{"v":1,"n":(\d+),')
+
+
+def _is_behind(entry: Entry, number: int) -> bool:
+    """Whether a record is the one of a number, or a later one."""
+    found = _NUMBER.match(entry.record)
+    return found is not None and int(found[1]) >= number
 
 
 _SAVED = regex(rb'\{"v":1,"n":(\d+),"at":"([^"]+)","kind":"saved","w":"[^"]*","number":(\d+),')
