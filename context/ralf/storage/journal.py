@@ -208,6 +208,42 @@ class Files(Protocol):
         """How many bytes the files of streams and blobs have, archived ones left out."""
 
 
+class Leases(Protocol):
+    """Says who may write, on whatever machine they are. A lease ends by itself unless its holder renews it; for a store
+    that has leases they are the only sign of life of who holds a step of a run or a task.
+
+    Every method asks the engine, and waits no longer than the store's other calls do.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts that is not renewed."""
+
+    def take(self, name: str, holder: str) -> Token:
+        """Take a lease that nobody has; the token is what renews and releases it.
+
+        name    a path like a stream's, which says what the lease is for
+        holder  one line for others: who has it
+
+        Claimed where somebody has it, named as they named themselves. Fenced where the engine cannot be reached: then
+        nobody has it through this call for longer than `seconds`.
+        """
+
+    def renew(self, name: str, token: Token) -> Token:
+        """Have a lease last `seconds` from now, and return the token that stands for it from now on.
+
+        Fenced where it has ended, somebody else has it, or the engine cannot be reached.
+        """
+
+    def holder(self, name: str) -> str | None:
+        """Who has a lease, None for nobody. Fenced where the engine cannot be reached."""
+
+    def release(self, name: str, token: Token) -> None:
+        """End a lease at once; nothing happens where it has ended. Fenced where the engine cannot be reached: then it
+        ends by itself.
+        """
+
+
 class Properties(NamedTuple):
     """What a store can do beyond the six methods of `Store`; None for what it cannot."""
 
@@ -217,6 +253,7 @@ class Properties(NamedTuple):
     heap: Heap | None = None
     survey: Survey | None = None
     files: Files | None = None
+    leases: Leases | None = None
 
 
 def required(capability: _Capability | None, what: str) -> _Capability:
