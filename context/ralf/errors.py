@@ -259,10 +259,13 @@ class Claimed(Busy):
 class Fenced(Busy):
     """The engine that decides who may write cannot be reached, or has given the lease to somebody else: nothing was
     recorded, unless a record was under way; the next look at the stream settles that.
+
+    lost  whether the lease has ended; else the engine cannot be reached
     """
 
-    def __init__(self, where: object, what: str, hint: str = "ralf doctor") -> None:
+    def __init__(self, where: object, what: str, hint: str = "ralf doctor", *, lost: bool = False) -> None:
         super().__init__(where, what, hint)
+        self.lost = lost
 
 
 class UnknownAnswer(Busy):

@@ -174,6 +174,9 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
                 raise
             log.look()
             continue
+        leases = project.store.properties.leases
+        if leases is not None:  # what its holder had is over, and the next one need not wait for it to notice
+            leases.revoke(log.stream)
         return True
     raise Busy(log.where, "is written to faster than it can be changed", "try again")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ralf import project as projects
 from ralf.agent import contents, records
 from ralf.agent.model import ENDED, MAIN, check_names, seconds
-from ralf.agent.steplog import StepLog, prepare
+from ralf.agent.steplog import StepLog, fenced, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token
@@ -117,7 +117,8 @@ class Output:
         id_ = os.urandom(8).hex()
         while True:
             try:
-                self._head = store.append(self._stream, record, id=id_, after=self._head)
+                with fenced(self._run):
+                    self._head = store.append(self._stream, record, id=id_, after=self._head)
                 break
             except Conflict as error:
                 if type(error) is not Conflict:

@@ -182,7 +182,8 @@ class AgentRun:
             if self._hold.is_ours():
                 try:
                     with suppress(StaleLease):
-                        self._hold.output.flush(whole=True)
+                        if not self._hold.is_cut_off:
+                            self._hold.output.flush(whole=True)
                 finally:
                     self._hold.release()
 

@@ -1,7 +1,7 @@
 """Connects to NATS servers: one event loop in a thread of its own for each address and process, which all stores of
 that address share.
 
-Every call has a time limit, and ends as Busy when it passes or when no server can be reached.
+Every call has a time limit, and ends as Fenced when it passes or when no server can be reached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import nats
 from nats.aio.client import Client, Server
 from nats.errors import Error
 
-from ralf.errors import Busy, UsageError
+from ralf.errors import Fenced, RalfError, UsageError
 
 T = TypeVar("T")
 
@@ -94,7 +94,9 @@ class Link:
         self._thread.start()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]], timeout: float) -> T:
-        """Run a coroutine in the loop, and return what it returns. Busy when it takes longer than `timeout` seconds."""
+        """Run a coroutine in the loop, and return what it returns. Fenced when it takes longer than `timeout`
+        seconds.
+        """
         future = asyncio.run_coroutine_threadsafe(self._limited(work, timeout), self._loop)
         try:
             return future.result()
@@ -109,7 +111,7 @@ class Link:
         except (TimeoutError, Error) as error:
             why = f" ({self._last_error})" if self._last_error else ""
             what = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else "no connection"
-            raise Busy(self.address, f"{what}{why}", "try again; see docs/engines.md if it lasts") from None
+            raise Fenced(self.address, f"{what}{why}", "try again; if it lasts: ralf doctor") from None
 
     async def client(self) -> Client:
         """The connection, made anew where it is lost. UsageError for a server that is too old or refuses the user."""
@@ -183,7 +185,7 @@ class Link:
             if self._client is not None and not self._client.is_closed:
                 await self._client.close()
 
-        with suppress(Busy, UsageError, RuntimeError):
+        with suppress(RalfError, RuntimeError):
             self.run(end, 1)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(1)
