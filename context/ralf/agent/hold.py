@@ -13,10 +13,10 @@ from ralf.agent.claims import Lease, Pulse
 from ralf.agent.output import Output
 from ralf.agent.records import Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
 from ralf.agent.signals import Inbox
-from ralf.agent.steplog import Made, StepLog, fenced, holder_name, prepare
+from ralf.agent.steplog import Made, StepLog, holder_name, prepare
 from ralf.errors import Busy, Claimed, Conflict, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
 from ralf.project import Project
-from ralf.storage.kept_lease import KeptLease
+from ralf.storage.kept_lease import KeptLease, fenced
 
 _MOST_TRIES = 100  # at a stream that somebody else rewrites
 

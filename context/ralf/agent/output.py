@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from ralf import project as projects
 from ralf.agent import contents, records
 from ralf.agent.model import ENDED, MAIN, check_names, seconds
-from ralf.agent.steplog import StepLog, fenced, prepare
+from ralf.agent.steplog import StepLog, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token
+from ralf.storage.kept_lease import fenced
 
 Root = str | os.PathLike[str] | None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from ralf import environment
 from ralf.agent import records
 from ralf.agent.records import Answered, Body, Decided, Heard, Record, Saved, StepState, Stored
-from ralf.errors import Fenced, UnknownToken, UsageError
+from ralf.errors import UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage.journal import Token, entry_at
 from ralf.storage.registry import NO_FOLDER
@@ -215,19 +215,6 @@ class StepLog:
         token = self.project.store.append(self.stream, records.encoded(record), id=id_, after=self.head)
         self.state, self.head, self._looked = records.apply(self.state, record, token), token, None
         return self.state
-
-
-@contextmanager
-def fenced(where: str) -> Iterator[None]:
-    """Fenced for a step, with what to do about it, for what a block raises about the engine."""
-    try:
-        yield
-    except Fenced as error:
-        if error.where == where:
-            raise
-        what = f"nothing can be recorded: the engine that says who may write does not answer: {error}"
-        hint = "try again when it does; whoever claims the step then continues it. To look at the engine: ralf doctor"
-        raise Fenced(where, what, hint, lost=error.lost) from None
 
 
 def prepare(project: Project, stream: str) -> None:

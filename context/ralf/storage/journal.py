@@ -231,8 +231,9 @@ class Leases(Protocol):
         and then ends by itself.
         """
 
-    def renew(self, name: str, token: Token) -> Token:
-        """Have a lease last as long as it was taken for, from now on, and return the token that stands for it then.
+    def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
+        """Have a lease last `seconds` from now on, 0: as long as it was taken for, and return the token that stands for
+        it then.
 
         Fenced with `lost` where it has ended, or somebody else has it.
         """

@@ -11,7 +11,8 @@ import os
 import threading
 import time
 import weakref
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from ralf.errors import Claimed, Fenced, RalfError
 from ralf.storage.journal import Leases, Token
@@ -27,13 +28,14 @@ _PAUSE = 0.5  # seconds before a renewal is tried again that the engine did not 
 class _Held:
     """What the thread knows of a lease that was taken."""
 
-    def __init__(self, leases: Leases, name: str, token: Token, pause: float, silence: float) -> None:
+    def __init__(self, leases: Leases, name: str, holder: str, token: Token, silence: float) -> None:
         self.leases = leases
         self.name = name
-        self.pause = pause
+        self.holder = holder
+        self.pause = leases.seconds / _SHARE
         self.silence = silence
         self.touched = time.monotonic()
-        self.due = self.touched + pause
+        self.due = self.touched + self.pause
         self.is_over = False  # nobody here has it any more: it is to be released
         self.lost: Fenced | None = None
         self.is_away = False  # the engine did not answer the last time
@@ -46,7 +48,7 @@ class _Held:
             if self.is_over:
                 return
             try:
-                self._token = self.leases.renew(self.name, self._token)
+                self._token = self._renewed()
             except Fenced as error:
                 self.is_away = not error.lost
                 if error.lost:
@@ -57,6 +59,22 @@ class _Held:
             else:
                 self.is_away = False
                 self.due = time.monotonic() + self.pause
+
+    def _renewed(self) -> Token:
+        seconds = self.leases.seconds
+        try:
+            return self.leases.renew(self.name, self._token, seconds=seconds)
+        except Fenced as error:
+            if not error.lost:
+                raise
+            # Another process may have renewed it in our name.
+            return self.leases.renew(self.name, self.leases.resume(self.name, self.holder), seconds=seconds)
+
+    def leave(self, seconds: float) -> None:
+        """Renew the lease for so many seconds, and then no more. Fenced as `Leases.renew`."""
+        with self._lock:
+            self.lost = Fenced(self.name, "was left to others", lost=True)
+            self.leases.renew(self.name, self._token, seconds=seconds)
 
     def release(self) -> None:
         """End the lease, unless the engine is away or the lease is lost: then it ends, or has ended, by itself."""
@@ -151,10 +169,17 @@ class KeptLease:
 
     def take(self) -> None:
         """Take it. Claimed, Fenced as `Leases.take`."""
+        _keeper(self._leases).settle(self._name)
+        self._keep(self._leases.take(self._name, self._holder))
+
+    def resume(self) -> None:
+        """Keep it from now on, which another process has taken in this holder's name. Fenced as `Leases.resume`."""
+        token = self._leases.resume(self._name, self._holder)
+        self._keep(self._leases.renew(self._name, token, seconds=self._leases.seconds))
+
+    def _keep(self, token: Token) -> None:
         keeper = _keeper(self._leases)
-        keeper.settle(self._name)
-        token = self._leases.take(self._name, self._holder)
-        self._held = held = _Held(self._leases, self._name, token, self._leases.seconds / _SHARE, self._silence)
+        self._held = held = _Held(self._leases, self._name, self._holder, token, self._silence)
         keeper.add(held)
         self._finalizer = weakref.finalize(self, _drop, held)
         self._finalizer.atexit = False
@@ -206,6 +231,14 @@ class KeptLease:
             _keeper(self._leases).wake()
         return True
 
+    def leave(self, seconds: float) -> None:
+        """Have it last so many seconds from now on, and renew it no more: others renew it by its holder's name."""
+        held, self._held = self._held, None
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        if held is not None:
+            held.leave(seconds)
+
     def end(self) -> None:
         """Release it."""
         held, self._held = self._held, None
@@ -221,6 +254,19 @@ def _drop(held: _Held) -> None:
     any thread, so it takes no lock.
     """
     held.is_over = True
+
+
+@contextmanager
+def fenced(where: str) -> Iterator[None]:
+    """Fenced for a step or for tasks, with what to do about it, for what a block raises about the engine."""
+    try:
+        yield
+    except Fenced as error:
+        if error.where == where:
+            raise
+        what = f"nothing can be recorded: the engine that says who may write does not answer: {error}"
+        hint = "try again when it does; whoever claims it then continues. To look at the engine: ralf doctor"
+        raise Fenced(where, what, hint, lost=error.lost) from None
 
 
 _keepers: dict[Leases, _Keeper] = {}

@@ -125,8 +125,9 @@ class NatsLeases:
         made: _Lease = self._run(taken)
         return made.token
 
-    def renew(self, name: str, token: Token) -> Token:
+    def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
         held = _Lease.parsed(name, token)
+        held = held._replace(seconds=max(1, round(seconds)) if seconds else held.seconds)
 
         async def renewed(log: LeaseLog) -> _Lease:
             subject = log.subject(_KIND, name)
