@@ -300,6 +300,26 @@ def test_who_leaves_while_the_engine_is_away_does_not_wait_and_the_lease_ends(tm
     assert AgentRun("r", root=tmp_path).save(b"2") == 2
 
 
+def test_an_answer_that_could_not_be_recorded_is_recorded_later_and_the_call_not_made_again(
+    tmp_path: Path, engine: Engine
+) -> None:
+    calls: list[str] = []
+
+    def call(key: str) -> bytes:
+        calls.append(key)
+        engine.is_away = len(calls) == 1
+        return b"x" * 300_000
+
+    with AgentRun("r", root=tmp_path) as run:
+        for _ in range(2):
+            with pytest.raises(Fenced):
+                run.once("k", call)
+        engine.is_away = False
+        assert len(run.once("k", call)) == 300_000
+        assert len(calls) == 1
+        run.complete()
+
+
 def test_a_task_is_neither_claimed_nor_completed_while_the_engine_is_away(tmp_path: Path, engine: Engine) -> None:
     editing.add("One", root=tmp_path)
     editing.add("Two", root=tmp_path)

@@ -19,7 +19,7 @@ Root = str | os.PathLike[str] | None
 
 T = TypeVar("T")
 
-_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
 
 
 class AsyncAgentRun:
@@ -198,7 +198,7 @@ class AsyncAgentRun:
                 return None
             await self.heartbeat()
             await asyncio.sleep(min(pause, left))
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, self.sync.most_pause)
 
 
 async def run_agent_async(

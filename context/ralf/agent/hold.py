@@ -11,7 +11,7 @@ from contextlib import suppress
 from ralf.agent import claims, contents, records
 from ralf.agent.claims import Lease, Pulse
 from ralf.agent.output import Output
-from ralf.agent.records import Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
+from ralf.agent.records import Answered, Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import Made, StepLog, holder_name, prepare
 from ralf.errors import Busy, Claimed, Conflict, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
@@ -19,6 +19,8 @@ from ralf.project import Project
 from ralf.storage.kept_lease import KeptLease, fenced
 
 _MOST_TRIES = 100  # at a stream that somebody else rewrites
+
+_MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # seconds between two looks for a signal
 
 _RELEASING = 1.0  # seconds that a lease may last after the record that releases its step
 
@@ -32,6 +34,7 @@ class Hold:
     made        what this iteration has done so far
     replays     outcomes of waits that are to be returned again
     unrecorded  outcomes on which no record depends yet
+    unsaved     answers of calls that could not be recorded: the calls were made
     newest      the newest state, None where it is to be read: while the step is ours nobody else saves one
     """
 
@@ -45,6 +48,7 @@ class Hold:
         self.made = Made({}, {}, [])
         self.replays: list[Heard] = []
         self.unrecorded: list[Heard] = []
+        self.unsaved: dict[str, tuple[bytes, bool]] = {}
         self.newest: bytes | None = None
         self.gates: dict[str, threading.Lock] = {}
         self._by = by
@@ -174,6 +178,7 @@ class Hold:
         """Start an iteration, or go on with one, of which so much is done."""
         state = self.log.state
         self.made, self.replays, self.unrecorded, self.gates = made, list(made.heard), [], {}
+        self.unsaved = {}
         self.output.writer, self.output.about = self._writer, (state.term, state.iteration, state.attempt)
 
     # ---- losing and releasing the claim ----
@@ -271,6 +276,25 @@ class Hold:
                 self._lease.note_away()
             raise
         raise Busy(self.where, "is rewritten again and again", "try again")
+
+    def record_answer(self, key: str, data: bytes, *, is_json: bool) -> None:
+        """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""
+        try:
+            self.output.flush()
+            heard, inbox = self.received()
+            body = Answered(key, self.pack(data), is_json, heard, inbox)
+            self.write(lambda _: body)
+        except Fenced:
+            self.unsaved[key] = data, is_json
+            raise
+        self.unsaved.pop(key, None)
+        self.unrecorded = []
+        self.made.answered[key] = body
+
+    @property
+    def most_pause(self) -> float:
+        """Seconds between two looks for a signal, at most: each look at an engine is a request."""
+        return _MOST_PAUSE if self.project.store.properties.leases is None else _MOST_PAUSE_OF_REQUESTS
 
     def keep_newest(self, state: bytes | None) -> None:
         """Keep the newest state in memory, unless it is large."""

@@ -20,6 +20,7 @@ from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, Unknow
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.storage.kept_lease import fenced
 from ralf.text.frozen import dataclass
 
 Root = str | os.PathLike[str] | None
@@ -60,7 +61,7 @@ def send_signal(
     by    the sender's name; "": what the environment says
     id    the sender's own, for who may send twice: the same id is sent once, and the first signal returned
 
-    UsageError for a refused name or id, Busy, OSError.
+    UsageError for a refused name or id, Fenced, Busy, OSError.
     """
     check_names(run)
     check_names(name, what="signal")
@@ -78,7 +79,8 @@ def send_signal(
         "data": contents.pack(project.store, data.encode() if isinstance(data, str) else data),
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
-    with files.locked(project.folder / "locks" / "signals" / f"{run}.lock", f"{run}: its inbox", seen=True):
+    lock = project.folder / "locks" / "signals" / f"{run}.lock"
+    with fenced(run), files.locked(lock, f"{run}: its inbox", seen=True):
         while True:
             head = project.store.head(stream)
             before = _newest(project, stream, head)

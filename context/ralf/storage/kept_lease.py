@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from ralf.errors import Claimed, Fenced, RalfError
 from ralf.storage.journal import Leases, Token
@@ -41,6 +41,7 @@ class _Held:
         self.is_away = False  # the engine did not answer the last time
         self._lock = threading.Lock()  # whoever has it talks to the engine about this lease
         self._token = token
+        self._process = os.getpid()
 
     def renew(self) -> None:
         """Renew the lease, and note what became of it."""
@@ -77,14 +78,20 @@ class _Held:
             self.leases.renew(self.name, self._token, seconds=seconds)
 
     def release(self) -> None:
-        """End the lease, unless the engine is away or the lease is lost: then it ends, or has ended, by itself."""
+        """End the lease, unless the engine is away or the lease is lost: then it ends, or has ended, by itself. Nothing
+        in a forked process: the lease is its parent's.
+        """
         self.is_over = True
+        if os.getpid() != self._process:
+            return
         if not self._lock.acquire(timeout=_PAUSE):
             return  # a renewal waits for the engine: the thread releases it then
         try:
             if self.lost is None and not self.is_away:
-                with suppress(RalfError, OSError):
+                try:
                     self.leases.release(self.name, self._token)
+                except (RalfError, OSError):
+                    self.is_away = True
                 self.lost = Fenced(self.name, "was released", lost=True)
         finally:
             self._lock.release()
@@ -125,20 +132,22 @@ class _Keeper:
             found = list(self._held)
         for held in found:
             held.release()
+            if held.is_away:
+                return  # each of the others would wait as long
 
     def _keep(self) -> None:
         while True:
             self._wake.clear()
             for held in list(self._held):
                 now = time.monotonic()
-                if held.is_over:
+                if is_over := held.is_over:  # it may be dropped while it is renewed: then the next look releases it
                     held.release()
                 elif held.lost is None and held.due <= now:
                     if now - held.touched <= held.silence:
                         held.renew()
                     else:
                         held.due = now + held.pause
-                if held.is_over or held.lost is not None:
+                if is_over or held.lost is not None:
                     with self._lock:
                         self._held.remove(held)
             with self._lock:
