@@ -287,6 +287,50 @@ def test_a_task_whose_holder_is_stopped_is_claimed_on_another_machine_and_the_la
     assert said(two) == "completed"
 
 
+# ---- servers that are away ----
+
+_SAVES = """
+run = AgentRun("r", root=root, by="ann")
+run.save(b"1")
+say("holds")
+heard()
+for call in (lambda: run.save(b"2"), lambda: AgentRun("s", root=root).save(b""), lambda: claims.claim(root=root)):
+    began = time.monotonic()
+    try:
+        call()
+    except Fenced as error:
+        say(f"{time.monotonic() - began:.0f}", error, "|", error.hint)
+heard()
+say("saved", until(lambda: run.save(b"3")))
+"""
+
+
+@pytest.mark.slow(seconds=80)
+def test_while_no_server_answers_save_and_claim_wait_and_say_that_they_are_fenced(tmp_path: Path) -> None:
+    servers = natskit.Servers(3)
+    servers.ready()
+    machines = Machines(tmp_path, servers, 3)
+    try:
+        one = machines.start("one", _SAVES)
+        assert said(one) == "holds"
+        for number in range(3):
+            servers.signal(number, signal.SIGKILL)
+        tell(one, "save")
+        for where in ("r", "s", "tasks"):
+            waited, _, words = said(one).partition(" ")
+            assert 10 < float(waited) < 25, words
+            assert words.startswith(
+                f"{where}: nothing can be recorded: the engine that says who may write does not answer"
+            )
+            assert words.endswith("ralf doctor")
+        servers.ready()
+        tell(one, "save")
+        assert said(one) in ("saved 2", "saved 3")  # the one that was under way may have landed
+    finally:
+        machines.end()
+        servers.stop()
+
+
 # ---- elections ----
 
 

@@ -168,7 +168,7 @@ class Tasks:
             finally:
                 index.close()
 
-        with fenced("tasks"):
+        with fenced("tasks", waits=False):
             return rebuilt_when_damaged(self._place(), looked)
 
     def glance(self, work: Callable[[Index], T]) -> T:
@@ -187,7 +187,7 @@ class Tasks:
             finally:
                 index.close()
 
-        with fenced("tasks"):
+        with fenced("tasks", waits=False):
             return rebuilt_when_damaged(self._place(), looked)
 
     def _place(self) -> Path | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 from ralf.errors import Claimed, Fenced, UsageError
@@ -30,8 +30,23 @@ _TTL, _SINCE, _LASTS = "Nats-TTL", "Ralf-Since", "Ralf-Seconds"
 _KIND = "l"
 
 
+class Cipher(Protocol):
+    """Encrypts what the servers keep: to them the name of a holder says nothing."""
+
+    def encrypt(self, content: bytes, subject: str) -> bytes:
+        """The bytes that stand on the servers."""
+
+    def decrypt(self, value: bytes, subject: str) -> bytes:
+        """The bytes as they were."""
+
+
 class LeaseLog(Log):
-    """The stream with a project's leases."""
+    """The stream with a project's leases.
+
+    cipher  None: who has a lease can be read on the servers
+    """
+
+    cipher: Cipher | None = None
 
     def __init__(self, link: Link, project: str, replicas: int) -> None:
         # No project's name has an underscore behind `RALF`, nor a subject a hyphen behind `ralf`.
@@ -56,11 +71,11 @@ class _Lease(NamedTuple):
     holder: str
 
     @classmethod
-    def of(cls, message: Message) -> _Lease:
-        found = message.headers
-        return cls(
-            message.seq, int(found.get(_LASTS, 0)), found.get(_SINCE, ""), message.data.decode("utf-8", "replace")
-        )
+    def of(cls, log: LeaseLog, message: Message) -> _Lease:
+        found, data = message.headers, message.data
+        holder = log.cipher.decrypt(data, message.subject) if log.cipher is not None else data
+        since, seconds = found.get(_SINCE, ""), int(found.get(_LASTS, 0))
+        return cls(message.seq, seconds, since, holder.decode("utf-8", "replace"))
 
     @classmethod
     def parsed(cls, name: str, token: Token) -> _Lease:
@@ -118,7 +133,7 @@ class NatsLeases:
                     found = await log.last(subject)
                     if found is None:  # it has ended just now
                         continue
-                    held = _Lease.of(found)
+                    held = _Lease.of(log, found)
                     raise Claimed(name, held.holder, held.since, "try again when it has ended") from None
                 return wanted._replace(seq=seq)
 
@@ -134,7 +149,7 @@ class NatsLeases:
             try:
                 return held._replace(seq=await _put(log, subject, held))
             except Moved:
-                raise _lost(name, await log.last(subject)) from None
+                raise _lost(log, name, await log.last(subject)) from None
 
         made: _Lease = self._run(renewed)
         return made.token
@@ -144,16 +159,20 @@ class NatsLeases:
 
         async def found(log: LeaseLog) -> _Lease:
             newest = await log.last(log.subject(_KIND, name))
-            if newest is None or _Lease.of(newest).holder != wanted:
-                raise _lost(name, newest)
-            return _Lease.of(newest)
+            if newest is None or _Lease.of(log, newest).holder != wanted:
+                raise _lost(log, name, newest)
+            return _Lease.of(log, newest)
 
         made: _Lease = self._run(found)
         return made.token
 
     def holder(self, name: str) -> str | None:
-        newest: Message | None = self._run(lambda log: log.last(log.subject(_KIND, name)))
-        return _Lease.of(newest).holder if newest is not None else None
+        async def found(log: LeaseLog) -> str | None:
+            newest = await log.last(log.subject(_KIND, name))
+            return _Lease.of(log, newest).holder if newest is not None else None
+
+        holder: str | None = self._run(found)
+        return holder
 
     def held(self, prefix: str) -> frozenset[str]:
         folder = prefix.removesuffix("/")
@@ -178,9 +197,11 @@ class NatsLeases:
 
 async def _put(log: LeaseLog, subject: str, lease: _Lease) -> int:
     """Put a lease in the place of the message that it has, and return the sequence of the new one. Moved."""
-    return await log.append(subject, lease.holder.encode(), lease.headers, id=uuid4().hex, expected=lease.seq)
+    holder = lease.holder.encode()
+    data = log.cipher.encrypt(holder, subject) if log.cipher is not None else holder
+    return await log.append(subject, data, lease.headers, id=uuid4().hex, expected=lease.seq)
 
 
-def _lost(name: str, newest: Message | None) -> Fenced:
-    by = f"; {_Lease.of(newest).holder} has it now" if newest is not None else ""
+def _lost(log: LeaseLog, name: str, newest: Message | None) -> Fenced:
+    by = f"; {_Lease.of(log, newest).holder} has it now" if newest is not None else ""
     return Fenced(name, f"its lease has ended{by}", "claim it again", lost=True)
