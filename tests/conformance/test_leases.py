@@ -6,6 +6,8 @@ The words are those of `ralf.storage.journal.Leases`.
 from __future__ import annotations
 
 import gc
+import os
+import posix
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ from ralf.errors import Claimed, Fenced, RunCancelled, StaleLease
 from ralf.storage.journal import Leases, Store
 from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import claims, editing, keeping, store as tasks_store
+from ralf.tasks.refresh import refresh
+from ralf_cli import plain
 
 KINDS = ["LeasingStore", *(pytest.param(kind, marks=pytest.mark.slow) for kind in natskit.SERVERS)]
 
@@ -429,6 +433,34 @@ def test_signs_of_life_renew_a_task_and_take_its_lease_anew_where_nobody_has_it(
     assert tasks_store.get("One", root=root).claim is not None
     claims.release(lease=lease, root=root)
     assert claims.claim(by="bob", root=root).claim is not None
+
+
+def test_a_short_command_of_an_agent_and_its_refresh_renew_its_lease_when_that_is_due(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editing.add("One", root=tmp_path)
+    state = claims.claim(by="ann", root=tmp_path)
+    assert state.claim is not None
+    lease = state.claim.lease(state.task.id)
+    monkeypatch.setitem(posix.environ, b"RALF_LEASE", lease.encode())  # type: ignore[arg-type]
+    monkeypatch.setenv("RALF_LEASE", lease)
+    monkeypatch.chdir(tmp_path)
+    (due,) = projects.find(tmp_path).cache.glob("leases/*.due")
+
+    def renewals() -> list[int]:
+        found = []
+        for sign in (plain._show_life, lambda: refresh(by="ann", root=tmp_path)):
+            before = engine.renewals
+            sign()
+            found.append(engine.renewals - before)
+            os.utime(due, (time.time() - 1, time.time() - 1))
+        return found
+
+    assert renewals() == [0, 1]
+    assert renewals() == [1, 1]
+    engine.is_away = True
+    plain._show_life()  # it is tried again in half a minute, and nobody else waits until then
+    assert due.stat().st_mtime > time.time() + 20
 
 
 @pytest.mark.slow
