@@ -87,7 +87,8 @@ class Engine:
             if (found := self._found(name)) and found.token == token:
                 del self._leases[name]
 
-    def revoke(self, name: str) -> None:
+    def lose(self, name: str) -> None:
+        """End a lease as when its holder did not renew it in time."""
         with self._lock:
             self.check()
             self._leases.pop(name, None)

@@ -135,15 +135,13 @@ def test_a_lease_may_last_longer_than_the_others_and_is_resumed_by_its_holders_n
     assert ended_within(leases, "tasks/T", leases.seconds + SLACK)
 
 
-def test_a_lease_is_revoked_whoever_has_it(leases: Leases) -> None:
+def test_a_name_may_have_dots_and_those_that_are_held_are_listed_by_what_they_begin_with(leases: Leases) -> None:
     token = leases.take("runs/r.v2/main", "ann")
+    leases.take("tasks/TASK-1", "bob")
     assert leases.held("runs/") == {"runs/r.v2/main"}
-    assert leases.held("tasks/") == frozenset()
-    leases.revoke("runs/r.v2/main")
+    assert leases.held("output/") == frozenset()
+    leases.release("runs/r.v2/main", token)
     assert leases.held("runs/") == frozenset()
-    leases.revoke("runs/r.v2/main")
-    with pytest.raises(Fenced):
-        leases.renew("runs/r.v2/main", token)
 
 
 # ---- a lease that a process keeps ----
@@ -233,12 +231,12 @@ def test_a_holder_that_was_cut_off_goes_on_unless_somebody_has_claimed_the_step_
 ) -> None:
     run, other = AgentRun("r", root=tmp_path, by="ann"), AgentRun("r", root=tmp_path, by="bob")
     run.save(b"1")
-    engine.revoke("runs/r/main")  # as when the process was stopped for longer than the lease lasts
+    engine.lose("runs/r/main")  # as when the process was stopped for longer than the lease lasts
     time.sleep(engine.seconds)
     assert run.save(b"2") == 2
     with pytest.raises(Claimed, match="by ann since"):
         other.save(b"")
-    engine.revoke("runs/r/main")
+    engine.lose("runs/r/main")
     assert other.save(b"3") == 3
     for call in (lambda: run.save(b"4"), run.heartbeat):
         with pytest.raises(StaleLease, match=r"its claim, term 1, was lost; bob has it now, term 2"):
@@ -251,7 +249,7 @@ def test_who_lost_the_lease_to_somebody_who_is_about_to_claim_is_told_their_name
 ) -> None:
     run = AgentRun("r", root=tmp_path, by="ann")
     run.save(b"1")
-    engine.revoke("runs/r/main")
+    engine.lose("runs/r/main")
     engine.take("runs/r/main", "bob 0123", seconds=60)
     deadline = time.monotonic() + 5
     while not run._hold._lease.is_lost:  # type: ignore[union-attr]
@@ -382,6 +380,14 @@ def test_a_cancelled_run_is_free_before_its_holder_notices(root: Path) -> None:
     assert AgentRun("r", root=root).save(b"2") == 2
     with pytest.raises((RunCancelled, StaleLease)):
         run.save(b"3")
+
+
+def test_who_reopens_a_run_takes_nothing_from_somebody_who_is_about_to_claim_it(tmp_path: Path, engine: Engine) -> None:
+    run = AgentRun("r", root=tmp_path)
+    run.fail_for_good("no")
+    engine.take("runs/r/main", "bob 0123", seconds=60)
+    retry_run("r", root=tmp_path)
+    assert engine.holder("runs/r/main") == "bob 0123"
 
 
 @pytest.mark.slow

@@ -104,8 +104,13 @@ def holder(writer: str, by: str, seconds: float) -> Holder:
     return Holder(writer, by, process, origin.born(process), origin.machine(), seconds, time_text(time.time()))
 
 
+def told(by: str, writer: str) -> str:
+    """How a step's lease names its holder."""
+    return f"{by} {writer}"
+
+
 def unrecorded(by: str, since: str) -> Holder:
-    """A holder of whom only the engine's lease says anything: its name, and the writer behind it."""
+    """A holder of whom only the engine's lease says anything, as `told`."""
     name, _, writer = by.rpartition(" ")
     return Holder(writer, name, since=since)
 

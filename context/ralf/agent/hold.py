@@ -135,7 +135,7 @@ class Hold:
             if claims.is_alive(self.project, self.run, self.step, state):
                 raise claims.claimed_by(self.run, self.where, state.holder)
         elif not (isinstance(self._lease, KeptLease) and self._lease.is_held):
-            self._lease = KeptLease(leases, self.log.stream, f"{name} {self._writer}", self._seconds)
+            self._lease = KeptLease(leases, self.log.stream, claims.told(name, self._writer), self._seconds)
             try:
                 self._lease.take_within(0.0 if state.holder is not None else _RELEASING)
             except Claimed as error:

@@ -252,9 +252,6 @@ class Leases(Protocol):
     def release(self, name: str, token: Token) -> None:
         """End a lease at once; nothing happens where it has ended or somebody else has it."""
 
-    def revoke(self, name: str) -> None:
-        """End a lease whoever has it: for who has recorded that its holder has lost what it is for."""
-
 
 class Properties(NamedTuple):
     """What a store can do beyond the six methods of `Store`; None for what it cannot."""

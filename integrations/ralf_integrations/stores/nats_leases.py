@@ -186,14 +186,6 @@ class NatsLeases:
     def release(self, name: str, token: Token) -> None:
         self._run(lambda log: log.erase(_Lease.parsed(name, token).seq))
 
-    def revoke(self, name: str) -> None:
-        async def revoked(log: LeaseLog) -> None:
-            newest = await log.last(log.subject(_KIND, name))
-            if newest is not None:
-                await log.erase(newest.seq)
-
-        self._run(revoked)
-
 
 async def _put(log: LeaseLog, subject: str, lease: _Lease) -> int:
     """Put a lease in the place of the message that it has, and return the sequence of the new one. Moved."""
