@@ -27,6 +27,7 @@ from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import claims, editing, keeping, store as tasks_store
 from ralf.tasks.refresh import refresh
 from ralf_cli import plain
+from ralf_integrations.loop.work import Work
 
 KINDS = ["LeasingStore", *(pytest.param(kind, marks=pytest.mark.slow) for kind in natskit.SERVERS)]
 
@@ -439,6 +440,26 @@ def test_signs_of_life_renew_a_task_and_take_its_lease_anew_where_nobody_has_it(
     assert tasks_store.get("One", root=root).claim is not None
     claims.release(lease=lease, root=root)
     assert claims.claim(by="bob", root=root).claim is not None
+
+
+@pytest.mark.slow
+def test_a_loop_that_is_started_again_keeps_the_claims_of_its_agents(tmp_path: Path, engine: Engine) -> None:
+    editing.add("One", root=tmp_path)
+    work = Work(projects.find(tmp_path))
+    state = claims.claim(by="loop-1", seconds=1, root=tmp_path)  # as the loop did that was killed
+    assert state.claim is not None
+    lease = state.claim.lease(state.task.id)
+    work.adopt(lease)
+    time.sleep(2 * engine.seconds)
+    assert work.ready(1) == []
+    work.release(lease, "crashed", "its agent has died")
+    assert engine.held("tasks/") == frozenset()
+    work.adopt(lease)
+    assert engine.held("tasks/") == frozenset()
+    again = work.claim(state.task.id, by="loop-2", process=os.getpid(), born=0)
+    assert again is not None
+    time.sleep(2 * engine.seconds)
+    assert engine.held("tasks/") == {f"tasks/{state.task.id}"}
 
 
 def test_a_short_command_of_an_agent_and_its_refresh_renew_its_lease_when_that_is_due(
