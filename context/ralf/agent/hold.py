@@ -16,7 +16,8 @@ from ralf.agent.signals import Inbox
 from ralf.agent.steplog import Made, StepLog, holder_name, prepare
 from ralf.errors import Busy, Claimed, Conflict, Fenced, RalfError, RunCancelled, RunEnded, StaleLease
 from ralf.project import Project
-from ralf.storage.kept_lease import KeptLease, fenced
+from ralf.storage.engine_calls import fenced
+from ralf.storage.kept_lease import KeptLease
 
 _MOST_TRIES = 100  # at a stream that somebody else rewrites
 

@@ -14,8 +14,8 @@ from ralf.agent.model import ENDED, MAIN, check_names, seconds
 from ralf.agent.steplog import StepLog, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
+from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token
-from ralf.storage.kept_lease import fenced
 
 Root = str | os.PathLike[str] | None
 

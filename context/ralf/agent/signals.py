@@ -19,8 +19,8 @@ from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
-from ralf.storage.kept_lease import fenced
 from ralf.text.frozen import dataclass
 
 Root = str | os.PathLike[str] | None

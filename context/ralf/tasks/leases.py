@@ -13,15 +13,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralf import environment
 from ralf.errors import Claimed, Fenced, RalfError, StaleLease, UsageError
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.journal import Leases
-from ralf.storage.kept_lease import KeptLease
 from ralf.tasks.model import Claim
 from ralf.text import cleaning
+
+if TYPE_CHECKING:
+    from ralf.storage.kept_lease import KeptLease  # which only claims on an engine need
 
 FOLDER = "tasks/"
 """What the names of leases of tasks begin with."""
@@ -57,7 +60,7 @@ def taken(
     if leases is None:
         yield
         return
-    kept = KeptLease(leases, FOLDER + task, _named(by, task, number), float("inf"))
+    kept = _lease(leases, task, by, number)
     try:
         kept.take_within(_PATIENCE if is_free else 0.0)
     except Claimed as error:
@@ -80,7 +83,7 @@ def keep(project: Project, task: str, claim: Claim) -> None:
     leases = of(project)
     if leases is None or _keeps(leases, task):
         return
-    kept = KeptLease(leases, FOLDER + task, _named(claim.by, task, claim.number), float("inf"))
+    kept = _lease(leases, task, claim.by, claim.number)
     with _stale(task, claim):
         try:
             kept.resume()
@@ -126,6 +129,12 @@ def end(project: Project, task: str, number: int) -> None:
                 leases.release(name, leases.resume(name, holder))
     with suppress(OSError):
         _note_file(project, f"{task}:{number}").unlink()
+
+
+def _lease(leases: Leases, task: str, by: str, number: int) -> KeptLease:
+    from ralf.storage.kept_lease import KeptLease
+
+    return KeptLease(leases, FOLDER + task, _named(by, task, number), float("inf"))
 
 
 def _keeps(leases: Leases, task: str) -> bool:

@@ -14,7 +14,7 @@ from ralf import environment, project as projects
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, DamagedTask, RalfError, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.kept_lease import fenced
+from ralf.storage.engine_calls import fenced
 from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.answers import with_live_claim, words_of

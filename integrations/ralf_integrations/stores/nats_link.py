@@ -25,7 +25,7 @@ from nats.aio.client import Client, Server
 from nats.errors import Error
 
 from ralf.errors import Fenced, RalfError, UsageError
-from ralf.storage.kept_lease import waits_for_engine
+from ralf.storage.engine_calls import waits_for_engine
 
 T = TypeVar("T")
 
