@@ -190,13 +190,13 @@ class Servers:
 
         return Address(self.urls(), "ralf" if self._password else "", self._password)
 
-    def __call__(self, folder: Path, **_: object) -> NatsStore:
+    def __call__(self, folder: Path, *, lease: int = 15, **_: object) -> NatsStore:
         """A store for a folder, each time over the next connection."""
         from ralf_integrations.stores.nats_store import NatsStore
 
         link = next(self._links) if self.processes[0] is not None else None
         project = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        return NatsStore(self.address, project, replicas=self.count, link=link, timeout=60)
+        return NatsStore(self.address, project, replicas=self.count, link=link, timeout=60, lease=lease)
 
     def __repr__(self) -> str:
         return f"NatsStore on {self.count}"

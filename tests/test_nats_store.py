@@ -15,7 +15,7 @@ import pytest
 
 import natskit
 import ralf
-from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -361,6 +361,29 @@ def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
     assert len(subjects(store)) == kept
     assert records(store) == [content]
     assert store.open_blob(digest).read() == b"words"
+
+
+def test_who_has_a_lease_is_no_word_on_the_server_where_there_is_a_cipher(
+    servers: natskit.Servers, store: NatsStore
+) -> None:
+    class Reversed:
+        def encrypt(self, content: bytes, subject: str) -> bytes:
+            return content[::-1] + subject.encode()
+
+        def decrypt(self, value: bytes, subject: str) -> bytes:
+            return value.removesuffix(subject.encode())[::-1]
+
+    leases = store.properties.leases
+    assert leases is not None
+    store._run_leases(lambda log: log.last("none"))
+    kept = next(value for key, value in store._own_link.kept.items() if key[0] == "leases")  # type: ignore[union-attr,index]
+    kept.cipher = Reversed()
+    token = leases.take("tasks/T", "marmalade")
+    leases.renew("tasks/T", leases.resume("tasks/T", "marmalade"))
+    assert leases.holder("tasks/T") == "marmalade"
+    assert b"marmalade" not in on_disk(servers)
+    with pytest.raises(Fenced, match="marmalade has it now"):
+        leases.renew("tasks/T", token)
 
 
 # ---- choosing it ----

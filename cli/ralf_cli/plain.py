@@ -74,7 +74,15 @@ def _show_life() -> None:
     lease = posix.environ[b"RALF_LEASE"].replace(b":", b"-")
     with suppress(RalfError, OSError, ValueError):
         if b"/" not in lease:
-            posix.utime(bytes(project.find(None).cache / "leases") + b"/" + lease)  # `ralf.tasks.store.lease_file`
+            where = bytes(project.find(None).cache / "leases") + b"/" + lease  # `ralf.tasks.leases.file_of`
+            try:
+                posix.utime(where)
+            except FileNotFoundError:
+                posix.stat(where + b".due")  # only for a lease of a store's engine there is this file
+
+                from ralf.tasks import keeping
+
+                keeping.touch()
 
 
 def _answer(arguments: Sequence[str], wrote: list[str]) -> str:

@@ -18,7 +18,9 @@ Root = str | os.PathLike[str] | None
 
 T = TypeVar("T")
 
-_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
+
+_LONGEST_TURN = 0.1  # seconds between two looks whether another task has made a call
 
 
 class AsyncAgentRun:
@@ -173,7 +175,7 @@ class AsyncAgentRun:
         pause = _LEAST_PAUSE
         while (end_turn := agent.take_turn(key, asyncio.current_task())) is None:
             await asyncio.sleep(pause)
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, _LONGEST_TURN)
         try:
             asked = await asyncio.to_thread(agent.begin_call, key, unknown)
             if asked.is_answered:
@@ -203,7 +205,7 @@ class AsyncAgentRun:
                 return None
             await self.heartbeat()
             await asyncio.sleep(min(pause, left))
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, self.sync.most_pause)
 
 
 async def run_agent_async(

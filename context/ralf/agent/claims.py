@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from ralf.agent import signals
+from ralf.agent import records, signals
 from ralf.agent.model import RunState
 from ralf.agent.records import Holder, StepState, seconds_of, time_text
 from ralf.errors import Claimed
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import origin
 
 _LEAST_PAUSE = 0.05  # seconds between two signs of life of the thread that shows them
@@ -85,7 +86,7 @@ def end_leases(project: Project, run: str) -> None:
 class Pulse:
     """Shows signs of life from a thread of its own while a call is made, which may take longer than the lease."""
 
-    def __init__(self, lease: Lease, seconds: float) -> None:
+    def __init__(self, lease: Lease | KeptLease, seconds: float) -> None:
         self._lease = lease
         self._pause = max(_LEAST_PAUSE, min(seconds / 4, 60.0))
         self._lock = threading.Lock()
@@ -121,16 +122,32 @@ def holder(writer: str, by: str, seconds: float) -> Holder:
     return Holder(writer, by, process, origin.born(process), origin.machine(), seconds, time_text(time.time()))
 
 
+def told(by: str, writer: str) -> str:
+    """How a step's lease names its holder."""
+    return f"{by} {writer}"
+
+
+def unrecorded(by: str, since: str) -> Holder:
+    """A holder of whom only the engine's lease says anything, as `told`."""
+    name, _, writer = by.rpartition(" ")
+    return Holder(writer, name, since=since)
+
+
 def claimed_by(run: str, where: str, one: Holder | None) -> Claimed:
     """The error that names a live holder."""
     return Claimed(where, one.by if one else "", one.since if one else "", f"ralf run show {run}")
 
 
 def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
-    """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease."""
+    """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease. Of a
+    store with leases: whether it has the step's lease. Fenced where that cannot be known.
+    """
     one = state.holder
     if one is None:
         return False
+    leases = project.store.properties.leases
+    if leases is not None:  # of whatever machine the holder is, nothing else is known for sure
+        return leases.holder(records.stream_of(run, step)) is not None
     if origin.is_running(one.process, one.born, one.machine) is False:
         return False
     ours = one.process == os.getpid() and one.machine == origin.machine()

@@ -15,7 +15,7 @@ from ralf.agent import claims, contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
 from ralf.agent.records import Body, Cancelled, Retried
 from ralf.agent.steplog import StepLog, holder_name, prepare
-from ralf.errors import Busy, Conflict, Damaged, RalfError, RunEnded, RunNotFound, UsageError
+from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.journal import MALFORMED, Replace, Survey, required
@@ -175,7 +175,7 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
     prepare(project, log.stream)
     id_ = os.urandom(8).hex()
     for _ in range(_MOST_TRIES):
-        body = make(log)
+        body, holder = make(log), log.state.holder
         if body is None:
             return False
         try:
@@ -185,6 +185,10 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
                 raise
             log.look()
             continue
+        leases = project.store.properties.leases
+        if leases is not None and holder is not None:
+            with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
+                leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
         return True
     raise Busy(log.where, "is written to faster than it can be changed", "try again")
 

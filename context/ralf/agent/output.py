@@ -14,6 +14,7 @@ from ralf.agent.model import ENDED, MAIN, check_names, seconds
 from ralf.agent.steplog import StepLog, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
+from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token, archive_long
 
 Root = str | os.PathLike[str] | None
@@ -117,7 +118,8 @@ class Output:
         id_ = os.urandom(8).hex()
         while True:
             try:
-                before, self._head = self._head, store.append(self._stream, record, id=id_, after=self._head)
+                with fenced(self._run):
+                    before, self._head = self._head, store.append(self._stream, record, id=id_, after=self._head)
                 break
             except Conflict as error:
                 if type(error) is not Conflict:

@@ -16,7 +16,7 @@ from ralf import project as projects
 from ralf.agent import claims, contents, records, states
 from ralf.agent.hold import Hold
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
-from ralf.agent.records import Answered, Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
+from ralf.agent.records import Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
 from ralf.agent.signals import signal_of
 from ralf.agent.steplog import Made
 from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
@@ -29,7 +29,7 @@ Root = str | os.PathLike[str] | None
 Unknown = str | Callable[[str], Any]
 """What to do about a call that was asked and has no answer: "repeat", "stop", or a function that looks it up."""
 
-_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
 
 _MOST_REASON = 500  # characters
 
@@ -62,7 +62,7 @@ class AgentRun:
     its lease ends. Every write is one record, durable when the call returns. Several threads may call the methods.
 
     Errors of every method that claims or writes: Claimed; StaleLease; RunCancelled; RunEnded for a step that has ended,
-    is paused or waits; DamagedJournal; Busy; OSError.
+    is paused or waits; Fenced where the engine of the store does not answer; DamagedJournal; Busy; OSError.
     """
 
     def __init__(
@@ -83,7 +83,9 @@ class AgentRun:
 
         run, step   names as routes have them
         by          the holder's name; "": what the environment says
-        lease       seconds without a sign of life after which another process may claim it
+        lease       seconds without a sign of life after which another process may claim it. Where the store has leases
+                    a thread shows them to its engine until then, and a process that dies or is stopped loses the claim
+                    when the engine's lease ends (`nats_lease`)
         keep        how many of the newest states always stay
         input       of the run's first iteration; ignored where the run has one already
         unknown     what `once` does about a call without an answer, unless it is told otherwise
@@ -189,7 +191,8 @@ class AgentRun:
             if self._hold.is_ours():
                 try:
                     with suppress(StaleLease):
-                        self._hold.output.flush(whole=True)
+                        if not self._hold.is_cut_off:
+                            self._hold.output.flush(whole=True)
                 finally:
                     self._hold.release()
 
@@ -333,6 +336,9 @@ class AgentRun:
             self._hold.check_moved()
             state = self._log.state
             idempotency_key = self._idempotency_key(state, key)
+            if key in self._hold.unsaved:
+                data, is_json = self._hold.unsaved[key]
+                self._hold.record_answer(key, data, is_json=is_json)
             found = self._hold.made.answered.get(key)
             if found is not None:
                 data = self._hold.unpacked(found.answer)
@@ -360,13 +366,7 @@ class AgentRun:
         data = _json(call.key, answer) if is_json else bytes(answer)
         with self._lock:
             self._check_iteration(call)
-            self._hold.output.flush()
-            tree = self._hold.pack(data)
-            heard, inbox = self._hold.received()
-            body = Answered(call.key, tree, is_json, heard, inbox)
-            self._hold.write(lambda _: body)
-            self._hold.unrecorded = []
-            self._hold.made.answered[call.key] = body
+            self._hold.record_answer(call.key, data, is_json=is_json)
         return json.loads(data) if is_json else data
 
     def _check_iteration(self, call: Call) -> None:
@@ -510,7 +510,12 @@ class AgentRun:
                 return None
             self.heartbeat()
             time.sleep(min(pause, left))
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, self.most_pause)
+
+    @property
+    def most_pause(self) -> float:
+        """Seconds between two looks for a signal, at most."""
+        return self._hold.most_pause
 
     def find_signal(self, name: str) -> tuple[bool, Signal | None]:
         """Whether a wait is over at once, and its outcome: the first of two parts of `wait_signal`."""

@@ -19,6 +19,7 @@ from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at
 from ralf.text.frozen import dataclass
 
@@ -60,7 +61,7 @@ def send_signal(
     by    the sender's name; "": what the environment says
     id    the sender's own, for who may send twice: the same id is sent once, and the first signal returned
 
-    UsageError for a refused name or id, Busy, OSError.
+    UsageError for a refused name or id, Fenced, Busy, OSError.
     """
     check_names(run)
     check_names(name, what="signal")
@@ -82,7 +83,8 @@ def send_signal(
         "data": contents.pack(project.store, content, run),
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
-    with files.locked(project.folder / "locks" / "signals" / f"{run}.lock", f"{run}: its inbox", seen=True):
+    lock = project.folder / "locks" / "signals" / f"{run}.lock"
+    with fenced(run), files.locked(lock, f"{run}: its inbox", seen=True):
         while True:
             head = project.store.head(stream)
             before = _newest(project, stream, head)

@@ -37,6 +37,8 @@ _ON_THE_DISK = ("", "files")
 
 _STORES = (*_ON_THE_DISK, "nats")
 
+_LEAST_LEASE = 2  # seconds
+
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
 
@@ -59,6 +61,7 @@ class LocalConfig:
     nats_servers  URLs of NATS servers
     nats_project  the name under which they know the project
     nats_replicas  how many of them keep each record
+    nats_lease  seconds that a lease lasts there without renewal
     nats_user, nats_password  who we are there
     nats_monitoring  URLs of their monitoring ports, for `ralf doctor`
     nats_ca     path of the certificates that vouch for the servers
@@ -79,6 +82,7 @@ class LocalConfig:
     nats_servers: tuple[str, ...] = ()
     nats_project: str = ""
     nats_replicas: int = 3
+    nats_lease: int = 15
     nats_user: str = ""
     nats_password: str = field(default="", repr=False)
     nats_ca: str = ""
@@ -130,6 +134,9 @@ def load_local_config(path: Path) -> LocalConfig:
 
 
 def _check(found: LocalConfig) -> None:
+    if found.nats_lease < _LEAST_LEASE:
+        what = f"{found.nats_lease} s is too short: its holder could not renew it in time"
+        raise UsageError("nats_lease", what, "nats_lease: 15")
     cap = found.cap
     if found.summarizer:
         found.command_of(found.summarizer)

@@ -215,6 +215,51 @@ class Tail(Protocol):
         """The newest record, None for a stream without one: head and entry in one look. DamagedJournal as in `read`."""
 
 
+class Leases(Protocol):
+    """Says who may write, on whatever machine they are. A lease ends by itself unless its holder renews it; for a store
+    that has leases they are the only sign of life of who holds a step of a run or a task.
+
+    Every method asks the engine, and waits no longer than the store's other calls do; Fenced where it cannot be
+    reached. Two that are equal are of the same engine and project.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts that is not renewed, unless it was taken for longer."""
+
+    def take(self, name: str, holder: str, *, seconds: float = 0.0) -> Token:
+        """Take a lease that nobody has; the token is what renews and releases it.
+
+        name     a path like a stream's, which says what the lease is for
+        holder   one line for others: who has it
+        seconds  how long it lasts each time, in whole seconds; 0: `seconds` of the engine
+
+        Claimed where somebody has it, named as they named themselves. After Fenced it may have been taken all the same,
+        and then ends by itself.
+        """
+
+    def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
+        """Have a lease last `seconds` from now on, 0: as long as it was taken for, and return the token that stands for
+        it then.
+
+        Fenced with `lost` where it has ended, or somebody else has it.
+        """
+
+    def resume(self, name: str, holder: str) -> Token:
+        """The token of a lease that was taken in this holder's name, for a process that continues with what another one
+        has taken. Fenced with `lost` where nobody has it under this name.
+        """
+
+    def holder(self, name: str) -> str | None:
+        """Who has a lease, None for nobody."""
+
+    def held(self, prefix: str) -> frozenset[str]:
+        """The names of all leases that somebody has and that begin with `prefix`, which ends with a slash; one look."""
+
+    def release(self, name: str, token: Token) -> None:
+        """End a lease at once; nothing happens where it has ended or somebody else has it."""
+
+
 class Properties(NamedTuple):
     """What a store can do beyond the six methods of `Store`; None for what it cannot."""
 
@@ -225,6 +270,7 @@ class Properties(NamedTuple):
     survey: Survey | None = None
     files: Files | None = None
     tail: Tail | None = None
+    leases: Leases | None = None
 
 
 def required(capability: _Capability | None, what: str) -> _Capability:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import extensions, project as projects
-from ralf.environment import user_folder
+from ralf.environment import lease, user_folder
 from ralf.errors import Busy, OtherOwner, RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import files, registry
@@ -68,6 +68,8 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         project = projects.find(here=_folder(client, payload))
         if payload is None and any(event in one.hooks for one in CLIENTS.values()):
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
+        if payload is not None and lease() and project.folder.exists() and _is_admitted(project):
+            _show_life(project)
         if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
             return
         if not project.owner.has_opted_in:
@@ -95,6 +97,13 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         with suppress(OSError, ValueError):
             _back_off(project, payload)
         _say(Answer(), payload, project, say)
+
+
+def _show_life(project: Project) -> None:
+    """Renew the lease of the agent's task at the engine of the project's store, where that is due."""
+    from ralf.tasks import keeping  # only for agents that hold a task
+
+    keeping.touch(root=project.root)
 
 
 def _is_admitted(project: Project) -> bool:

@@ -30,4 +30,4 @@ def open_named(project: Project) -> Store | None:
     except ModuleNotFoundError:
         raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
     address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
-    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas)
+    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas, lease=settings.nats_lease)

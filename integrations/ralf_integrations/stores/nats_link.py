@@ -1,7 +1,8 @@
 """Connects to NATS servers: one event loop in a thread of its own for each address and process, which all stores of
 that address share.
 
-Every call has a time limit, and ends as Busy when it passes or when no server can be reached.
+Every call has a time limit, and ends as Fenced when it passes, or at once when no server accepts a connection, unless
+its caller waits (`waits_for_engine`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,9 +24,13 @@ import nats
 from nats.aio.client import Client, Server
 from nats.errors import Error
 
-from ralf.errors import Busy, UsageError
+from ralf.errors import Fenced, RalfError, UsageError
+from ralf.storage.engine_calls import waits_for_engine
 
 T = TypeVar("T")
+
+_waits: ContextVar[bool] = ContextVar("waits", default=False)
+"""Whether a call waits for servers none of which accepts a connection."""
 
 OLDEST = (2, 12, 1)
 """The oldest server that is used: earlier ones lost acknowledged messages when the leader of a stream was killed."""
@@ -94,35 +100,48 @@ class Link:
         self._thread.start()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]], timeout: float) -> T:
-        """Run a coroutine in the loop, and return what it returns. Busy when it takes longer than `timeout` seconds."""
-        future = asyncio.run_coroutine_threadsafe(self._limited(work, timeout), self._loop)
+        """Run a coroutine in the loop, and return what it returns. Fenced when it takes longer than `timeout`
+        seconds.
+        """
+        limited = self._limited(work, timeout, waits=waits_for_engine())
+        future = asyncio.run_coroutine_threadsafe(limited, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    async def _limited(self, work: Callable[[], Awaitable[T]], timeout: float) -> T:
+    async def _limited(self, work: Callable[[], Awaitable[T]], timeout: float, *, waits: bool) -> T:
+        _waits.set(waits)  # of this call alone
         try:
             async with asyncio.timeout(timeout):
                 return await work()
         except (TimeoutError, Error) as error:
             why = f" ({self._last_error})" if self._last_error else ""
             what = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else "no connection"
-            raise Busy(self.address, f"{what}{why}", "try again; see docs/engines.md if it lasts") from None
+            raise Fenced(self.address, f"{what}{why}", "try again; if it lasts: ralf doctor") from None
 
     async def client(self) -> Client:
         """The connection, made anew where it is lost. UsageError for a server that is too old or refuses the user."""
-        async with self._connecting:
-            if self._client is None or self._client.is_closed:
+        while True:
+            try:
+                async with self._connecting:
+                    return await self._usable()
+            except Error:
+                if not _waits.get():
+                    raise
+            await asyncio.sleep(_PAUSE)
+
+    async def _usable(self) -> Client:
+        if self._client is None or self._client.is_closed:
+            self._client = await self._connected()
+        while not self._client.is_connected:  # what is sent meanwhile would only wait in a buffer
+            await asyncio.sleep(_PAUSE / 5)
+            if self._client.is_closed:
                 self._client = await self._connected()
-            while not self._client.is_connected:  # what is sent meanwhile would only wait in a buffer
-                await asyncio.sleep(_PAUSE / 5)
-                if self._client.is_closed:
-                    self._client = await self._connected()
-            if self._is_new:
-                await self._check_version(self._client)
-            return self._client
+        if self._is_new:
+            await self._check_version(self._client)
+        return self._client
 
     async def _check_version(self, client: Client) -> None:
         """UsageError for a server that is too old: the connection may have moved to another one."""
@@ -183,7 +202,7 @@ class Link:
             if self._client is not None and not self._client.is_closed:
                 await self._client.close()
 
-        with suppress(Busy, UsageError, RuntimeError):
+        with suppress(RalfError, RuntimeError):
             self.run(end, 1)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(1)

@@ -248,7 +248,17 @@ class Log:
             self._is_known = True
 
     async def _make(self) -> None:
-        config = {
+        try:
+            await self._asked("STREAM.CREATE", self._config())
+        except _ApiError as error:
+            if error.code in _NOT_ENOUGH_SERVERS:
+                what = f"there are not {self._replicas} servers to keep each record on"
+                hint = "start them, or accept what fewer promise: nats_replicas: 1"
+                raise UsageError(self.link.address, what, hint) from None
+            raise
+
+    def _config(self) -> dict[str, Any]:
+        return {
             "name": self.name,
             "subjects": [f"{self.root}.>"],
             "storage": "file",
@@ -259,14 +269,6 @@ class Log:
             "max_age": 0,
             "allow_direct": True,
         }
-        try:
-            await self._asked("STREAM.CREATE", config)
-        except _ApiError as error:
-            if error.code in _NOT_ENOUGH_SERVERS:
-                what = f"there are not {self._replicas} servers to keep each record on"
-                hint = "start them, or accept what fewer promise: nats_replicas: 1"
-                raise UsageError(self.link.address, what, hint) from None
-            raise
 
     def _check(self, config: Mapping[str, Any]) -> None:
         hint = f"nats stream edit {self.name}"
@@ -279,6 +281,16 @@ class Log:
             raise UsageError(self.name, what, f"{hint} --replicas={self._replicas}")
         if not config.get("allow_direct"):
             raise UsageError(self.name, "does not allow direct reads", f"{hint} --allow-direct")
+
+    # ---- subjects ----
+
+    def subject(self, kind: str, name: str) -> str:
+        """The subject of what has a path as its name: a dot separates its parts, so one within a part is escaped."""
+        return f"{self.root}.{kind}.{name.replace('.', '%2E').replace('/', '.')}"
+
+    def name_of(self, kind: str, subject: str) -> str:
+        """The path that a subject is of."""
+        return subject.removeprefix(f"{self.root}.{kind}.").replace(".", "/").replace("%2E", ".")
 
     # ---- requests ----
 

@@ -283,11 +283,11 @@ class Records:
     # ---- names ----
 
     def subject(self, stream: str) -> str:
-        """The subject of a stream: a dot separates its parts, so one within a part is escaped."""
-        return f"{self._log.root}.s.{stream.replace('.', '%2E').replace('/', '.')}"
+        """The subject of a stream."""
+        return self._log.subject("s", stream)
 
     def _stream(self, subject: str) -> str:
-        return subject.removeprefix(f"{self._log.root}.s.").replace(".", "/").replace("%2E", ".")
+        return self._log.name_of("s", subject)
 
 
 def _base(message: Message) -> int:

@@ -6,6 +6,8 @@ has a time limit. One stream of the server holds all of a project: `RALF-NAME`, 
     ralf.NAME.s.STREAM   the records of a stream (`nats_records`)
     ralf.NAME.b.DIGEST   what names the chunks of a blob (`nats_blobs`)
     ralf.NAME.c.…        chunks (`nats_chunks`)
+
+Another one, `RALF_LEASES-NAME`, holds its leases (`nats_leases`).
 """
 
 # ruff: noqa: D102  # what a method does stands in the port
@@ -23,6 +25,7 @@ from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
 from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
 from ralf_integrations.stores.nats_blobs import Blobs
+from ralf_integrations.stores.nats_leases import SECONDS, LeaseLog, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, link_to
 from ralf_integrations.stores.nats_log import Log, Moved
 from ralf_integrations.stores.nats_records import Records
@@ -49,8 +52,9 @@ class NatsStore:
     address   the servers
     project   the name under which they know the project
     replicas  how many of them keep each record: 1 or 3 (5)
-    timeout   seconds that a call may take, and more for what is large; then Busy. An append may have landed all the
+    timeout   seconds that a call may take, and more for what is large; then Fenced. An append may have landed all the
               same: repeated with the same id, it returns where
+    lease     seconds that a lease lasts without renewal
     link      the connection; None for the one that all stores of this address and process share
     """
 
@@ -61,6 +65,7 @@ class NatsStore:
         *,
         replicas: int = 3,
         timeout: float = TIMEOUT,
+        lease: int = SECONDS,
         link: Link | None = None,
     ) -> None:
         if not _PROJECT.fullmatch(project):
@@ -71,10 +76,11 @@ class NatsStore:
         self._replicas = replicas
         self._timeout = timeout
         self._own_link = link
+        self._leases = NatsLeases(self._run_leases, (address, project), lease)
 
     @property
     def properties(self) -> Properties:
-        return Properties(lookup=self, replace=self, heap=self)
+        return Properties(lookup=self, replace=self, heap=self, leases=self._leases)
 
     # ---- streams ----
 
@@ -178,6 +184,17 @@ class NatsStore:
             return await work(log)
 
         return link.run(run, timeout or self._timeout)
+
+    def _run_leases(self, work: Callable[[LeaseLog], Coroutine[Any, Any, T]]) -> T:
+        link = self._own_link or link_to(self._address)
+
+        async def run() -> T:
+            key = ("leases", self._project, self._replicas)
+            log: LeaseLog = link.kept.get(key) or LeaseLog(link, self._project, self._replicas)
+            link.kept[key] = log
+            return await work(log)
+
+        return link.run(run, self._timeout)
 
 
 def _check_stream(stream: str) -> None:
