@@ -29,7 +29,17 @@ LINKS = ("supersedes", "superseded_by")
 
 
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels. See
+    `labels_given`.
+    """
+    return labels_given(context, kind, payload)[0]
+
+
+def labels_given(
+    context: RouteContext, kind: str, payload: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels; and by
+    `#n` the label of the nth decision of the list, "" for one that is left out as it was dropped.
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
     it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
@@ -38,7 +48,9 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     calls them the same.
     """
     if kind not in ("checkpoint", "refinement", "decision", "handover"):
-        return payload
+        return payload, {}
+    if kind == "decision" and not payload.get("decision"):
+        return payload, {}  # said before
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
     active: dict[str, list[Decision]] = {}
     taken: set[str] = set()
@@ -77,11 +89,11 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
         made.append(item)
     made = [_linked(item, labels) for item in made]
     if kind == "decision":
-        return {**payload, "decision": made[0] if made else {}}
+        return {**payload, "decision": made[0] if made else {}}, labels
     if payload.get("amended"):
         linked = ({**item, **_links(item, labels)} for item in payload["amended"])
         payload = {**payload, "amended": [item for item in linked if item.get("superseded_by") != ""]}
-    return {**payload, "decisions": made}
+    return {**payload, "decisions": made}, labels
 
 
 def _is_one(known: Decision, new: Decision) -> bool:
