@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -226,7 +227,7 @@ class _Forgetting:
             }
             with open_route(self._project, self._route) as writer:
                 writer.absorb_edits()
-                writer.append("forget", payload, id=f"forget-{label or 'text'}-{writer.context.revision}")
+                writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
                 writer.render_file()
         for digest in self._digests:
             content = _content(self._project, digest)

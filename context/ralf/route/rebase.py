@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ralf.brief.changes import KEY, of_edit
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, shared
-from ralf.model import BODY, Decision, RouteContext
+from ralf.model import BODY, Checkpoint, Decision, RouteContext
 from ralf.route import cap, edits, fold
 from ralf.storage import journal
 from ralf.storage.journal import Entry
@@ -29,17 +30,28 @@ _COUNTERS = ("checkpoint_count", "total_tokens_consumed", "decision_count")
 """Of the header: they never go back."""
 
 
-def rebased(route: str, entries: Iterable[Entry], *, before: RouteContext, onto: RouteContext) -> Iterator[Entry]:
+def rebased(
+    route: str,
+    entries: Iterable[Entry],
+    *,
+    before: RouteContext,
+    onto: RouteContext,
+    known: Mapping[str, Entry] = MappingProxyType({}),
+) -> Iterator[Entry]:
     """The records of a route as they are after another history; entries without seals, and the tokens mean nothing.
 
     entries  oldest first, as they came after `before`
     onto     what the history comes to after which they are to come
+    known    by their ids, records of that history: those of `entries` that are among them are not made anew
 
     DamagedJournal for a record that is none of a route.
     """
     moved = _Moved(route, before, onto)
     for entry in entries:
-        yield moved.put(entry)
+        if entry.id in known:
+            moved.pass_over(entry, known[entry.id])
+        else:
+            yield moved.put(entry)
 
 
 class _Moved:
@@ -82,6 +94,24 @@ class _Moved:
         self._new = fold.apply(self._new, journal.parsed(self._route, made))
         self._note(before, brought)
         return made
+
+    def pass_over(self, entry: Entry, now: Entry) -> None:
+        """The next record, which the other history has, `now`."""
+        record, found = journal.parsed(self._route, entry), journal.parsed(self._route, now)
+        self._revisions[record.revision] = found.revision
+        self._old, before = fold.apply(self._old, record), self._old
+        known = {item.id for item in before.decisions}
+        labels = {edits.said(item): item.id for item in self._new.decisions}
+        self._labels |= {
+            item.id: labels.get(edits.said(item), "")
+            for item in self._old.decisions
+            if item.id not in known and item.id not in self._labels
+        }
+        olds = self._old.checkpoint_history[-1:]
+        if olds and olds != before.checkpoint_history[-1:]:
+            told = _told(olds[0])
+            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if _told(one) == told)
+            self._checkpoints[olds[0].checkpoint_id] = next(found_as, olds[0].checkpoint_id)
 
     def _note(self, before: RouteContext, brought: Mapping[str, str]) -> None:
         """Know the labels that a record has given."""
@@ -301,3 +331,8 @@ class _Moved:
             moved = [self._value([BODY, "sections"], section, known) for section in sections]
             tree[BODY] = {**tree[BODY], "sections": moved}
         return tree
+
+
+def _told(entry: Checkpoint) -> tuple[str, ...]:
+    """What tells a checkpoint from others, whatever its number."""
+    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]

@@ -327,6 +327,11 @@ class SealedStore:
         self.streams, self.put_blob, self.open_blob = store.streams, store.put_blob, store.open_blob
 
     @property
+    def inner(self) -> Store:
+        """The store where the records lie, with their seals."""
+        return self._store
+
+    @property
     def properties(self) -> Properties:
         """What the store can do, with seals; see `Store.properties`."""
         inner = self._store.properties

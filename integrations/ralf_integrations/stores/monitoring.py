@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 
 from ralf.project import Project
-from ralf.refining.local_config import local_config_of
+from ralf.refining.local_config import NATS, local_config_of
 from ralf_integrations.clients.condition import Check
 
 _PATIENCE = 5  # seconds
@@ -20,7 +20,7 @@ _SECOND = 10**9  # nanoseconds
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the servers; nothing for a project that keeps its journal in files. Errors: as of its store."""
     settings = local_config_of(project)
-    if settings.store != "nats":
+    if settings.store not in NATS:
         return
     routes = len(list(project.store.streams("routes/")))
     yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")

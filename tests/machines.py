@@ -1,0 +1,140 @@
+"""Several machines of one user for tests: a project folder each, the same key, and one engine between them that may be
+away for any of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ralf
+from conformance.memory_store import MemoryStore
+from ralf import project as projects
+from ralf.errors import Busy
+from ralf.maintenance import ownership
+from ralf.project import Project
+from ralf.route import history
+from ralf.route.load import load_state
+from ralf.storage import registry
+from ralf.storage.filestore import FileStore
+from ralf_integrations.stores import exchange
+from ralf_integrations.stores.exchange import Exchanged
+from ralf_integrations.stores.files_and_nats import FilesAndNats
+from storekit import context_of
+
+KEY = "5e" * 32
+
+
+class Engine(MemoryStore):
+    """An engine in memory: each call is refused while it is `away`, and one after `dies_after` more calls."""
+
+    away = False
+    dies_after = -1
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _ASKED:
+            self._ask()
+        return super().__getattribute__(name)
+
+    def _ask(self) -> None:
+        if self.dies_after == 0:
+            self.away = True
+        self.dies_after -= 1
+        if self.away:
+            raise Busy("nats://127.0.0.1:4222", "no connection", "try again")
+
+    def within(self, _: float) -> Engine:
+        return self
+
+    def changed(self, prefix: str, since: tuple[int, str] | None) -> tuple[tuple[int, str] | None, frozenset[str] | None]:
+        """As `NatsStore.changed`, from which only whole streams are told."""
+        heads = {stream: self.head(stream) for stream in self.streams(prefix)}
+        mark = (0, json.dumps(heads, sort_keys=True))
+        if since is None:
+            return mark, None
+        known = json.loads(since[1])
+        return mark, frozenset(name for name in {*heads, *known} if heads.get(name) != known.get(name))
+
+    def lose_everything(self) -> None:
+        """Be as a cluster that is made anew."""
+        self._kept.streams.clear()
+        self._kept.blobs.clear()
+
+
+_ASKED = frozenset({"append", "read", "head", "streams", "put_blob", "open_blob", "replace", "drop", "drop_blob"})
+
+
+class Machine:
+    """A machine: its project folder, and its way to the engine."""
+
+    def __init__(self, root: Path, engine: Engine) -> None:
+        self.root = root
+        self.engine = engine
+
+    @property
+    def project(self) -> Project:
+        """The project, as a new process has it."""
+        return Project(self.root)
+
+    def exchange(self, **given: Any) -> Exchanged:
+        """Exchange with the engine now."""
+        found = exchange.exchange(self.project, insist=True, **given)
+        assert found is not None
+        return found
+
+    def journal(self, route: str) -> list[tuple[str, bytes]]:
+        """Ids and records of a route as they lie here."""
+        store = exchange.store_of(self.project)
+        assert store is not None
+        return [(entry.id, entry.record) for entry in store.local.read(f"routes/{route}")]
+
+    def decide(self, route: str, text: str, **more: Any) -> Any:
+        """Record a decision."""
+        return ralf.record_decision(route, text, root=self.root, **more)
+
+    def decisions(self, route: str) -> dict[str, str]:
+        """The decisions by their labels."""
+        return {item.id: item.decision for item in ralf.get_context(route, root=self.root).decisions}
+
+    def file(self, route: str) -> Path:
+        """The route file."""
+        return self.project.route_file(route)
+
+
+Makes = Callable[[int], list[Machine]]
+
+
+@pytest.fixture
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Makes]:
+    """Makes so many machines with one engine."""
+    with several(tmp_path, monkeypatch) as make:
+        yield make
+
+
+@contextmanager
+def several(top: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Makes]:
+    """Makes so many machines with one engine."""
+    engines: dict[Path, Engine] = {}
+
+    def opened(folder: Path, *, check: Callable[[Path], None]) -> FilesAndNats:
+        return FilesAndNats(FileStore(folder, check=check), engines[folder])
+
+    monkeypatch.setattr(projects, "open_store", opened)
+
+    def make(count: int) -> list[Machine]:
+        found = []
+        for number in range(count):
+            root = top / f"machine-{number}"
+            root.mkdir(parents=True)
+            engines[context_of(root)] = engine = Engine(top / "engine")
+            ownership.init(Project(root), share=False)
+            registry.update(root, seal_key=KEY)
+            found.append(Machine(root, engine))
+        return found
+
+    yield make
