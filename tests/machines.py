@@ -11,21 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance.memory_store import MemoryStore
+from tests.storekit import context_of
 
 import ralf
-from conformance.memory_store import MemoryStore
 from ralf import project as projects
 from ralf.errors import Busy
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.route import history
-from ralf.route.load import load_state
 from ralf.storage import registry
 from ralf.storage.filestore import FileStore
 from ralf_integrations.stores import exchange
 from ralf_integrations.stores.exchange import Exchanged
 from ralf_integrations.stores.files_and_nats import FilesAndNats
-from storekit import context_of
 
 KEY = "5e" * 32
 
@@ -49,9 +47,12 @@ class Engine(MemoryStore):
             raise Busy("nats://127.0.0.1:4222", "no connection", "try again")
 
     def within(self, _: float) -> Engine:
+        """As `NatsStore.within`."""
         return self
 
-    def changed(self, prefix: str, since: tuple[int, str] | None) -> tuple[tuple[int, str] | None, frozenset[str] | None]:
+    def changed(
+        self, prefix: str, since: tuple[int, str] | None
+    ) -> tuple[tuple[int, str] | None, frozenset[str] | None]:
         """As `NatsStore.changed`, from which only whole streams are told."""
         heads = {stream: self.head(stream) for stream in self.streams(prefix)}
         mark = (0, json.dumps(heads, sort_keys=True))
@@ -100,6 +101,11 @@ class Machine:
     def decisions(self, route: str) -> dict[str, str]:
         """The decisions by their labels."""
         return {item.id: item.decision for item in ralf.get_context(route, root=self.root).decisions}
+
+    def active(self, route: str) -> list[str]:
+        """The labels of the decisions that stand."""
+        found = ralf.get_context(route, root=self.root)
+        return [item.id for item in found.decisions if item.status == "active"]
 
     def file(self, route: str) -> Path:
         """The route file."""

@@ -4,10 +4,13 @@ memory here; `tests/test_files_and_nats_servers.py` has real servers.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.faults import apart
+from tests.machines import Machine, Makes, machines
 
 import ralf
-from machines import Machine, Makes, machines
 
 __all__ = ["machines"]
 
@@ -53,3 +56,9 @@ def test_what_two_machines_recorded_while_they_were_apart_is_all_there_once(mach
     }
     superseded = ralf.get_context("tide", root=one.root).decisions[2]
     assert (superseded.status, superseded.superseded_by) == ("superseded", "DEC-004")
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_machines_come_to_one_history_whatever_each_did_while_it_was_apart(tmp_path: Path, number: int) -> None:
+    """Nothing is lost or there twice, and no label means two things; more of it: `python -m tests.faults.apart`."""
+    assert apart.play(tmp_path, number, seed=7).faults == []

@@ -96,6 +96,8 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     from ralf import extensions
     from ralf.errors import RalfError
 
+    if _may_exchange(root):
+        return ""
     if name in _WRITES:
         wrote.append(name)
     try:
@@ -110,6 +112,18 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     if wrote:
         _say(f"warning: {problem}" for problem in extensions.problems)
     return text if wrote else ""
+
+
+def _may_exchange(root: str | None) -> bool:
+    """Whether records are to be exchanged with other machines beside the command (`options.with_root`)."""
+    from ralf import project
+    from ralf.errors import RalfError
+    from ralf_integrations.stores import beside
+
+    try:
+        return beside.is_wanted(project.find(root))
+    except (RalfError, OSError):  # the command meets it, too
+        return False
 
 
 def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None:

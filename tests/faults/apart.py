@@ -1,0 +1,221 @@
+"""Machines of one user that work while they are apart, by chance: they come to one history, byte for byte.
+
+Each decides, edits files, drops, hands over, takes sessions and reverts, on routes that all have; is cut off, dies in
+the middle of an exchange, loses its cache; and the servers lose everything. Then all of them exchange until nothing
+waits: each has the same journals and route files, every record is there once, and no label means two things.
+
+    python -m tests.faults.apart --rounds 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.faults import rig
+from tests.faults.figures import told
+from tests.faults.tenure import Fault
+from tests.machines import Machine, several
+from tests.storekit import write_session
+
+import ralf
+from ralf.errors import RalfError
+from ralf.maintenance.verify import verify
+from ralf.route import corrections, steering
+from ralf.storage import journal
+
+ROUTES = ("tide", "moon")
+
+WORDS = ("gauge", "column", "table", "index", "cache", "decimal", "harbour", "buoy", "pier", "lock")
+
+
+class Play:
+    """Machines that work, are cut off, die in the middle of an exchange and come back, by chance."""
+
+    def __init__(self, machines: list[Machine], dice: random.Random) -> None:
+        self.machines = machines
+        self.dice = dice
+        self.said: dict[str, set[str]] = {route: set() for route in ROUTES}
+        self.faults: list[Fault] = []
+
+    def step(self) -> None:
+        """One machine does one thing."""
+        one = self.dice.choice(self.machines)
+        work = (self.decide, self.decide, self.edit, self.drop, self.hand_over, self.checkpoint, self.revert)
+        self.dice.choice((*work, self.exchange, self.exchange, self.part))(one, self.dice.choice(ROUTES))
+
+    def text(self) -> str:
+        """Words that nobody has said before."""
+        return f"Use the {' '.join(self.dice.sample(WORDS, 3))} {self.dice.randrange(10**9)}"
+
+    def decide(self, one: Machine, route: str) -> None:
+        """Record a decision, at times in the place of another."""
+        known = list(one.decisions(route)) if self.has(one, route) else []
+        text = self.text()
+        more = {"supersedes": self.dice.choice(known)} if known and self.dice.random() < 0.3 else {}
+        one.decide(route, text, **more)
+        self.said[route].add(text)
+
+    def edit(self, one: Machine, route: str) -> None:
+        """Change a file by hand, and add a decision to it."""
+        if not self.has(one, route):
+            return
+        path, text = one.file(route), self.text()
+        found = path.read_text()
+        reason = f"reason {self.dice.randrange(10**6)}"
+        found = re.sub(r"(?m)^( +rationale:).*$", rf"\1 {reason}", found, count=1)
+        found = found.replace("decisions:\n", f'decisions:\n  - decision: "{text}"\n', 1)
+        path.write_text(found)
+        self.said[route].add(text)
+        if self.dice.random() < 0.7:
+            self.decide(one, route)
+
+    def drop(self, one: Machine, route: str) -> None:
+        """Drop a decision."""
+        if self.has(one, route) and (known := [*one.active(route)]):
+            with suppress(RalfError):
+                corrections.drop(route, self.dice.choice(known), because="it was wrong", root=one.root)
+
+    def hand_over(self, one: Machine, route: str) -> None:
+        """Hand over, with a decision."""
+        text = self.text()
+        steering.record_hand_over(route, goal=self.text(), decided=[text], root=one.root)
+        self.said[route].add(text)
+
+    def checkpoint(self, one: Machine, route: str) -> None:
+        """Take a session that only this machine has."""
+        session = f"s-{self.dice.randrange(10**9)}"
+        path = one.root / f"{session}.jsonl"
+        write_session(path, 400, session)
+        ralf.checkpoint(route, path, root=one.root)
+
+    def revert(self, one: Machine, route: str) -> None:
+        """Go back, which is not to take anything of the others' away."""
+        if self.has(one, route) and self.dice.random() < 0.3:
+            revision = ralf.get_context(route, root=one.root).revision
+            if revision > 2:
+                corrections.revert(route, f"r{revision - 1}", root=one.root)
+
+    def exchange(self, one: Machine, _: str) -> None:
+        """Exchange, at times only a part."""
+        one.engine.away, one.engine.dies_after = False, self.dice.choice((-1, -1, self.dice.randrange(12)))
+        one.exchange()
+        one.engine.away, one.engine.dies_after = False, -1
+
+    def part(self, one: Machine, _: str) -> None:
+        """Lose what is a cache, or the engine everything."""
+        if self.dice.random() < 0.5:
+            shutil.rmtree(one.project.cache, ignore_errors=True)
+        elif self.dice.random() < 0.2:
+            one.engine.lose_everything()
+
+    @staticmethod
+    def has(one: Machine, route: str) -> bool:
+        """Whether the machine knows the route."""
+        return any(found.route == route for found in ralf.list_routes(root=one.root))
+
+
+def judged(play: Play) -> Iterator[Fault]:
+    """What is wrong once the machines have exchanged all they have."""
+    for _ in range(3):
+        for one in play.machines:
+            found = one.exchange()
+            if found.problem:
+                yield "problem", found.problem
+    first = play.machines[0]
+    names = sorted(one.route for one in ralf.list_routes(root=first.root))
+    for one in play.machines:
+        if waiting := one.exchange().waiting:
+            yield "waits", f"{waiting} records wait on {one.root.name}"
+        if sorted(each.route for each in ralf.list_routes(root=one.root)) != names:
+            yield "unlike", f"{one.root.name} has other routes than {names}"
+            continue
+        for route in names:
+            if one.journal(route) != first.journal(route):
+                yield "unlike", f"the journal of {route} on {one.root.name}"
+            elif one.file(route).read_bytes() != first.file(route).read_bytes():
+                yield "unlike", f"the file of {route} on {one.root.name}"
+        for finding in verify(root=one.root).findings:
+            if finding.damage:
+                yield "damaged", f"{finding.path}: {finding.what}"
+    for route, said in play.said.items():
+        yield from _judged_route(first, route, said)
+
+
+def _judged_route(one: Machine, route: str, said: set[str]) -> Iterator[Fault]:
+    records = one.journal(route)
+    if len({id_ for id_, _ in records}) != len(records):
+        yield "doubled", f"{route} has a record twice"
+    revisions = [json.loads(record)["revision"] for _, record in records]
+    if revisions != list(range(1, len(records) + 1)):
+        yield "order", f"{route} has the revisions {revisions}"
+    text = b"\n".join(record for _, record in records).decode()
+    for words in sorted(said):
+        if words not in text:
+            yield "lost", f"{route} has nothing of {words!r}"
+    for label, words_of in labels_given(one, route).items():
+        if len(words_of) > 1:
+            yield "label", f"{label} of {route} is {sorted(words_of)}"
+
+
+def labels_given(one: Machine, route: str) -> dict[str, set[str]]:
+    """The words of all decisions that records bring, by their labels."""
+    found: dict[str, set[str]] = {}
+    for _, record in journal.read(one.project.store, route):
+        payload = record.payload
+        added = (
+            c["value"]
+            for c in payload.get("changes", ())
+            if c["at"][:1] == ["decisions"] and len(c["at"]) == 2 and "value" in c
+        )
+        for item in [*payload.get("decisions", ()), *filter(None, [payload.get("decision")]), *added]:
+            found.setdefault(item["id"], set()).add(item["decision"])
+    return found
+
+
+def play(top: Path, number: int, seed: int) -> Play:
+    """One history, in a folder that is thrown away."""
+    dice = random.Random(f"{seed} {number}")
+    with pytest.MonkeyPatch.context() as patch, several(top, patch) as make:
+        found = Play(make(dice.randint(2, 4)), dice)
+        for _ in range(dice.randint(5, 25)):
+            found.step()
+        found.faults = list(judged(found))
+    return found
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print a line a figure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.apart")
+    parser.add_argument("--rounds", type=int, default=100, help="histories; default: 100")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first history, to play one again")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(args)
+    begun, found = time.monotonic(), rig.Found()
+    for number in range(given.first, given.first + given.rounds):
+        with tempfile.TemporaryDirectory(prefix="ralf-apart-") as top:
+            done = play(Path(top), number, given.seed)
+        found.rounds += 1
+        found.acknowledged += sum(map(len, done.said.values()))
+        for kind, example in done.faults:
+            found.note(kind, f"history {number}: {example}")
+    kinds = dict.fromkeys(("lost", "doubled", "label", "unlike", "order", "waits", "problem", "damaged"))
+    figures: list[tuple[str, object, str]] = [
+        (f"apart: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} items", "0") for kind in kinds
+    ]
+    figures.append(("apart: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
