@@ -21,11 +21,14 @@ from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
 from ralf.storage.filestore import FileStore
+from ralf.storage.journal import Entry
 from ralf_integrations.stores import exchange
 from ralf_integrations.stores.exchange import Exchanged
 from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 KEY = "5e" * 32
+
+Backup = tuple[dict[str, list[Entry]], dict[str, tuple[bytes, float]]]
 
 
 class Engine(MemoryStore):
@@ -65,6 +68,21 @@ class Engine(MemoryStore):
         """Be as a cluster that is made anew."""
         self._kept.streams.clear()
         self._kept.blobs.clear()
+
+    def backup(self) -> Backup:
+        """All that is kept, for `restore`."""
+        return {name: list(entries) for name, entries in self._kept.streams.items()}, dict(self._kept.blobs)
+
+    def restore(self, backup: Backup) -> None:
+        """Be as a cluster that was restored from a backup."""
+        self.lose_everything()
+        self._kept.streams.update({name: list(entries) for name, entries in backup[0].items()})
+        self._kept.blobs.update(backup[1])
+
+    def everything(self) -> bytes:
+        """The bytes of all records and blobs."""
+        records = [entry.record for entries in self._kept.streams.values() for entry in entries]
+        return b"\n".join([*records, *(content for content, _ in self._kept.blobs.values())])
 
 
 _ASKED = frozenset({"append", "read", "head", "streams", "put_blob", "open_blob", "replace", "drop", "drop_blob"})
@@ -106,6 +124,10 @@ class Machine:
         """The labels of the decisions that stand."""
         found = ralf.get_context(route, root=self.root)
         return [item.id for item in found.decisions if item.status == "active"]
+
+    def words(self, route: str) -> str:
+        """All that the journal of a route says."""
+        return b"\n".join(record for _, record in self.journal(route)).decode()
 
     def file(self, route: str) -> Path:
         """The route file."""

@@ -1,8 +1,9 @@
 """Machines of one user that work while they are apart, by chance: they come to one history, byte for byte.
 
-Each decides, edits files, drops, hands over, takes sessions and reverts, on routes that all have; is cut off, dies in
-the middle of an exchange, loses its cache; and the servers lose everything. Then all of them exchange until nothing
-waits: each has the same journals and route files, every record is there once, and no label means two things.
+Each decides, edits files, drops, hands over, takes sessions, reverts and forgets, on routes that all have; is cut off,
+dies in the middle of an exchange, loses its cache; and the servers lose everything, or go back to a backup. Then all of
+them exchange until nothing waits: each has the same journals and route files, every record is there once, no label
+means two things, and what was forgotten is nowhere.
 
     python -m tests.faults.apart --rounds 200
 """
@@ -30,6 +31,8 @@ from tests.storekit import write_session
 
 import ralf
 from ralf.errors import RalfError
+from ralf.maintenance.forget import forget
+from ralf.maintenance.purge import of_text, remains
 from ralf.maintenance.verify import verify
 from ralf.route import corrections, steering
 from ralf.storage import journal
@@ -46,13 +49,16 @@ class Play:
         self.machines = machines
         self.dice = dice
         self.said: dict[str, set[str]] = {route: set() for route in ROUTES}
+        self.forgotten: list[tuple[str, str]] = []
+        self.backup = machines[0].engine.backup()
         self.faults: list[Fault] = []
 
     def step(self) -> None:
         """One machine does one thing."""
         one = self.dice.choice(self.machines)
         work = (self.decide, self.decide, self.edit, self.drop, self.hand_over, self.checkpoint, self.revert)
-        self.dice.choice((*work, self.exchange, self.exchange, self.part))(one, self.dice.choice(ROUTES))
+        rare = (self.forget, self.harm)
+        self.dice.choice((*work, *rare, *[self.exchange] * 3))(one, self.dice.choice(ROUTES))
 
     def text(self) -> str:
         """Words that nobody has said before."""
@@ -60,7 +66,7 @@ class Play:
 
     def decide(self, one: Machine, route: str) -> None:
         """Record a decision, at times in the place of another."""
-        known = list(one.decisions(route)) if self.has(one, route) else []
+        known = one.active(route) if self.has(one, route) else []
         text = self.text()
         more = {"supersedes": self.dice.choice(known)} if known and self.dice.random() < 0.3 else {}
         one.decide(route, text, **more)
@@ -112,12 +118,26 @@ class Play:
         one.exchange()
         one.engine.away, one.engine.dies_after = False, -1
 
-    def part(self, one: Machine, _: str) -> None:
-        """Lose what is a cache, or the engine everything."""
-        if self.dice.random() < 0.5:
-            shutil.rmtree(one.project.cache, ignore_errors=True)
-        elif self.dice.random() < 0.2:
-            one.engine.lose_everything()
+    def forget(self, one: Machine, route: str) -> None:
+        """Forget a text wherever it is."""
+        known = sorted(text for text in self.said[route] if text in one.words(route))
+        if known:
+            text = self.dice.choice(known)
+            forget(route, text=text, root=one.root)
+            self.said[route].discard(text)
+            self.forgotten.append((route, text))
+
+    def harm(self, one: Machine, _: str) -> None:
+        """Lose what is a cache, or the engine everything; restore it from an older backup, or back it up."""
+        match self.dice.randrange(6):
+            case 0 | 1:
+                shutil.rmtree(one.project.cache, ignore_errors=True)
+            case 2:
+                one.engine.lose_everything()
+            case 3:
+                one.engine.restore(self.backup)
+            case _:
+                self.backup = one.engine.backup()
 
     @staticmethod
     def has(one: Machine, route: str) -> bool:
@@ -150,6 +170,12 @@ def judged(play: Play) -> Iterator[Fault]:
                 yield "damaged", f"{finding.path}: {finding.what}"
     for route, said in play.said.items():
         yield from _judged_route(first, route, said)
+    for route, text in play.forgotten:
+        for one in play.machines:
+            if left := remains(one.project.folder, of_text(route, text).wording):
+                yield "told", f"{one.root.name} has {text!r} still: {left}"
+        if text.encode() in play.machines[0].engine.everything():
+            yield "told", f"the engine has {text!r} still"
 
 
 def _judged_route(one: Machine, route: str, said: set[str]) -> Iterator[Fault]:
@@ -188,7 +214,7 @@ def play(top: Path, number: int, seed: int) -> Play:
     dice = random.Random(f"{seed} {number}")
     with pytest.MonkeyPatch.context() as patch, several(top, patch) as make:
         found = Play(make(dice.randint(2, 4)), dice)
-        for _ in range(dice.randint(5, 25)):
+        for _ in range(dice.randint(8, 40)):
             found.step()
         found.faults = list(judged(found))
     return found
@@ -209,7 +235,7 @@ def main(args: Sequence[str] | None = None) -> int:
         found.acknowledged += sum(map(len, done.said.values()))
         for kind, example in done.faults:
             found.note(kind, f"history {number}: {example}")
-    kinds = dict.fromkeys(("lost", "doubled", "label", "unlike", "order", "waits", "problem", "damaged"))
+    kinds = dict.fromkeys(("lost", "doubled", "label", "unlike", "order", "waits", "problem", "damaged", "told"))
     figures: list[tuple[str, object, str]] = [
         (f"apart: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} items", "0") for kind in kinds
     ]
