@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 from tests.faults import apart
 from tests.machines import Machine, Makes, machines
+from tests.storekit import write_session
 
 import ralf
+from ralf.errors import Fenced
+from ralf.maintenance.forget import forget, forget_route
+from ralf.proof import provenance
+from ralf_integrations.stores import exchange
 
 __all__ = ["machines"]
 
@@ -62,3 +67,124 @@ def test_what_two_machines_recorded_while_they_were_apart_is_all_there_once(mach
 def test_machines_come_to_one_history_whatever_each_did_while_it_was_apart(tmp_path: Path, number: int) -> None:
     """Nothing is lost or there twice, and no label means two things; more of it: `python -m tests.faults.apart`."""
     assert apart.play(tmp_path, number, seed=7).faults == []
+
+
+# ---- forgetting ----
+
+
+def test_a_route_that_was_forgotten_here_goes_everywhere_and_what_others_recorded_since_stays(machines: Makes) -> None:
+    one, two, three = machines(3)
+    one.decide("tide", "We keep the old columns")
+    one.decide("moon", "We keep the phases")
+    agree(one, two, three)
+    two.engine.away = True
+    two.decide("tide", "Gauges are read twice")
+    forget_route("tide", root=one.root)
+    agree(one, three)
+    assert [found.route for found in ralf.list_routes(root=three.root)] == ["moon"]
+    assert b"old columns" not in one.engine.everything()
+    two.engine.away = False
+    agree(one, two, three)
+    assert one.decisions("tide") == {"DEC-001": "Gauges are read twice"}
+    assert "old columns" not in two.words("tide") + two.file("tide").read_text()
+
+
+def test_what_is_forgotten_while_the_servers_are_away_is_forgotten_there_later(machines: Makes) -> None:
+    one, two = machines(2)
+    one.decide("tide", "We keep the old columns", rationale="the harbour master reads them")
+    agree(one, two)
+    one.engine.away = True
+    forget("tide", text="the harbour master", root=one.root)
+    assert b"harbour master" in one.engine.everything()
+    one.engine.away = False
+    agree(one, two)
+    assert b"harbour master" not in one.engine.everything()
+    assert "harbour master" not in two.words("tide") + two.file("tide").read_text()
+
+
+def test_what_two_machines_forgot_of_one_record_is_gone_with_both(machines: Makes) -> None:
+    one, two = machines(2)
+    one.decide("tide", "We keep the old columns", rationale="the harbour master and the pilot station read them")
+    agree(one, two)
+    forget("tide", text="harbour master", root=one.root)
+    forget("tide", text="pilot station", root=two.root)
+    agree(one, two)
+    for words in (one.words("tide"), two.file("tide").read_text(), one.engine.everything().decode()):
+        assert "harbour master" not in words
+        assert "pilot station" not in words
+        assert "We keep the old columns" in words
+
+
+# ---- servers that are away, or have lost everything ----
+
+
+def test_servers_that_lost_everything_are_filled_again_from_the_files(machines: Makes) -> None:
+    one, two = machines(2)
+    texts = [f"Column {number} is kept" for number in range(5)]
+    for text in texts:
+        one.decide("tide", text)
+    agree(one, two)
+    one.engine.lose_everything()
+    assert two.exchange().delivered == 5
+    agree(one, two)
+    assert list(two.decisions("tide").values()) == texts
+    assert two.engine.everything().count(b'"revision":') == 5
+
+
+def test_evidence_is_on_each_machine_after_an_exchange(machines: Makes) -> None:
+    one, two = machines(2)
+    path = one.root / "session.jsonl"
+    write_session(path, 2_000)
+    ralf.checkpoint("tide", path, root=one.root)
+    agree(one, two)
+    two.engine.away = True
+    assert provenance.why("tide", "cp-001", root=two.root).evidence == "kept"
+
+
+def test_what_a_person_saved_into_a_file_is_on_the_other_machine(machines: Makes) -> None:
+    one, two = machines(2)
+    one.decide("tide", "We keep the old columns", rationale="they are read")
+    agree(one, two)
+    path = one.file("tide")
+    path.write_text(path.read_text().replace("they are read", "the harbour reads them"))
+    agree(one, two)
+    assert "the harbour reads them" in two.file("tide").read_text()
+
+
+def test_both_values_are_kept_where_two_machines_changed_a_field(machines: Makes) -> None:
+    one, two = machines(2)
+    one.decide("tide", "We keep the old columns", rationale="they are read")
+    agree(one, two)
+    for machine, reason in ((one, "the harbour reads them"), (two, "the pilots read them")):
+        path = machine.file("tide")
+        path.write_text(path.read_text().replace("they are read", reason))
+        ralf.record_decision("tide", f"It is so because {reason}", root=machine.root)
+    agree(one, two)
+    found = ralf.get_context("tide", root=one.root)
+    assert found.decisions[0].rationale == "the pilots read them"
+    assert "the harbour reads them" in str(found.unresolved)
+
+
+def test_without_servers_a_run_is_fenced_and_a_route_is_not(machines: Makes) -> None:
+    (one,) = machines(1)
+    one.engine.away = True
+    one.decide("tide", "We keep the old columns")
+    found = one.exchange()
+    assert (found.waiting, found.is_away) == (1, True)
+    store = one.project.store
+    with pytest.raises(Fenced):
+        store.append("runs/r-1/main", b"{}", id="a", after=None)
+    with pytest.raises(Fenced):
+        list(store.read("tasks"))
+
+
+def test_an_attempt_that_failed_is_not_repeated_at_once(machines: Makes) -> None:
+    (one,) = machines(1)
+    one.engine.away = True
+    one.decide("tide", "We keep the old columns")
+    one.exchange()
+    one.engine.away = False
+    found = exchange.exchange(one.project)
+    assert found is not None
+    assert (found.waiting, found.delivered) == (1, 0)
+    assert one.exchange().delivered == 1

@@ -41,8 +41,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     project = projects.find(root)
     found = look(project, route)
     called = usage.last_called(project)
-    task = _task(project)
     exchanged = beside.standing(project)
+    task = _task(project) if exchanged is None or not exchanged.is_away else None  # tasks lie on the servers
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
         more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}

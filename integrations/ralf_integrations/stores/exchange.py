@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from ralf.errors import Busy, Conflict, NotFound, RalfError, UnknownToken
 from ralf.maintenance.forget import forget_route
 from ralf.project import Project
 from ralf.route import fold, rebase
+from ralf.route.load import load_state
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage import files, journal
 from ralf.storage.files import content_of
@@ -45,6 +46,8 @@ _SHORTEST, _LONGEST = 5.0, 300.0  # seconds without another attempt, after one t
 
 _MOST_TRIES = 20  # at a stream to which other machines append meanwhile
 
+_SETTLED = 2.0  # seconds after which every change of a file changes its times, too
+
 _CACHE = "exchange.json"
 
 
@@ -54,7 +57,7 @@ class State:
 
     mark     the newest message of a route on the servers
     dropped  the place in the servers' stream of dropped ones
-    places   by stream, the places here and on the servers up to which both are the same, and its mark here
+    places   by stream, the places here and on the servers up to which both are the same, and its mark here (`_mark`)
     reached  when the servers answered last, in seconds since 1970; 0: never
     again    when they may be asked again; `wait`: after how many seconds
     problem  why they could not be reached, or what could not be exchanged
@@ -76,6 +79,7 @@ class Exchanged(NamedTuple):
     since      when the servers were reached last, in seconds since 1970; 0: never
     delivered, taken_in  records
     problem    why not all was exchanged, "" where it was
+    is_away    whether the servers were not reached
     """
 
     waiting: int
@@ -83,6 +87,7 @@ class Exchanged(NamedTuple):
     delivered: int = 0
     taken_in: int = 0
     problem: str = ""
+    is_away: bool = False
 
 
 class _Away(Exception):
@@ -124,7 +129,8 @@ def exchange(project: Project, *, seconds: float = SECONDS, insist: bool = False
             _save(project, state)
     except Busy:  # another one is at it
         return standing(project)
-    return Exchanged(_waiting(store, state), state.reached, work.delivered, work.taken_in, state.problem)
+    count = _waiting(store, state)
+    return Exchanged(count, state.reached, work.delivered, work.taken_in, state.problem, state.wait > 0)
 
 
 def standing(project: Project) -> Exchanged | None:
@@ -133,7 +139,7 @@ def standing(project: Project) -> Exchanged | None:
     if store is None:
         return None
     state = _load(project)
-    return Exchanged(_waiting(store, state), state.reached, problem=state.problem)
+    return Exchanged(_waiting(store, state), state.reached, problem=state.problem, is_away=state.wait > 0)
 
 
 def is_due(project: Project, *, most: float) -> bool:
@@ -150,7 +156,7 @@ def _waiting(store: FilesAndNats, state: State) -> int:
     marks = store.local.marks(LOCAL.rstrip("/"))
     for stream in store.local.streams(LOCAL):
         here, _, mark = state.places.get(stream, ("", "", ""))
-        if mark and mark == marks.get(stream.removeprefix(LOCAL)):
+        if mark and mark.partition(" ")[0] == marks.get(stream.removeprefix(LOCAL)):
             continue
         with suppress(RalfError):
             if store.local.head(stream) != here:
@@ -218,18 +224,38 @@ class _Exchange:
 
     def _to_look_at(self, changed: frozenset[str] | None) -> list[str]:
         """The streams that may differ."""
-        places, marks = self._state.places, self._local.marks(LOCAL.rstrip("/"))
         ours = set(self._local.streams(LOCAL))
         theirs = changed
         if theirs is None:
             theirs = frozenset(self._asked(lambda: list(self._engine.streams(LOCAL)))) | ours
-        unlike = {
-            stream
-            for stream in ours
-            if (places.get(stream) or ("", "", ""))[2] in ("", "-")
-            or places[stream][2] != marks.get(stream.removeprefix(LOCAL))
-        }
+        marks = self._local.marks(LOCAL.rstrip("/"))
+        places = self._state.places
+        unlike = {name for name in ours if name not in places or places[name][2] != self._mark(name, marks)}
         return sorted(theirs | unlike)
+
+    def _mark(self, stream: str, marks: Mapping[str, str]) -> str:
+        """What stays the same while a route's journal and its file do; "" where that cannot be told yet."""
+        route = stream.removeprefix(LOCAL)
+        journal_mark = marks.get(route, "")
+        try:
+            found = self._project.route_file(route).lstat()
+        except OSError:
+            return journal_mark
+        is_settled = time.time() - found.st_ctime > _SETTLED
+        return (
+            f"{journal_mark} {found.st_ino}:{found.st_size}:{found.st_ctime_ns}" if journal_mark and is_settled else ""
+        )
+
+    def _absorb(self, stream: str) -> None:
+        """Record what a person has saved into a route's file: no other machine sees that."""
+        route = stream.removeprefix(LOCAL)
+        if not self._project.route_file(route).exists():
+            return
+        state = load_state(self._project, route)
+        if state is not None and state.status == "edited" and state.changes:
+            with open_route(self._project, route, leave=False) as writer:
+                writer.absorb_edits()
+                writer.render_file()
 
     # ---- streams that were dropped ----
 
@@ -279,6 +305,7 @@ class _Exchange:
     # ---- one stream ----
 
     def _exchange(self, stream: str) -> None:
+        self._absorb(stream)
         for _ in range(_MOST_TRIES):
             tails = self._tails(stream)
             if tails.theirs or any(self._is_dropped(stream, entry) for entry in tails.ours):
@@ -312,9 +339,8 @@ class _Exchange:
 
     def _note(self, stream: str, here: Token, there: Token) -> None:
         """Know up to where both sides are the same, and the mark of the stream where that is all of it."""
-        mark = "-"
-        if here and self._local.head(stream) == here:
-            mark = self._local.marks(LOCAL.rstrip("/")).get(stream.removeprefix(LOCAL), "-")
+        is_all = here and self._local.head(stream) == here
+        mark = self._mark(stream, self._local.marks(LOCAL.rstrip("/"))) if is_all else ""
         self._state.places[stream] = (here, there, mark)
 
     def _deliver(self, stream: str, tails: _Tails) -> None:
@@ -324,7 +350,7 @@ class _Exchange:
             self._asked(FilesAndNats(self._local, self._engine).send_blobs, entry.record)
             there = self._asked(self._engine.append, stream, entry.record, id=entry.id, after=there or None)
             here = entry.token
-            self._state.places[stream] = (here, there, "-")
+            self._state.places[stream] = (here, there, "")
             self.delivered += 1
         self._note(stream, here, there)
 

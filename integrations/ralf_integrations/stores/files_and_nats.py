@@ -27,6 +27,9 @@ from ralf.transcripts.events import digests_in
 LOCAL = journal.stream_of("")
 """What the names of the streams begin with that lie in local files."""
 
+_OF_SESSIONS = "inbox/"
+"""Of the streams that lie in local files alone: notices to the sessions of clients, which run on this machine."""
+
 DROPPED = "dropped-streams"
 """The stream that says, in files and on the servers, which records were dropped with their streams."""
 
@@ -72,7 +75,7 @@ class FilesAndNats:
             return self.engine.head(stream)
 
     def streams(self, prefix: str) -> Iterator[str]:
-        yield from (name for name in self.local.streams(prefix) if name.startswith(LOCAL))
+        yield from (name for name in self.local.streams(prefix) if is_local(name) and name != DROPPED)
         if not is_local(prefix):
             with fenced(prefix or "runs and tasks"):
                 names = list(self.engine.streams(prefix))
@@ -103,7 +106,8 @@ class FilesAndNats:
 
     def drop(self, stream: str) -> None:
         if is_local(stream):
-            self._note_dropped(stream)
+            if stream.startswith(LOCAL):
+                self._note_dropped(stream)
             self.local.drop(stream)
             return
         with fenced(stream):
@@ -171,7 +175,7 @@ class FilesAndNats:
 
 def is_local(stream: str) -> bool:
     """Whether a stream lies in local files; of a prefix, whether all do whose names begin with it."""
-    return stream.startswith(LOCAL) or stream == DROPPED
+    return stream.startswith((LOCAL, _OF_SESSIONS)) or stream == DROPPED
 
 
 def hashed(id: str) -> str:  # noqa: A002
