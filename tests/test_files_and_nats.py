@@ -178,6 +178,15 @@ def test_without_servers_a_run_is_fenced_and_a_route_is_not(machines: Makes) -> 
         list(store.read("tasks"))
 
 
+def test_an_exchange_right_after_another_one_delivers_what_came_in_between(machines: Makes) -> None:
+    (one,) = machines(1)
+    for number in range(3):
+        one.decide("tide", f"Column {number} is kept")
+        found = exchange.exchange(one.project)
+        assert found is not None
+        assert (found.waiting, found.delivered) == (0, 1)
+
+
 def test_an_attempt_that_failed_is_not_repeated_at_once(machines: Makes) -> None:
     (one,) = machines(1)
     one.engine.away = True

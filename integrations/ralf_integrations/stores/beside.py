@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 _MOST = 1 << 20  # bytes of a configuration
 
-_FRESH = 2.0
-"""Seconds for which what was taken in counts as new: of several commands in a row one asks the servers."""
-
 
 def is_wanted(project: Project) -> bool:
     """Whether a project may have such a store: its local configuration names one."""
@@ -39,8 +36,7 @@ def before(project: Project, *, seconds: float = 10.0) -> None:
         from ralf_integrations.stores import exchange
 
         with suppress(RalfError, OSError):
-            if exchange.is_due(project, most=_FRESH):
-                exchange.exchange(project, seconds=seconds)
+            exchange.exchange(project, seconds=seconds)
 
 
 def after(project: Project) -> Exchanged | None:

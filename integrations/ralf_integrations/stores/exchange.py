@@ -142,15 +142,6 @@ def standing(project: Project) -> Exchanged | None:
     return Exchanged(_waiting(store, state), state.reached, problem=state.problem, is_away=state.wait > 0)
 
 
-def is_due(project: Project, *, most: float) -> bool:
-    """Whether records wait or the servers were asked `most` seconds ago or earlier, and may be asked again."""
-    store = store_of(project)
-    if store is None:
-        return False
-    state, now = _load(project), time.time()
-    return now >= state.again and (now - state.reached >= most or _waiting(store, state) > 0)
-
-
 def _waiting(store: FilesAndNats, state: State) -> int:
     count = 0
     marks = store.local.marks(LOCAL.rstrip("/"))
@@ -229,8 +220,8 @@ class _Exchange:
         if theirs is None:
             theirs = frozenset(self._asked(lambda: list(self._engine.streams(LOCAL)))) | ours
         marks = self._local.marks(LOCAL.rstrip("/"))
-        places = self._state.places
-        unlike = {name for name in ours if name not in places or places[name][2] != self._mark(name, marks)}
+        known = {name: mark for name, (_, _, mark) in self._state.places.items() if mark}
+        unlike = {name for name in ours if name not in known or known[name] != self._mark(name, marks)}
         return sorted(theirs | unlike)
 
     def _mark(self, stream: str, marks: Mapping[str, str]) -> str:
