@@ -63,6 +63,7 @@ def test_what_two_machines_recorded_while_they_were_apart_is_all_there_once(mach
     assert (superseded.status, superseded.superseded_by) == ("superseded", "DEC-004")
 
 
+@pytest.mark.slow(seconds=5)
 @pytest.mark.parametrize("number", range(3))
 def test_machines_come_to_one_history_whatever_each_did_while_it_was_apart(tmp_path: Path, number: int) -> None:
     """Nothing is lost or there twice, and no label means two things; more of it: `python -m tests.faults.apart`."""

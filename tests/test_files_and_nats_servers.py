@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.machines import KEY
-from tests.storekit import context_of
+from tests.storekit import MEMORY, context_of
 
 import natskit
 import ralf
@@ -21,7 +23,7 @@ from ralf.errors import Fenced
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from ralf_integrations.stores import exchange
+from ralf_integrations.stores import exchange, monitoring
 from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
@@ -62,6 +64,7 @@ def typed(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow(seconds=5)
 def test_a_command_on_another_machine_shows_what_was_recorded_here(servers: natskit.Servers, tmp_path: Path) -> None:
     servers.ready()
     here, there = (machine(tmp_path / name, servers, "commands") for name in ("here", "there"))
@@ -75,6 +78,7 @@ def test_a_command_on_another_machine_shows_what_was_recorded_here(servers: nats
     assert told["waiting_records"] == 0
 
 
+@pytest.mark.slow(seconds=6)
 def test_without_servers_routes_go_on_and_runs_are_fenced(servers: natskit.Servers, tmp_path: Path) -> None:
     servers.ready()
     here, there = (machine(tmp_path / name, servers, "away") for name in ("here", "there"))
@@ -95,3 +99,58 @@ def test_without_servers_routes_go_on_and_runs_are_fenced(servers: natskit.Serve
     assert found is not None
     assert (found.waiting, found.delivered, found.problem) == (0, 1, "")
     assert "Gauges are read twice" in typed(there, "context", "show", "tide").stdout
+
+
+@pytest.mark.slow(seconds=5)
+def test_a_machine_without_a_disk_makes_the_route_file_of_another_one_anew(
+    servers: natskit.Servers, tmp_path: Path
+) -> None:
+    """Its folder lies in memory and begins empty: `store: nats`."""
+    servers.ready()
+    here = machine(tmp_path / "here", servers, "diskless", "nats")
+    ralf.record_decision("tide", "We keep the old columns", rationale="they are read", root=here)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        there = machine(Path(folder), servers, "diskless", "nats")
+        assert "We keep the old columns" in typed(there, "context", "show", "tide").stdout
+        path = Project(there).route_file("tide")
+        assert path.read_bytes() == Project(here).route_file("tide").read_bytes()
+        path.write_text(path.read_text().replace("they are read", "the harbour reads them"))
+        decide(there, "Gauges are read twice")
+        assert "the harbour reads them" in ralf.get_context("tide", root=here).render()
+    assert "Gauges are read twice" in typed(here, "context", "show", "tide").stdout
+    assert "Gauges are read twice" in Project(here).route_file("tide").read_text()
+
+
+def test_servers_whose_disks_are_lost_are_filled_again(tmp_path: Path) -> None:
+    found = natskit.Servers(1, tmp_path / "servers")
+    found.ready()
+    try:
+        here, there = (machine(tmp_path / name, found, "lost") for name in ("here", "there"))
+        for number in range(3):
+            ralf.record_decision("tide", f"Column {number} is kept", root=here)
+        for root in (here, there):
+            exchange.exchange(Project(root))
+        found.signal(0, signal.SIGKILL)
+        shutil.rmtree(found.folder / "n0" / "jetstream")
+        found.ready()
+        ralf.record_decision("tide", "Gauges are read twice", root=there)
+        filled = exchange.exchange(Project(there), insist=True)
+        assert filled is not None
+        assert (filled.delivered, filled.waiting, filled.problem) == (4, 0, "")
+        assert "Gauges are read twice" in typed(here, "context", "show", "tide").stdout
+    finally:
+        found.stop()
+
+
+def test_doctor_tells_what_waits_for_servers_that_are_away(servers: natskit.Servers, tmp_path: Path) -> None:
+    servers.ready()
+    here = machine(tmp_path / "here", servers, "doctor")
+    ralf.record_decision("tide", "We keep the old columns", root=here)
+    exchange.exchange(Project(here))
+    assert [check.state for check in monitoring.checks(Project(here))][:2] == ["ok", "ok"]
+    servers.signal(0, signal.SIGKILL)
+    ralf.record_decision("tide", "Gauges are read twice", root=here)
+    exchange.exchange(Project(here))
+    told = [(check.state, check.what) for check in monitoring.checks(Project(here))][:2]
+    assert [state for state, _ in told] == ["warning", "warning"]
+    assert "1 record waits" in told[1][1]

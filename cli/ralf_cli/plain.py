@@ -115,13 +115,13 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
 
 
 def _may_exchange(root: str | None) -> bool:
-    """Whether records are to be exchanged with other machines beside the command (`options.with_root`)."""
+    """Whether the command has to do with other machines, too (`options.with_root`, `reading.show`)."""
     from ralf import project
     from ralf.errors import RalfError
     from ralf_integrations.stores import beside
 
     try:
-        return beside.is_wanted(project.find(root))
+        return beside.names_servers(project.find(root))
     except (RalfError, OSError):  # the command meets it, too
         return False
 

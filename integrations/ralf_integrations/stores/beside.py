@@ -6,6 +6,7 @@ takes long: what cannot be exchanged now waits, and `ralf status` says so.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,10 +23,39 @@ _MOST = 1 << 20  # bytes of a configuration
 
 def is_wanted(project: Project) -> bool:
     """Whether a project may have such a store: its local configuration names one."""
+    return b"files+nats" in _configuration(project)
+
+
+def names_servers(project: Project) -> bool:
+    """Whether the store of a project may be one with NATS servers."""
+    return b"nats" in _configuration(project)
+
+
+def _configuration(project: Project) -> bytes:
     try:
-        return b"files+nats" in content_of(project.local_config_file, most=_MOST)
+        return content_of(project.local_config_file, most=_MOST)
     except OSError:
-        return False
+        return b""
+
+
+def place_file(root: str | os.PathLike[str] | None, route: str) -> None:
+    """Make the file of a route anew that was recorded on another machine, for a project that has its journal on NATS
+    servers alone: here it is missing, or shows less. What stands in the way is for the next write to say.
+    """
+    from ralf import project as projects
+
+    project = projects.find(root)
+    if not names_servers(project) or is_wanted(project):
+        return
+    from ralf.route.load import load_state
+    from ralf.route.write import open_route
+
+    with suppress(RalfError, OSError):
+        found = load_state(project, route)
+        if found is not None and found.token is not None and found.status in ("missing", "stale"):
+            with open_route(project, route, leave=False) as writer:
+                writer.absorb_edits()
+                writer.render_file()
 
 
 def before(project: Project, *, seconds: float = 10.0) -> None:
