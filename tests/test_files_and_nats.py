@@ -4,7 +4,9 @@ memory here; `tests/test_files_and_nats_servers.py` has real servers.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults import apart
@@ -15,6 +17,7 @@ import ralf
 from ralf.errors import Fenced
 from ralf.maintenance.forget import forget, forget_route
 from ralf.proof import provenance
+from ralf.storage.filestore import FileStore
 from ralf_integrations.stores import exchange
 
 __all__ = ["machines"]
@@ -198,3 +201,64 @@ def test_an_attempt_that_failed_is_not_repeated_at_once(machines: Makes) -> None
     assert found is not None
     assert (found.waiting, found.delivered) == (1, 0)
     assert one.exchange().delivered == 1
+
+
+# ---- a machine that dies ----
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_machine_that_dies_while_it_takes_records_in_goes_on_and_serves_what_it_has(
+    machines: Makes, monkeypatch: pytest.MonkeyPatch, after: bool, has_begun: bool
+) -> None:
+    """Before its journal is replaced, and after that, before the file shows it; of a route that both had, or began."""
+    one, two = machines(2)
+    if has_begun:
+        one.decide("tide", "We keep the old columns")
+        agree(one, two)
+    one.decide("tide", "Gauges are read twice")
+    one.exchange()
+    two.decide("tide", "Floats are cast to decimals", rationale="they drift")
+    path = two.file("tide")
+    path.write_text(path.read_text().replace("they drift", "they drift by a millimetre"))
+    write_anew = FileStore.write_anew
+
+    def dies(self: FileStore, *arguments: Any, **named: Any) -> None:
+        if after:
+            write_anew(self, *arguments, **named)
+        os._exit(9)
+
+    if not (child := os.fork()):
+        monkeypatch.setattr(FileStore, "write_anew", dies)
+        two.exchange()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    found = ralf.get_context("tide", root=two.root)
+    assert (found.warnings, found.foreign) == ((), False)
+    assert [item.rationale for item in found.decisions if "Floats" in item.decision] == ["they drift by a millimetre"]
+    agree(one, two)
+    assert sorted(one.decisions("tide").values()) == sorted(
+        ["Gauges are read twice", "Floats are cast to decimals", *["We keep the old columns"] * has_begun]
+    )
+    assert ralf.get_context("tide", root=one.root).body.before == ""
+
+
+def test_an_edit_of_a_file_whose_labels_have_changed_since_is_one_of_the_same_decision(machines: Makes) -> None:
+    """The editor was open while another machine's records came in."""
+    one, two = machines(2)
+    one.decide("tide", "We keep the old columns", rationale="they are read")
+    agree(one, two)
+    one.decide("tide", "Gauges are read twice", rationale="they stick")
+    one.exchange()
+    two.decide("tide", "Floats are cast to decimals", rationale="they drift")
+    opened = two.file("tide").read_text()
+    two.exchange()
+    assert "they stick" in two.file("tide").read_text()
+    two.file("tide").write_text(opened.replace("they drift", "they drift by a millimetre"))
+    agree(one, two)
+    found = ralf.get_context("tide", root=one.root)
+    assert {item.decision: item.rationale for item in found.decisions} == {
+        "We keep the old columns": "they are read",
+        "Gauges are read twice": "they stick",
+        "Floats are cast to decimals": "they drift by a millimetre",
+    }

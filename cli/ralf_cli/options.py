@@ -41,7 +41,7 @@ def _exchange(ctx: click.Context, root: str | None) -> None:
         return
     if not beside.is_wanted(project):
         return
-    beside.before(project)
+    beside.before(project, insist=ctx.info_name == "status")
 
     def deliver() -> None:
         found = beside.after(projects.find(root))

@@ -115,7 +115,7 @@ class Play:
     def exchange(self, one: Machine, _: str) -> None:
         """Exchange, at times only a part."""
         one.engine.away, one.engine.dies_after = False, self.dice.choice((-1, -1, self.dice.randrange(12)))
-        one.exchange()
+        one.exchange(whole=self.dice.random() < 0.3)
         one.engine.away, one.engine.dies_after = False, -1
 
     def forget(self, one: Machine, route: str) -> None:

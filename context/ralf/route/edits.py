@@ -9,7 +9,7 @@ from typing import Any
 from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
+from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
@@ -402,6 +402,50 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
+
+
+def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
+    """A render and a person's edit of it, by the labels and numbers that `recorded` has for what the render shows: its
+    records were put behind those of another machine since, which has given the old ones to others.
+    """
+    base = contexts[0]
+    ours = {item.id: item for item in recorded.decisions}
+    labels: dict[str, str] = {}
+    for item in base.decisions:
+        if item.id not in ours or said(ours[item.id]) != said(item):
+            alike = (one for one in recorded.decisions if said(one) == said(item))
+            labels[item.id] = next((one.id for one in alike if one.timestamp == item.timestamp), item.id)
+    places = {(one.timestamp, one.session, one.lines): one for one in recorded.checkpoint_history}
+    numbers: dict[int | None, int] = {}
+    for entry in base.checkpoint_history:
+        now = places.get((entry.timestamp, entry.session, entry.lines))
+        if now is not None and now.checkpoint_id != entry.checkpoint_id:
+            numbers[_number_of(entry)] = _number_of(now)
+    return [_moved(context, labels, numbers) for context in contexts]
+
+
+def _moved(context: RouteContext, labels: Mapping[str, str], numbers: Mapping[int | None, int]) -> RouteContext:
+    decisions = (replace(item, id=labels.get(item.id, item.id)) for item in context.decisions)
+    entries = []
+    for entry in context.checkpoint_history:
+        number = numbers.get(_number_of(entry))
+        if number is not None:
+            title = entry.summary_ref.partition(":")[2]
+            named = f"### Checkpoint {number}" + (f":{title}" if title else "")
+            entry = replace(entry, checkpoint_id=f"cp-{number:03d}", summary_ref=named)
+        entries.append(entry)
+    sections = (replace(one, number=numbers.get(one.number, one.number)) for one in context.body.sections)
+    return replace(
+        context,
+        decisions=tuple(_relinked(item, labels) for item in decisions),
+        checkpoint_history=tuple(entries),
+        body=replace(context.body, sections=tuple(sections)),
+    )
+
+
+def _number_of(entry: Checkpoint) -> int:
+    number = entry.checkpoint_id.removeprefix("cp-")
+    return int(number) if number.isdecimal() else 0
 
 
 def _is_same(ours: Decision, theirs: Decision) -> bool:

@@ -58,15 +58,17 @@ def place_file(root: str | os.PathLike[str] | None, route: str) -> None:
                 writer.render_file()
 
 
-def before(project: Project, *, seconds: float = 10.0) -> None:
-    """Take in what other machines have recorded, before something is read; what takes longer than so many seconds is
-    left to the next time.
+def before(project: Project, *, seconds: float = 10.0, insist: bool = False) -> None:
+    """Take in what other machines have recorded, before something is read.
+
+    seconds  what takes longer is left to the next time
+    insist   ask the servers though they were away a moment ago
     """
     if is_wanted(project):
         from ralf_integrations.stores import exchange
 
         with suppress(RalfError, OSError):
-            exchange.exchange(project, seconds=seconds)
+            exchange.exchange(project, seconds=seconds, insist=insist)
 
 
 def after(project: Project) -> Exchanged | None:

@@ -104,11 +104,14 @@ def store_of(project: Project) -> FilesAndNats | None:
     return found if isinstance(found, FilesAndNats) else None
 
 
-def exchange(project: Project, *, seconds: float = SECONDS, insist: bool = False) -> Exchanged | None:
+def exchange(
+    project: Project, *, seconds: float = SECONDS, insist: bool = False, whole: bool = False
+) -> Exchanged | None:
     """Exchange records with the servers; None for a project with another store.
 
     seconds  after so many the rest is left to the next exchange
-    insist   ask the servers though they were away a moment ago, compare all routes, and wait for another exchange
+    insist   ask the servers though they were away a moment ago, and wait for an exchange that another process makes
+    whole    compare all routes with those on the servers, not only those that have changed
 
     Whatever goes wrong is told in the result, not raised: what is recorded here is durable. UsageError for a
     configuration that makes no sense.
@@ -122,8 +125,8 @@ def exchange(project: Project, *, seconds: float = SECONDS, insist: bool = False
     try:
         with files.locked(project.folder / "locks" / "exchange.lock", "exchange", files.LOCK_TIMEOUT if insist else 0):
             state = _load(project)
-            if insist:
-                state.mark = None
+            if whole:
+                state.mark, state.places = None, {}
             work = _Exchange(project, store, state, time.monotonic() + seconds)
             work.run()
             _save(project, state)
@@ -238,12 +241,12 @@ class _Exchange:
         )
 
     def _absorb(self, stream: str) -> None:
-        """Record what a person has saved into a route's file: no other machine sees that."""
+        """Record what a person has saved into a route's file, which no other machine sees; and have it show what an
+        exchange took in that was broken off.
+        """
         route = stream.removeprefix(LOCAL)
-        if not self._project.route_file(route).exists():
-            return
         state = load_state(self._project, route)
-        if state is not None and state.status == "edited" and state.changes:
+        if state is not None and state.status in ("edited", "stale", "missing") and (state.changes or state.behind):
             with open_route(self._project, route, leave=False) as writer:
                 writer.absorb_edits()
                 writer.render_file()
