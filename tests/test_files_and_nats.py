@@ -73,6 +73,12 @@ def test_machines_come_to_one_history_whatever_each_did_while_it_was_apart(tmp_p
     assert apart.play(tmp_path, number, seed=7).faults == []
 
 
+@pytest.mark.slow(seconds=5)
+def test_the_harness_finds_labels_that_were_left_as_they_are(tmp_path: Path) -> None:
+    found = (apart.play(tmp_path / str(number), number, seed=7, is_broken=True).faults for number in range(10))
+    assert any("label" in dict(faults) for faults in found)
+
+
 # ---- forgetting ----
 
 

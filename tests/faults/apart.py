@@ -6,6 +6,7 @@ them exchange until nothing waits: each has the same journals and route files, e
 means two things, and what was forgotten is nowhere.
 
     python -m tests.faults.apart --rounds 200
+    python -m tests.faults.apart --broken        finds labels that mean two things
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,8 +35,10 @@ from ralf.errors import RalfError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import of_text, remains
 from ralf.maintenance.verify import verify
-from ralf.route import corrections, steering
+from ralf.model import RouteContext
+from ralf.route import corrections, rebase, steering
 from ralf.storage import journal
+from ralf.storage.journal import Entry
 
 ROUTES = ("tide", "moon")
 
@@ -209,10 +212,26 @@ def labels_given(one: Machine, route: str) -> dict[str, set[str]]:
     return found
 
 
-def play(top: Path, number: int, seed: int) -> Play:
-    """One history, in a folder that is thrown away."""
+def as_they_are(
+    _: str, entries: Iterable[Entry], *, onto: RouteContext, known: Container[str] = (), **__: object
+) -> Iterator[Entry]:
+    """In place of `rebase.rebased`: only the revisions are put right. A check of the check."""
+    for number, entry in enumerate((one for one in entries if one.id not in known), start=onto.revision + 1):
+        record = re.sub(
+            rb'"revision":[0-9]+,"parent":[0-9]+', b'"revision":%d,"parent":%d' % (number, number - 1), entry.record
+        )
+        yield entry._replace(record=record)
+
+
+def play(top: Path, number: int, seed: int, *, is_broken: bool = False) -> Play:
+    """One history, in a folder that is thrown away.
+
+    is_broken  records that wait keep their labels, whatever other machines have given them to
+    """
     dice = random.Random(f"{seed} {number}")
     with pytest.MonkeyPatch.context() as patch, several(top, patch) as make:
+        if is_broken:
+            patch.setattr(rebase, "rebased", as_they_are)
         found = Play(make(dice.randint(2, 4)), dice)
         for _ in range(dice.randint(8, 40)):
             found.step()
@@ -226,11 +245,12 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=100, help="histories; default: 100")
     parser.add_argument("--first", type=int, default=0, help="the number of the first history, to play one again")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", action="store_true", help="labels are left as they are: the harness finds that")
     given = parser.parse_args(args)
     begun, found = time.monotonic(), rig.Found()
     for number in range(given.first, given.first + given.rounds):
         with tempfile.TemporaryDirectory(prefix="ralf-apart-") as top:
-            done = play(Path(top), number, given.seed)
+            done = play(Path(top), number, given.seed, is_broken=given.broken)
         found.rounds += 1
         found.acknowledged += sum(map(len, done.said.values()))
         for kind, example in done.faults:
