@@ -16,7 +16,7 @@ from tests.storekit import context_of
 
 import ralf
 from ralf import project as projects
-from ralf.errors import Busy
+from ralf.errors import Busy, Fenced
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -36,6 +36,7 @@ class Engine(MemoryStore):
 
     away = False
     dies_after = -1
+    refusal: type[Busy] = Fenced
 
     def __getattribute__(self, name: str) -> Any:
         if name in _ASKED:
@@ -47,7 +48,7 @@ class Engine(MemoryStore):
             self.away = True
         self.dies_after -= 1
         if self.away:
-            raise Busy("nats://127.0.0.1:4222", "no connection", "try again")
+            raise self.refusal("nats://127.0.0.1:4222", "no connection", "try again")
 
     def within(self, _: float) -> Engine:
         """As `NatsStore.within`."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from ralf.errors import Busy, Conflict, NotFound, RalfError, UnknownToken
+from ralf.errors import Busy, Conflict, Fenced, NotFound, RalfError, UnknownToken
 from ralf.maintenance.forget import forget_route
 from ralf.project import Project
 from ralf.route import fold, rebase
@@ -209,7 +209,7 @@ class _Exchange:
         try:
             return ask(*args, **named)
         except Busy as error:
-            if type(error) is not Busy:
+            if not (isinstance(error, Fenced) or type(error) is Busy):  # what the servers have answered
                 raise
             raise _Away(str(error)) from error
 
