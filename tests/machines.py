@@ -20,11 +20,10 @@ from ralf.errors import Busy, Fenced
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry
 from ralf_integrations.stores import exchange
 from ralf_integrations.stores.exchange import Exchanged
-from ralf_integrations.stores.files_and_nats import FilesAndNats
+from ralf_integrations.stores.files_and_nats import FilesAndNats, LocalFiles
 
 KEY = "5e" * 32
 
@@ -151,7 +150,7 @@ def several(top: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Makes]:
     engines: dict[Path, Engine] = {}
 
     def opened(folder: Path, *, check: Callable[[Path], None]) -> FilesAndNats:
-        return FilesAndNats(FileStore(folder, check=check), engines[folder])
+        return FilesAndNats(LocalFiles(folder, check=check), engines[folder])
 
     monkeypatch.setattr(projects, "open_store", opened)
 

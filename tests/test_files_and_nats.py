@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from tests.faults import apart
 from tests.machines import Machine, Makes, machines
-from tests.storekit import write_session
+from tests.storekit import context_of, write_session
 
 import ralf
 from ralf.errors import Fenced
 from ralf.maintenance.forget import forget, forget_route
+from ralf.maintenance.verify import verify
 from ralf.proof import provenance
 from ralf.storage.filestore import FileStore
 from ralf_integrations.stores import exchange
@@ -97,6 +98,17 @@ def test_a_route_that_was_forgotten_here_goes_everywhere_and_what_others_recorde
     agree(one, two, three)
     assert one.decisions("tide") == {"DEC-001": "Gauges are read twice"}
     assert "old columns" not in two.words("tide") + two.file("tide").read_text()
+    for each in (one, two, three):
+        assert [finding for finding in verify(root=each.root).findings if finding.damage] == []
+
+
+def test_a_run_that_lies_in_files_from_before_does_not_hide_the_one_on_the_servers(machines: Makes) -> None:
+    (one,) = machines(1)
+    FileStore(context_of(one.root)).append("runs/r-1/main", b"{}", id="a", after=None)
+    store = one.project.store
+    assert store.head("runs/r-1/main") is None
+    assert store.properties.files is not None
+    assert not store.properties.files.path("runs/r-1/main").exists()
 
 
 def test_what_is_forgotten_while_the_servers_are_away_is_forgotten_there_later(machines: Makes) -> None:

@@ -35,6 +35,6 @@ def open_named(project: Project) -> Store | None:
     engine = NatsStore(address, settings.nats_project, replicas=settings.nats_replicas)
     if settings.store == "nats":
         return engine
-    from ralf_integrations.stores.files_and_nats import FilesAndNats
+    from ralf_integrations.stores.files_and_nats import FilesAndNats, LocalFiles
 
-    return FilesAndNats(project.open_files(), engine)
+    return FilesAndNats(project.open_files(LocalFiles), engine)

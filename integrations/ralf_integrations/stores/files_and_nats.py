@@ -16,6 +16,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO
 
 from ralf.errors import Busy, Conflict, Fenced, NotFound
@@ -34,6 +35,16 @@ DROPPED = "dropped-streams"
 """The stream that says, in files and on the servers, which records were dropped with their streams."""
 
 _ID_DIGITS = 32
+
+
+class LocalFiles(FileStore):
+    """The files of such a store."""
+
+    def path(self, stream: str) -> Path:
+        """A stream's journal; of one that lies on the servers, a file that is never there: one that the project has
+        from before tells nothing of it.
+        """
+        return super().path(stream if is_local(stream) else f"on-servers/{stream}")
 
 
 class FilesAndNats:
