@@ -97,6 +97,10 @@ class Project:
         store = self._elsewhere() or open_store(self.folder, check=self._check_unseen)
         return SealedStore(store, lambda: self.owner.seal_key, self._vouches_for)
 
+    def open_files(self, kind: type[FileStore] = FileStore) -> FileStore:
+        """The embedded store in the project's folder, for a store that stands before it."""
+        return kind(self.folder, check=self._check_unseen)
+
     def _elsewhere(self) -> Store | None:
         """The store that `config.local.yaml` names, None for files. Errors: `StoreOpener`."""
         try:

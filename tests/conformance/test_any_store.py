@@ -22,12 +22,14 @@ from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageErr
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob, required
+from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
     "SixMethods": SixMethods,
     "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
+    "FilesAndNats": lambda folder: FilesAndNats(FileStore(folder), MemoryStore(folder)),
     **natskit.SERVERS,
 }
 STREAM = "routes/TASK-001"

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -71,6 +72,7 @@ class Forgotten:
     blobs    how many blobs were put anew without the words, or dropped
     caches   files of the cache that were removed; the search index among them
     left     files below the context folder in which the words still stand: [] is the proof that they are gone
+    unreached  why runs of agents were not looked at, whose servers cannot be reached; "" where they were
     """
 
     route: str
@@ -82,6 +84,7 @@ class Forgotten:
     blobs: int = 0
     caches: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    unreached: str = ""
 
     @property
     def touched(self) -> bool:
@@ -137,6 +140,7 @@ class _Forgetting:
         self._stream = journal.stream_of(route)
         self._route = route
         self._target = target
+        self._streams, self._unreached = journal.within_reach(self._store)
         self._digests: dict[Digest, Digest] = {}  # old to new
         self._gone: list[Digest] = []
         self._records: dict[str, int] = {}
@@ -144,8 +148,8 @@ class _Forgetting:
 
     def looked_at(self) -> Forgotten:
         """Report what would be touched."""
-        self._find_blobs(named_digests(self._store))
-        for stream in self._store.streams(""):
+        self._find_blobs(named_digests(self._store, self._streams))
+        for stream in self._streams:
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
         self._files = self._files_held()
@@ -160,11 +164,9 @@ class _Forgetting:
         return self._report(dropped, done=True)
 
     def _purge_all(self) -> None:
-        named = named_digests(self._store)
+        named = named_digests(self._store, self._streams)
         self._find_blobs(named)
-        held = [
-            stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
-        ]
+        held = [stream for stream in sorted(self._streams) if self._changed(stream) or self._is_in_file(stream)]
         self._files = self._files_held()
         if not (held or self._files or self._digests or self._gone or self._target.item.label):
             return
@@ -181,7 +183,7 @@ class _Forgetting:
                 self._files.append(self._project.name_of(path))
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
-        now = named_digests(self._store)
+        now = named_digests(self._store, self._streams)
         for digest in (*self._digests, *self._gone, *broken_off):
             if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
                 self._heap.drop_blob(digest)
@@ -195,6 +197,8 @@ class _Forgetting:
         files = {record.render for _, record in records if not record.foreign}  # of which some are kept
         for blob in list(self._heap.blobs()):
             streams = named.get(blob.digest, set())
+            if self._unreached and not streams and blob.digest not in files:
+                continue  # it may be a run's
             if blob.digest in files or (blob.digest in self._target.evidence and streams == {self._stream}):
                 self._gone.append(blob.digest)
                 continue
@@ -226,7 +230,7 @@ class _Forgetting:
             }
             with open_route(self._project, self._route) as writer:
                 writer.absorb_edits()
-                writer.append("forget", payload, id=f"forget-{label or 'text'}-{writer.context.revision}")
+                writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
                 writer.render_file()
         for digest in self._digests:
             content = _content(self._project, digest)
@@ -332,6 +336,7 @@ class _Forgetting:
             blobs=len(self._digests) + len(self._gone),
             caches=tuple(self._project.name_of(path) for path in caches),
             left=tuple(self._project.name_of(path) for path in left),
+            unreached=self._unreached,
         )
 
 
@@ -511,7 +516,8 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream, properties = journal.stream_of(route), project.store.properties
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
-    named = named_digests(project.store)
+    streams, unreached = journal.within_reach(project.store)
+    named = named_digests(project.store, streams)
     kept = _set_aside(project, route)
     lost = _digests_named(kept) - named.keys()  # of records that were damaged
     own = lost | {digest for digest, streams in named.items() if streams == {stream}}
@@ -543,6 +549,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         blobs=len(blobs),
         caches=tuple(project.name_of(path) for path in caches),
         left=tuple(project.name_of(path) for path in left),
+        unreached=unreached,
     )
 
 

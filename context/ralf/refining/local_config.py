@@ -35,7 +35,10 @@ _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _ON_THE_DISK = ("", "files")
 
-_STORES = (*_ON_THE_DISK, "nats")
+NATS = ("nats", "files+nats")
+"""The stores that need NATS servers."""
+
+_STORES = (*_ON_THE_DISK, *NATS)
 
 _LEAST_LEASE = 2  # seconds
 
@@ -57,7 +60,7 @@ class LocalConfig:
     redaction_key  64 hexadecimal digits, made at first need: `ralf.redact`
     verify_commands  whether the `verify:` commands of tasks may be run: `ralf.tasks.evidence`
     verify_timeout   seconds that one of them may take
-    store       where journals and blobs are kept: "" or `files`, or `nats`: `ralf_integrations.stores`
+    store       where journals and blobs are kept: "" or `files`, `nats`, `files+nats`: `ralf_integrations.stores`
     nats_servers  URLs of NATS servers
     nats_project  the name under which they know the project
     nats_replicas  how many of them keep each record
@@ -125,7 +128,7 @@ def load_local_config(path: Path) -> LocalConfig:
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
     if found.store not in _STORES:
-        raise UsageError(path, f"store: expected files or nats, got {found.store!r}", "docs/engines.md")
+        raise UsageError(path, f"store: expected files, nats or files+nats, got {found.store!r}", "docs/engines.md")
     try:
         _check(found)
     except UsageError as error:

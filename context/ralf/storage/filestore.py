@@ -210,6 +210,19 @@ class Stream:
         self._switch(Header(), header, lines)
         durable.removed(stray_parts(self.parts, header.parts))
 
+    def write_anew(self, records: Iterable[tuple[str, bytes]], head: Token | None) -> None:
+        """See `FileStore.write_anew`."""
+        with self.writing():
+            files.make(self.path.parent)
+            with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
+                self._sweep(journal)
+                found = self._last_token(journal, journal.cut_torn_tail())
+                if found != head:
+                    raise Conflict(self.name, found)
+                durable.sync_parents(self.path.parent, self._folder)
+                lines = [journal_file.framed(id_, record) for id_, record in records]
+                self._switch(journal.header, Header(journal.end() + 1), lines)
+
     def may_have_left(self) -> bool:
         """Whether a writer that died may have left files."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
@@ -409,6 +422,12 @@ class FileStore:
     def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
         """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
         return self._stream(stream).rewrite(change)
+
+    def write_anew(self, stream: str, records: Iterable[tuple[str, bytes]], *, head: Token | None) -> None:
+        """Have these ids and records stand for all of a stream, archived ones too: for a stream that follows another
+        store's. Conflict where `head` is not its newest place. Whole or not at all; every token of it is void after.
+        """
+        self._stream(stream).write_anew(records, head)
 
     def drop(self, stream: str) -> None:
         """Forget a stream; see `ralf.storage.journal.Replace.drop`."""

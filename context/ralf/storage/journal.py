@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, RalfError, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, Fenced, NotFound, RalfError, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
@@ -280,6 +280,16 @@ def required(capability: _Capability | None, what: str) -> _Capability:
     return capability
 
 
+def within_reach(store: Store) -> tuple[list[str], str]:
+    """The names of all streams, and ""; of a store that keeps some where they cannot be reached now, of the others, and
+    why.
+    """
+    try:
+        return list(store.streams("")), ""
+    except Fenced as error:
+        return list(store.streams(stream_of(""))), str(error)
+
+
 def entry_at(store: Store, stream: str, token: Token) -> Entry:
     """The record at a place, also of a store that can only be read in order. Errors: `Lookup.entry`."""
     if store.properties.lookup is not None:
@@ -365,6 +375,11 @@ class SealedStore:
         self._vouched = vouched
         # The names of blobs are sums of what they hold, and stand in sealed records: nothing of them is sealed.
         self.streams, self.put_blob, self.open_blob = store.streams, store.put_blob, store.open_blob
+
+    @property
+    def inner(self) -> Store:
+        """The store where the records lie, with their seals."""
+        return self._store
 
     @property
     def properties(self) -> Properties:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.refining.local_config import local_config_of
+from ralf.refining.local_config import NATS, local_config_of
 from ralf.storage import git_files
 from ralf.storage.journal import Store
 
@@ -20,7 +20,7 @@ def open_named(project: Project) -> Store | None:
     if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
         return None
     settings = local_config_of(project)
-    if settings.store != "nats":
+    if settings.store not in NATS:
         return None
     if not settings.nats_project:
         raise UsageError(where, "names no project for the NATS servers", "nats_project: my-project")
@@ -28,6 +28,13 @@ def open_named(project: Project) -> Store | None:
         from ralf_integrations.stores.nats_link import Address
         from ralf_integrations.stores.nats_store import NatsStore
     except ModuleNotFoundError:
-        raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
+        raise UsageError(
+            where, f"store: {settings.store} needs its client", "pip install 'ralf-context[nats]'"
+        ) from None
     address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
-    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas, lease=settings.nats_lease)
+    engine = NatsStore(address, settings.nats_project, replicas=settings.nats_replicas, lease=settings.nats_lease)
+    if settings.store == "nats":
+        return engine
+    from ralf_integrations.stores.files_and_nats import FilesAndNats, LocalFiles
+
+    return FilesAndNats(project.open_files(LocalFiles), engine)

@@ -178,10 +178,10 @@ class Log:
         Moved where that is no longer so, unless the message that follows has this id: then ours has landed, at an
         attempt whose answer was lost. A subject must have an id once.
         """
-        await self._made()
         sent = {**headers, ID: quote(id, safe=""), _EXPECTED: str(expected)}
 
         async def attempt(limit: float) -> int | None:
+            await self._made()
             client = await self.link.client()
             refused = False
             try:
@@ -192,8 +192,10 @@ class Log:
                 refused = error.code in _WRONG_SEQUENCE
                 if not refused and not error.passes:
                     raise error
-            except (TimeoutError, NoRespondersError):
+            except TimeoutError:
                 pass  # it may have landed, and may land yet
+            except NoRespondersError:
+                self._is_known = False  # no leader, or no stream: servers that have lost everything are filled again
             found = await self.following(subject, expected)
             if found is not None and found.headers.get(ID) == sent[ID]:
                 return found.seq

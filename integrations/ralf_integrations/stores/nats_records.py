@@ -232,7 +232,7 @@ class Records:
         """The names of the streams that begin with a prefix."""
         folder = prefix.rpartition("/")[0]
         pattern = f"{self.subject(folder)}.>" if folder else f"{self._log.root}.s.>"
-        names = map(self._stream, await self._log.subjects(pattern))
+        names = map(self.stream_of, await self._log.subjects(pattern))
         return [name for name in names if name.startswith(prefix)]
 
     async def _entries(self, message: Message) -> Sequence[Entry]:
@@ -277,7 +277,7 @@ class Records:
 
     async def sweep(self) -> int:
         """Complete replacements and drops that broke off; return how many."""
-        streams = [self._stream(subject) for subject in await self._log.subjects(f"{self._log.root}.s.>")]
+        streams = [self.stream_of(subject) for subject in await self._log.subjects(f"{self._log.root}.s.>")]
         return sum([await self.clear(stream) for stream in streams])
 
     # ---- names ----
@@ -286,7 +286,8 @@ class Records:
         """The subject of a stream."""
         return self._log.subject("s", stream)
 
-    def _stream(self, subject: str) -> str:
+    def stream_of(self, subject: str) -> str:
+        """The stream of a subject."""
         return self._log.name_of("s", subject)
 
 

@@ -14,6 +14,7 @@ Another one, `RALF_LEASES-NAME`, holds its leases (`nats_leases`).
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import re
@@ -25,6 +26,7 @@ from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
 from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
 from ralf_integrations.stores.nats_blobs import Blobs
+from ralf_integrations.stores.nats_changes import Changes, Mark, changes_since
 from ralf_integrations.stores.nats_leases import SECONDS, LeaseLog, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, link_to
 from ralf_integrations.stores.nats_log import Log, Moved
@@ -171,6 +173,18 @@ class NatsStore:
             return await Records(log).sweep() + await Blobs(log).sweep() + await nats_chunks.sweep(log)
 
         return self._run(swept, _ERASING)
+
+    # ---- what another store follows ----
+
+    def changed(self, prefix: str, since: tuple[int, str] | None) -> Changes:
+        """Which streams below a prefix, `routes/`, have changed since a mark, as the leader knows it."""
+        return self._run(lambda log: changes_since(log, Records(log), prefix.rstrip("/"), since and Mark(*since)))
+
+    def within(self, seconds: float) -> NatsStore:
+        """The same store, a call of which takes no longer, but for what is large."""
+        found = copy.copy(self)
+        found._timeout = seconds
+        return found
 
     # ---- the loop ----
 
