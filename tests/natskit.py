@@ -33,6 +33,9 @@ BINARY = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executab
 _PR_SET_PDEATHSIG = 1
 SLOWEST_START = 120  # seconds
 
+KEY = bytes(range(32))
+"""With which the stores of tests encrypt."""
+
 
 def absent() -> str:
     """Why no server can be started here, "" where one can."""
@@ -196,7 +199,7 @@ class Servers:
 
         link = next(self._links) if self.processes[0] is not None else None
         project = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        return NatsStore(self.address, project, replicas=self.count, link=link, timeout=60)
+        return NatsStore(self.address, project, key=KEY, replicas=self.count, link=link, timeout=60)
 
     def __repr__(self) -> str:
         return f"NatsStore on {self.count}"

@@ -14,7 +14,7 @@ def open_named(project: Project) -> Store | None:
 
     Only a file that this user has written since they opted the project in names one: what is recorded is sent nowhere
     on the word of a repository or an archive. UsageError where others may read the file, it is for another project or
-    makes no sense, and where the client is not installed.
+    makes no sense, where the client is not installed, and where the user has no key to encrypt with.
     """
     where, root, owner = project.local_config_file, project.folder.parent.parent, project.owner
     if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
@@ -30,4 +30,7 @@ def open_named(project: Project) -> Store | None:
     except ModuleNotFoundError:
         raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
     address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
-    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas)
+    key = owner.seal_key
+    if key is None:
+        raise UsageError(where, "you have no key for this project, with which to encrypt what is sent", "ralf init")
+    return NatsStore(address, settings.nats_project, key=key, replicas=settings.nats_replicas)
