@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import cycle
@@ -59,10 +60,23 @@ class Servers:
     folder  where they keep what they are sent; None for one that is removed
     always  whether they sync before they acknowledge
     password  of the user `ralf`, without which nobody may do anything; "" for none
+    more  lines of their configuration
+    scheme  of the URLs under which clients reach them
     """
 
-    def __init__(self, count: int, folder: Path | None = None, *, always: bool = True, password: str = "") -> None:
+    def __init__(
+        self,
+        count: int,
+        folder: Path | None = None,
+        *,
+        always: bool = True,
+        password: str = "",
+        more: Sequence[str] = (),
+        scheme: str = "nats",
+    ) -> None:
         self.count = count
+        self.more = tuple(more)
+        self.scheme = scheme
         self._folder = folder
         self._always = always
         self._password = password
@@ -89,7 +103,7 @@ class Servers:
 
     def urls(self) -> tuple[str, ...]:
         """Where clients reach them."""
-        return tuple(f"nats://127.0.0.1:{port}" for port in self._ports[: self.count])
+        return tuple(f"{self.scheme}://127.0.0.1:{port}" for port in self._ports[: self.count])
 
     def ready(self) -> None:
         """Start what does not run, and wait until all answer; skips the test where there is nothing to start."""
@@ -113,6 +127,7 @@ class Servers:
             f'log_file: "{own}/log"',
             f'jetstream {{ store_dir: "{own}", sync_interval: {"always" if self._always else "2m"} }}',
         ]
+        lines += self.more
         if self._password:
             lines.append(f'authorization {{ user: ralf, password: "{self._password}" }}')
         if self.count > 1:

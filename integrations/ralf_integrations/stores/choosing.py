@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ralf import environment
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf.refining.local_config import local_config_of
@@ -29,7 +30,20 @@ def open_named(project: Project) -> Store | None:
         from ralf_integrations.stores.nats_store import NatsStore
     except ModuleNotFoundError:
         raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
-    address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
+    user, password, creds = environment.nats_login() or (
+        settings.nats_user,
+        settings.nats_password,
+        settings.nats_creds,
+    )
+    address = Address(
+        settings.nats_servers,
+        user=user,
+        password=password,
+        creds=creds,
+        ca=settings.nats_ca,
+        certificate=settings.nats_certificate,
+        key=settings.nats_key,
+    )
     key = owner.seal_key
     if key is None:
         raise UsageError(where, "you have no key for this project, with which to encrypt what is sent", "ralf init")
