@@ -257,6 +257,15 @@ def plant(count: int, servers: int, seed: int, folder: Path, found: rig.Found) -
 
 # ---- passwords ----
 
+_LEAKING = """\
+import base64, os, subprocess, sys
+password = os.environ["RALF_NATS_PASSWORD"].encode()
+print(base64.b64encode(b"x" + password).decode())
+open("leaked", "w").write(password.hex())
+subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", password], env={})
+"""
+"""In the place of `ralf`: a program that lets a password out in each way that is looked for."""
+
 _MODEL = "import sys, time; sys.stdin.read(); time.sleep(1); print('{}')"
 
 
@@ -334,8 +343,11 @@ _SILENT = ("no answer", "stopped")
 """Servers that do not answer: each command takes as long as a call may."""
 
 
-def passwords(seed: int, folder: Path, found: rig.Found) -> None:
-    """Run commands against servers and configurations of each kind, and look for the password."""
+def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False) -> None:
+    """Run commands against servers and configurations of each kind, and look for the password.
+
+    leaks  whether a program that lets it out runs in their place
+    """
     from tests import certificates
 
     dice = random.Random(f"passwords {seed}")
@@ -379,12 +391,13 @@ def passwords(seed: int, folder: Path, found: rig.Found) -> None:
         }
         watch = stack.enter_context(Watch(password))
         count = 0
-        for name, (servers, more) in cases.items():
+        for name in ["from the environment"] if leaks else cases:
+            servers, more = cases[name]
             root = folder / name.replace(" ", "-")
             root.mkdir()
             local = configure(root, servers, nats_replicas=1, summarizer="command", **{"command": [], **more})
-            command = json.dumps([sys.executable, "-c", _MODEL])
-            local.write_text(local.read_text().replace("command: []", f"command: {command}"))
+            model = json.dumps([sys.executable, "-c", _MODEL])
+            local.write_text(local.read_text().replace("command: []", f"command: {model}"))
             if isinstance(servers, str):
                 local.write_text(local.read_text().replace(json.dumps(list(servers)), json.dumps(servers)))
             transcript = root.with_suffix(".jsonl")
@@ -394,7 +407,8 @@ def passwords(seed: int, folder: Path, found: rig.Found) -> None:
                 env |= {"RALF_NATS_USER": "ralf", "RALF_NATS_PASSWORD": password}
             for words in _FEW[1:2] if name in _SILENT else COMMANDS if name in _ALL else _FEW:
                 arguments = [word.replace("TRANSCRIPT", str(transcript)) for word in words]
-                out, status = _said(storekit.command("--root", root, *arguments), env, watch)
+                command = [sys.executable, "-c", _LEAKING] if leaks else storekit.command("--root", root, *arguments)
+                out, status = _said(command, root, env, watch)
                 count += 1
                 for form in runs(password):
                     if form in out:
@@ -421,10 +435,12 @@ def passwords(seed: int, folder: Path, found: rig.Found) -> None:
         found.note("a password is in a list of processes", example)
 
 
-def _said(command: Sequence[str], env: Mapping[str, str], watch: Watch) -> tuple[bytes, int]:
-    """What a command prints, and its exit status."""
+def _said(command: Sequence[str], root: Path, env: Mapping[str, str], watch: Watch) -> tuple[bytes, int]:
+    """What a command prints in a folder, and its exit status."""
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, env=dict(env), stdin=null, stdout=pipe, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        command, cwd=root, env=dict(env), stdin=null, stdout=pipe, stderr=subprocess.STDOUT
+    ) as process:
         if "RALF_NATS_PASSWORD" in env:
             watch.given.add(process.pid)
         out, _ = process.communicate(timeout=_PATIENCE)
@@ -447,7 +463,7 @@ _CIPHER = "ralf_integrations.stores.encryption.Cipher"
 BROKEN: dict[str, tuple[tuple[str, object], ...]] = {
     "not encrypted": ((f"{_CIPHER}.encrypt", _as_it_is), (f"{_CIPHER}.decrypt", _as_it_is)),
     "readable names": ((f"{_CIPHER}.name", _readable),),
-    "environment kept": (("ralf.environment._OURS", ("GIT_",)),),
+    "leaking": (),
 }
 
 
@@ -471,7 +487,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if given.only != "passwords":
             plant(given.secrets, given.servers, given.seed, folder, found)
         if given.only != "at rest":
-            passwords(given.seed, folder, found)
+            passwords(given.seed, folder, found, leaks=given.broken == "leaking")
     kinds = dict.fromkeys(
         (
             "a secret is at rest on a server",
