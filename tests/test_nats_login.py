@@ -126,7 +126,7 @@ def test_records_go_to_a_server_that_our_authority_vouches_for(tmp_path: Path, o
         ("127.0.0.1", "theirs", "certificate signature failure|self-signed|unable to get local issuer"),
         ("127.0.0.1", "", "self-signed|unable to get local issuer"),
         ("127.0.0.2", "ours", "IP address mismatch"),
-        ("a.example", "ours", "IP address mismatch"),
+        pytest.param("a.example", "ours", "IP address mismatch", marks=pytest.mark.slow(seconds=1)),
     ],
     ids=["of another authority", "of one that the system does not know", "another address", "another name"],
 )
@@ -152,6 +152,7 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
         assert PASSWORD not in told(refused.value)
 
 
+@pytest.mark.slow(seconds=2)
 def test_a_real_server_without_tls_is_refused_where_tls_is_asked_for(tmp_path: Path) -> None:
     with running(tmp_path, scheme="tls") as servers:
         with linked(servers.address) as store, pytest.raises(UsageError, match="does not encrypt"):
@@ -173,6 +174,7 @@ def test_a_server_that_another_one_announces_is_told_nothing() -> None:
         assert heard == []
 
 
+@pytest.mark.slow(seconds=2)
 def test_a_server_that_no_longer_encrypts_after_a_while_is_told_nothing(
     tmp_path: Path, ours: certificates.Authority
 ) -> None:

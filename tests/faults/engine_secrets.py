@@ -395,7 +395,9 @@ def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False)
             servers, more = cases[name]
             root = folder / name.replace(" ", "-")
             root.mkdir()
-            local = configure(root, servers, nats_replicas=1, summarizer="command", **{"command": [], **more})
+            local = configure(
+                root, servers, nats_project=root.name, nats_replicas=1, summarizer="command", **{"command": [], **more}
+            )
             model = json.dumps([sys.executable, "-c", _MODEL])
             local.write_text(local.read_text().replace("command: []", f"command: {model}"))
             if isinstance(servers, str):
@@ -418,7 +420,7 @@ def passwords(seed: int, folder: Path, found: rig.Found, *, leaks: bool = False)
                     found.note("a command broke off", f"{name}: {' '.join(words)}: {out[-300:]!r}")
                 is_well = name in ("all is well", "from the environment")
                 if words == ("context", "list") and (status == 0) != is_well and "monitoring" not in name:
-                    found.note("a case is not what it is to be", f"{name}: {status}: {out[:300]!r}")
+                    found.note("a case is not what it is to be", f"{name}: {status}: {out[-300:]!r}")
             files = [
                 (str(path.relative_to(root)), path.read_bytes())
                 for path in sorted(root.rglob("*"))
