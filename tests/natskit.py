@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import cycle
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 BINARY = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 _PR_SET_PDEATHSIG = 1
 SLOWEST_START = 120  # seconds
+
+KEY = bytes(range(32))
+"""With which the stores of tests encrypt."""
 
 
 def absent() -> str:
@@ -56,10 +60,23 @@ class Servers:
     folder  where they keep what they are sent; None for one that is removed
     always  whether they sync before they acknowledge
     password  of the user `ralf`, without which nobody may do anything; "" for none
+    more  lines of their configuration
+    scheme  of the URLs under which clients reach them
     """
 
-    def __init__(self, count: int, folder: Path | None = None, *, always: bool = True, password: str = "") -> None:
+    def __init__(
+        self,
+        count: int,
+        folder: Path | None = None,
+        *,
+        always: bool = True,
+        password: str = "",
+        more: Sequence[str] = (),
+        scheme: str = "nats",
+    ) -> None:
         self.count = count
+        self.more = tuple(more)
+        self.scheme = scheme
         self._folder = folder
         self._always = always
         self._password = password
@@ -86,7 +103,7 @@ class Servers:
 
     def urls(self) -> tuple[str, ...]:
         """Where clients reach them."""
-        return tuple(f"nats://127.0.0.1:{port}" for port in self._ports[: self.count])
+        return tuple(f"{self.scheme}://127.0.0.1:{port}" for port in self._ports[: self.count])
 
     def ready(self) -> None:
         """Start what does not run, and wait until all answer; skips the test where there is nothing to start."""
@@ -110,6 +127,7 @@ class Servers:
             f'log_file: "{own}/log"',
             f'jetstream {{ store_dir: "{own}", sync_interval: {"always" if self._always else "2m"} }}',
         ]
+        lines += self.more
         if self._password:
             lines.append(f'authorization {{ user: ralf, password: "{self._password}" }}')
         if self.count > 1:
@@ -196,7 +214,7 @@ class Servers:
 
         link = next(self._links) if self.processes[0] is not None else None
         project = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        return NatsStore(self.address, project, replicas=self.count, link=link, timeout=60, lease=lease)
+        return NatsStore(self.address, project, key=KEY, replicas=self.count, link=link, timeout=60, lease=lease)
 
     def __repr__(self) -> str:
         return f"NatsStore on {self.count}"

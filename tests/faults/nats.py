@@ -52,7 +52,7 @@ class Run:
 def _store(servers: natskit.Servers):  # type: ignore[no-untyped-def]  # of a package that may not be there
     from ralf_integrations.stores.nats_store import NatsStore
 
-    return NatsStore(servers.address, _PROJECT, replicas=servers.count)
+    return NatsStore(servers.address, _PROJECT, replicas=servers.count, key=natskit.KEY)
 
 
 def _now(kind: str) -> str:

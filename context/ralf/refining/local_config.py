@@ -67,7 +67,9 @@ class LocalConfig:
     nats_lease  seconds that a lease lasts there without renewal
     nats_user, nats_password  who we are there
     nats_monitoring  URLs of their monitoring ports, for `ralf doctor`
+    nats_creds  path of a `.creds` file, instead of a user and a password
     nats_ca     path of the certificates that vouch for the servers
+    nats_certificate, nats_key  paths of our own certificate and its key
     """
 
     summarizer: str = ""
@@ -82,14 +84,17 @@ class LocalConfig:
     verify_commands: bool = False
     verify_timeout: int = 600
     store: str = ""
-    nats_servers: tuple[str, ...] = ()
+    nats_servers: tuple[str, ...] = field(default=(), repr=False)
     nats_project: str = ""
     nats_replicas: int = 3
     nats_lease: int = 15
     nats_user: str = ""
     nats_password: str = field(default="", repr=False)
+    nats_creds: str = ""
     nats_ca: str = ""
-    nats_monitoring: tuple[str, ...] = ()
+    nats_certificate: str = ""
+    nats_key: str = ""
+    nats_monitoring: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def runs_something(self) -> bool:
@@ -205,6 +210,11 @@ def _set(project: Project, key: str, value: str | bool) -> bool:
     return True
 
 
+_QUOTED = ("nats_user", "nats_password", "redaction_key")
+
+_LOGINS = ("nats_servers", "nats_monitoring")  # somebody may have written a password into them: no error repeats it
+
+
 def _value(path: Path, key: str, value: Any, kind: str) -> Any:
     if kind == "int":
         return config.checked(path, key, value, kind)
@@ -213,9 +223,12 @@ def _value(path: Path, key: str, value: Any, kind: str) -> Any:
             raise UsageError(path, f"{key}: expected true or false, got {value!r}", f"{key}: true")
         return value
     if kind == "str":
+        if key in _QUOTED and not isinstance(value, str | None):  # YAML has made a number of it, which is another word
+            raise UsageError(path, f"{key}: write it in quotes", f'{key}: "…"')
         return "" if value is None else str(value)
     if not isinstance(value, list) or not all(isinstance(word, str | int | float) for word in value) or not value:
-        raise UsageError(path, f"{key}: expected a list of arguments, got {value!r}", f'{key}: ["one", "two"]')
+        got = "something else" if key in _LOGINS else repr(value)
+        raise UsageError(path, f"{key}: expected a list of arguments, got {got}", f'{key}: ["one", "two"]')
     return tuple(map(str, value))
 
 

@@ -61,6 +61,9 @@ def _exchanging(project: Project, found: Exchanged) -> Iterator[Check]:
 
 def _syncing(url: str) -> Check:
     """Whether a server writes before it acknowledges."""
+    if "@" in url:
+        what = "nats_monitoring: one of them holds a user or a password: a monitoring port asks for none"
+        return Check("store", "problem", what, 'nats_monitoring: ["http://127.0.0.1:8222"]')
     if not url.startswith(("http://", "https://")):
         return Check("store", "problem", f"{url}: is not the address of a monitoring port", "http://127.0.0.1:8222")
     try:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from ralf.errors import Claimed, Fenced, UsageError
 from ralf.storage.journal import Token
+from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_link import Link
 from ralf_integrations.stores.nats_log import Log, Message, Moved
 
@@ -30,27 +31,13 @@ _TTL, _SINCE, _LASTS = "Nats-TTL", "Ralf-Since", "Ralf-Seconds"
 _KIND = "l"
 
 
-class Cipher(Protocol):
-    """Encrypts what the servers keep: to them the name of a holder says nothing."""
-
-    def encrypt(self, content: bytes, subject: str) -> bytes:
-        """The bytes that stand on the servers."""
-
-    def decrypt(self, value: bytes, subject: str) -> bytes:
-        """The bytes as they were."""
-
-
 class LeaseLog(Log):
-    """The stream with a project's leases.
+    """The stream with a project's leases. `cipher` encrypts who has one."""
 
-    cipher  None: who has a lease can be read on the servers
-    """
-
-    cipher: Cipher | None = None
-
-    def __init__(self, link: Link, project: str, replicas: int) -> None:
+    def __init__(self, link: Link, project: str, replicas: int, cipher: Cipher) -> None:
         # No project's name has an underscore behind `RALF`, nor a subject a hyphen behind `ralf`.
-        super().__init__(link, f"RALF_LEASES-{project}", f"ralf-leases.{project}", replicas)
+        super().__init__(link, f"RALF_LEASES-{project}", f"ralf-leases.{project}", replicas, cipher.id)
+        self.cipher = cipher
 
     def _config(self) -> dict[str, Any]:
         return {**super()._config(), "max_msgs_per_subject": 1, "allow_msg_ttl": True}
@@ -73,7 +60,7 @@ class _Lease(NamedTuple):
     @classmethod
     def of(cls, log: LeaseLog, message: Message) -> _Lease:
         found, data = message.headers, message.data
-        holder = log.cipher.decrypt(data, message.subject) if log.cipher is not None else data
+        holder = log.cipher.decrypt(data, message.subject)
         since, seconds = found.get(_SINCE, ""), int(found.get(_LASTS, 0))
         return cls(message.seq, seconds, since, holder.decode("utf-8", "replace"))
 
@@ -189,8 +176,7 @@ class NatsLeases:
 
 async def _put(log: LeaseLog, subject: str, lease: _Lease) -> int:
     """Put a lease in the place of the message that it has, and return the sequence of the new one. Moved."""
-    holder = lease.holder.encode()
-    data = log.cipher.encrypt(holder, subject) if log.cipher is not None else holder
+    data = log.cipher.encrypt(lease.holder.encode(), subject)
     return await log.append(subject, data, lease.headers, id=uuid4().hex, expected=lease.seq)
 
 

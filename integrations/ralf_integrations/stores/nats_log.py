@@ -19,12 +19,15 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from ralf.errors import RalfError, UsageError
+from ralf_integrations.stores.encryption import OTHER_KEY
 from ralf_integrations.stores.nats_link import Link
 
 T = TypeVar("T")
 
 ID = "Ralf-Id"
 """The header with the id of a message, percent-encoded."""
+
+_KEY = "ralf-key"  # of the stream's metadata: the id of the key with which its messages are encrypted
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 
@@ -78,13 +81,15 @@ class Log:
     name      of the JetStream stream
     root      of its subjects: all begin with it and a dot
     replicas  servers that keep each message
+    key       the id of the key with which messages are encrypted
     """
 
-    def __init__(self, link: Link, name: str, root: str, replicas: int) -> None:
+    def __init__(self, link: Link, name: str, root: str, replicas: int, key: str) -> None:
         self.link = link
         self.name = name
         self.root = root
         self._replicas = replicas
+        self._key = key
         self._is_known = False
 
     # ---- reading ----
@@ -270,6 +275,7 @@ class Log:
             "max_bytes": -1,
             "max_age": 0,
             "allow_direct": True,
+            "metadata": {_KEY: self._key},
         }
 
     def _check(self, config: Mapping[str, Any]) -> None:
@@ -278,6 +284,12 @@ class Log:
         limited = [name for name in limits if int(config.get(name, 0)) > 0]
         if limited or config.get("storage") != "file" or config.get("retention") != "limits":
             raise UsageError(self.name, f"would lose records: {', '.join(limited) or 'it is not kept in files'}", hint)
+        key = str((config.get("metadata") or {}).get(_KEY, ""))
+        if key != self._key:
+            what = f"was encrypted with another key ({key}, ours is {self._key})" if key else "is not encrypted"
+            raise UsageError(
+                self.name, what, OTHER_KEY if key else "choose another name: nats_project in config.local.yaml"
+            )
         if int(config.get("num_replicas", 1)) < self._replicas:
             what = f"is kept on {config.get('num_replicas', 1)} server, not {self._replicas}"
             raise UsageError(self.name, what, f"{hint} --replicas={self._replicas}")

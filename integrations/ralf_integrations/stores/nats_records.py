@@ -6,6 +6,9 @@ ones that replace them, and readers see either. Each later message names it. Wha
 until then nobody looks at it.
 
 Each message has its number, which grows by one: a reader notices one that is missing.
+
+A message's bytes are its records with their ids, encrypted for the stream and the headers that say what they are, so
+that none can stand in the place of another. The header with the id has what stands for it.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from urllib.parse import quote, unquote
 from ralf.errors import Conflict, Damaged, DamagedJournal, UnknownToken
 from ralf.storage.journal import Entry, Token
 from ralf_integrations.stores import nats_chunks as chunks
+from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_log import ID, Gone, Log, Message, Moved
 
 _NUMBER, _BASE, _RESTART = "Ralf-Number", "Ralf-Base", "Ralf-Restart"
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,18})\.([1-9][0-9]{0,18})", re.ASCII)
+
+_NAME = 32  # hexadecimal digits of what stands for an id
 
 _MANY = 50  # messages from which on only their headers are fetched for the ids in them
 
@@ -35,7 +41,9 @@ _RESTORE = "restore the stream from a backup: docs/engines.md"
 
 @dataclass
 class Known:
-    """What this process knows of a stream: its newest message, and the places of all ids up to there."""
+    """What this process knows of a stream: its newest message, and the places of all ids up to there, by what stands
+    for each on the server.
+    """
 
     base: int = 0
     seq: int = 0
@@ -75,49 +83,55 @@ class View:
 class Records:
     """The streams of a log. Contract: `ralf.storage.journal.Store`, `Lookup` and `Replace`, for checked names."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, cipher: Cipher) -> None:
         self._log = log
+        self._cipher = cipher
 
     # ---- appending ----
 
     async def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append a record; see `Store.append`. With what this process knows of the stream it takes one request."""
-        known = self._known(stream)
+        known, name = self._known(stream), self._name(self.subject(stream), id)
         async with known.lock:
-            if id in known.tokens or known.head != after:
+            if name in known.tokens or known.head != after:
                 await self._catch_up(stream, known)
             while True:
-                if id in known.tokens:
-                    return known.tokens[id]
+                if name in known.tokens:
+                    return known.tokens[name]
                 if known.head != after:
                     raise Conflict(stream, known.head)
                 number = known.number + 1
                 headers = {_NUMBER: str(number), **({_BASE: str(known.base)} if known.base else {})}
                 try:
-                    seq = await self._publish(stream, record, headers, id=id, expected=known.seq)
+                    seq = await self._publish(stream, _line(id, record), headers, name=name, expected=known.seq)
                 except Moved:
                     await self._catch_up(stream, known)
                     if known.head == after:  # what was in the way has not landed yet
                         await asyncio.sleep(_SEVERAL_AT_ONCE)
                     continue
                 token = f"{seq}.{number}"
-                known.add(known.base, seq, number, quote(id, safe=""), {id: token})
+                known.add(known.base, seq, number, name, {name: token})
                 return token
 
-    async def _publish(self, stream: str, content: bytes, headers: Mapping[str, str], *, id: str, expected: int) -> int:  # noqa: A002
+    async def _publish(self, stream: str, lines: bytes, headers: Mapping[str, str], *, name: str, expected: int) -> int:
         subject = self.subject(stream)
+        content = self._cipher.encrypt(lines, subject, name, *_meaning(headers))
         if len(content) <= await self._log.largest():
-            return await self._log.append(subject, content, headers, id=id, expected=expected)
+            return await self._log.append(subject, content, headers, id=name, expected=expected)
         named = {chunks.CHUNKS: await chunks.put(self._log, subject, content)}
         try:
-            return await self._log.append(subject, b"", {**headers, **named}, id=id, expected=expected)
+            return await self._log.append(subject, b"", {**headers, **named}, id=name, expected=expected)
         except Moved:
             await chunks.erase(self._log, Message("", 0, named, b"", 0))
             raise
 
     def _known(self, stream: str) -> Known:
-        found: Known = self._log.link.kept.setdefault((self._log.name, stream), Known())
+        found: Known = self._log.link.kept.setdefault((self._log.name, self._cipher.id, stream), Known())
         return found
+
+    def _name(self, subject: str, id: str) -> str:  # noqa: A002
+        """What stands for an id on the server."""
+        return self._cipher.name(subject, id)[:_NAME]
 
     async def _catch_up(self, stream: str, known: Known) -> None:
         """Know the stream as the leader has it."""
@@ -151,8 +165,9 @@ class Records:
             whole = await self._log.at(message.seq)
             if whole is None:
                 raise Gone
-            return {entry.id: entry.token for entry in await self._entries(whole)}
-        return {unquote(message.headers[ID]): f"{message.seq}.{_number(message)}"}
+            entries = await self._entries(whole)
+            return {self._name(message.subject, entry.id): entry.token for entry in entries}
+        return {message.headers[ID]: f"{message.seq}.{_number(message)}"}
 
     # ---- reading ----
 
@@ -237,20 +252,19 @@ class Records:
 
     async def _entries(self, message: Message) -> Sequence[Entry]:
         """The records of a message. Damaged, Gone."""
-        content = message.data
+        number, content = _number(message), message.data
         if chunks.CHUNKS in message.headers:
             content = await chunks.get(self._log, message.headers[chunks.CHUNKS])
-        if _RESTART in message.headers:
-            return list(_unpacked(message.seq, content))
-        return [Entry(f"{message.seq}.{_number(message)}", unquote(message.headers[ID]), content)]
+        lines = self._cipher.decrypt(content, message.subject, message.headers[ID], *_meaning(message.headers))
+        return list(_unpacked(message.seq, lines, first=1 if _RESTART in message.headers else number))
 
     # ---- replacing ----
 
     async def restart(self, stream: str, head: int, entries: Sequence[tuple[str, bytes]]) -> None:
         """Have records stand for all up to the message with the sequence `head`. Moved where it is not the newest."""
-        content = b"".join(b"%s %s\n" % (quote(id_, safe="").encode(), record) for id_, record in entries)
+        lines = b"".join(_line(id_, record) for id_, record in entries)
         headers = {_NUMBER: str(len(entries)), _RESTART: "1"}
-        await self._publish(stream, content, headers, id=f"restart {uuid.uuid4()}", expected=head)
+        await self._publish(stream, lines, headers, name=f"restart-{uuid.uuid4()}", expected=head)
 
     async def drop(self, stream: str) -> None:
         """Have no record stand for all that there are."""
@@ -312,7 +326,16 @@ def _place(stream: str, token: Token) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _unpacked(seq: int, content: bytes) -> Iterator[Entry]:
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+def _meaning(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The headers that say what a message's records are."""
+    return tuple(headers.get(name, "") for name in (_NUMBER, _BASE, _RESTART))
+
+
+def _line(id: str, record: bytes) -> bytes:  # noqa: A002
+    return b"%s %s\n" % (quote(id, safe="").encode(), record)
+
+
+def _unpacked(seq: int, lines: bytes, first: int) -> Iterator[Entry]:
+    for number, line in enumerate(lines.split(b"\n")[:-1], start=first):
         id_, _, record = line.partition(b" ")
         yield Entry(f"{seq}.{number}", unquote(id_.decode()), record)
