@@ -88,15 +88,17 @@ class Servers:
         """Where clients reach them."""
         return tuple(f"nats://127.0.0.1:{port}" for port in self._ports[: self.count])
 
-    def ready(self) -> None:
-        """Start what does not run, and wait until all answer; skips the test where there is nothing to start."""
+    def ready(self, patience: float = SLOWEST_START) -> None:
+        """Start what does not run, and wait until all answer, AssertionError after so many seconds; skips the test
+        where there is nothing to start.
+        """
         if absent():
             pytest.skip(absent())
         for number, process in enumerate(self.processes):
             if process is None or process.poll() is not None:
                 self.start(number)
         for number in range(self.count):
-            self._await(number)
+            self._await(number, patience)
 
     def start(self, number: int) -> None:
         """Start one server."""
@@ -121,8 +123,8 @@ class Servers:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=_dies_with_us
         )
 
-    def _await(self, number: int) -> None:
-        end = time.monotonic() + SLOWEST_START
+    def _await(self, number: int, patience: float) -> None:
+        end = time.monotonic() + patience
         while True:
             try:
                 if self.asked(number, "healthz")["status"] == "ok":

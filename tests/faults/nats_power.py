@@ -171,39 +171,48 @@ def _run(given: Run, folder: Path) -> rig.Found:
 def _lose(given: Run, servers: natskit.Servers, disks: Disks, begun: nats.Moment, found: rig.Found) -> None:
     """Cut the power of one server and of all in turn, and see that appends go on each time."""
     dice = random.Random(given.seed)
+    patience = nats.PATIENCE if given.always else _DEFAULT_PATIENCE
     nats.goes_on(begun, time.monotonic())
     counts: Counter[str] = Counter()
     longest = 0.0
     for number in range(given.losses):
         time.sleep(dice.uniform(0, 2 * _LOAD))
-        at = time.monotonic()
-        if given.servers > 1 and not number % 2:
-            counts["one"] += 1
-            leader = servers.leader(nats.PROJECT)
-            others = [each for each in range(given.servers) if each != leader]
-            victim = dice.choice(others) if leader is None or dice.random() < 0.5 else leader
-            disks.lose_power([victim], dice)
-            servers.ready()
-            leader = servers.leader(nats.PROJECT)  # the one that has everything; now the victim has to
-            if leader is not None and leader != victim:
-                servers.signal(leader, signal.SIGKILL)
-                servers.start(leader)
-                at = time.monotonic()
-        else:
-            counts["all"] += 1
-            disks.lose_power(range(given.servers), dice)
-            for each in range(given.servers):
-                servers.start(each)
-            servers.ready()
-        patience = nats.PATIENCE if given.always else _DEFAULT_PATIENCE
+        kind = "one" if given.servers > 1 and number % 2 else "all"
+        counts[kind] += 1
+        try:
+            at = _lose_of(kind, servers, disks, dice, patience)
+        except AssertionError:
+            found.note("blocked", f"servers do not come back within {patience:.0f} s after {dict(counts)}")
+            return
         if not nats.goes_on(begun, at, patience):
             found.note("blocked", f"no append within {patience:.0f} s after {dict(counts)}")
             return
         longest = max(longest, time.monotonic() - at)
         print(f"  {dict(counts)}, the longest gap {longest:.1f} s", file=sys.stderr, flush=True)
-    servers.ready()
     found.figures["power losses of one and of all"] = f"{counts['one']} and {counts['all']}"
     found.figures["appends go on within"] = f"{longest:.1f} s"
+
+
+def _lose_of(kind: str, servers: natskit.Servers, disks: Disks, dice: random.Random, patience: float) -> float:
+    """Cut the power of one server or of all, and start them; when the last one was killed. AssertionError where they do
+    not come back.
+    """
+    at = time.monotonic()
+    if kind == "all":
+        disks.lose_power(range(servers.count), dice)
+        servers.ready(patience)
+        return at
+    leader = servers.leader(nats.PROJECT)
+    others = [each for each in range(servers.count) if each != leader]
+    victim = dice.choice(others) if leader is None or dice.random() < 0.5 else leader
+    disks.lose_power([victim], dice)
+    servers.ready(patience)
+    leader = servers.leader(nats.PROJECT)  # the one that has everything; from now on the victim has to
+    if leader is not None and leader != victim:
+        at = time.monotonic()
+        servers.signal(leader, signal.SIGKILL)
+        servers.start(leader)
+    return at
 
 
 def main(args: Sequence[str] | None = None) -> int:
