@@ -145,8 +145,8 @@ class Servers:
         """The URL of the first server's monitoring port."""
         return f"http://127.0.0.1:{self._ports[self.count]}"
 
-    def leader(self, project: str) -> int | None:
-        """The server that leads the stream of a project; None while there is none."""
+    def leader(self, project: str, prefix: str = "RALF-") -> int | None:
+        """The server that leads the stream of a project, or the one with another prefix; None while there is none."""
         for number in range(self.count):
             try:
                 found = self.asked(number, "jsz?streams=1&accounts=1")
@@ -154,7 +154,7 @@ class Servers:
                 continue
             for account in found.get("account_details") or ():
                 for stream in account.get("stream_detail") or ():
-                    if stream["name"] == f"RALF-{project}" and stream.get("cluster", {}).get("leader"):
+                    if stream["name"] == f"{prefix}{project}" and stream.get("cluster", {}).get("leader"):
                         return int(stream["cluster"]["leader"].removeprefix("n"))
         return None
 

@@ -138,7 +138,7 @@ def run(given: Run, folder: Path) -> rig.Found:
     for worker in workers:
         worker.start()
     try:
-        _disturb(given, servers, begun, found)
+        disturb(given, servers, begun, found)
     finally:
         done.touch()
         for worker in workers:
@@ -154,15 +154,15 @@ def run(given: Run, folder: Path) -> rig.Found:
     return found
 
 
-def _disturb(given: Run, servers: natskit.Servers, begun: Moment, found: rig.Found) -> None:
-    """Kill and stop the leader in turn, and see that appends go on each time."""
+def disturb(given: Run, servers: natskit.Servers, begun: Moment, found: rig.Found, prefix: str = "RALF-") -> None:
+    """Kill and stop the leader of a stream in turn, and see that appends go on each time."""
     dice = random.Random(given.seed)
     counts: Counter[str] = Counter()
     gaps: list[float] = []
     led_by_another = 0
     while sum(counts.values()) < given.kills:
         time.sleep(dice.uniform(0.0, 2.0) * given.every)
-        leader = servers.leader(PROJECT)
+        leader = servers.leader(PROJECT, prefix)
         if leader is None:
             continue
         at = time.monotonic()

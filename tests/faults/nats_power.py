@@ -188,7 +188,8 @@ def _lose(given: Run, servers: natskit.Servers, disks: Disks, begun: nats.Moment
             found.note("blocked", f"no append within {patience:.0f} s after {dict(counts)}")
             return
         longest = max(longest, time.monotonic() - at)
-        print(f"  {dict(counts)}, the longest gap {longest:.1f} s", file=sys.stderr, flush=True)
+        if number % 10 == 9:
+            print(f"  {dict(counts)}, the longest gap {longest:.1f} s", file=sys.stderr, flush=True)
     found.figures["power losses of one and of all"] = f"{counts['one']} and {counts['all']}"
     found.figures["appends go on within"] = f"{longest:.1f} s"
 
