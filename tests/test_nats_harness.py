@@ -60,7 +60,7 @@ def _load(save: float = 1.2, *, slower: float = 1.0, grown: float = 1.0) -> list
     """What is found in ten minutes in which a save takes so many times what a publish takes, and so on."""
     seconds = [number / 10 for number in range(6_000)]
     saves = [{"at": at, "raw": 0.01, "save": 0.01 * save * (slower if at > 500 else 1.0)} for at in seconds]
-    looks = [{"at": at, "load": 1.0, "MB": 100.0 * (grown if at > 300 else 1.0)} for at in range(5, 600, 5)]
+    looks = [{"at": at, "load": 1.0, "MB": 100.0 * (grown if at > 450 else 1.0)} for at in range(5, 600, 5)]
     found = rig.Found()
     nats_load.judged(nats_load.Run(100, 20, 10.0, 2.0), saves, looks, found)
     return sorted(found.faults)
