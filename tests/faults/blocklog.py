@@ -136,7 +136,7 @@ def logged(image: bytes, path: Path, log: list[Entry]) -> Iterator[Disk]:
     if not server:
         status = 1
         with suppress(BaseException):
-            _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            _end_with_parent(device)
             for descriptor in (marks, answers, kept):
                 os.close(descriptor)
             _send(kept_in, _serve(device, bytearray(image), marks_out, answers_in))
@@ -158,6 +158,19 @@ def logged(image: bytes, path: Path, log: list[Entry]) -> Iterator[Disk]:
 
 
 # ---- the server ----
+
+
+def _end_with_parent(device: int) -> None:
+    """End when the process dies that we serve. The device is closed first: who ends last unmounts what lies on the
+    disk, and would wait for an answer of its own.
+    """
+
+    def end(*_: object) -> None:
+        os.close(device)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, end)
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _serve(device: int, content: bytearray, marks: int, answers: int) -> list[Entry]:

@@ -116,6 +116,7 @@ def run(given: Run, folder: Path) -> rig.Found:
         status = 1
         try:
             os.close(read)
+            natskit.dies_with_parent()
             blocklog.own_mounts()
             found = _run(given, folder)
             with os.fdopen(write, "w") as file:
