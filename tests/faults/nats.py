@@ -114,7 +114,7 @@ def replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
                 return json.dumps({**json.loads(entry.record), "version": version}).encode()
 
             try:
-                store.replace(stream, changed)
+                store.replace(stream, changed, wipe=version % 2 == 0)
                 versions = [json.loads(entry.record)["version"] for entry in store.read(stream)]
                 replaced = [each for each in versions if each]
                 if len(set(replaced)) > 1 or versions[: len(replaced)] != replaced:

@@ -66,7 +66,7 @@ def tidy(project: Project, log: StepLog, keep: int) -> int:
             blobs.update(one.blobs)
     if replacing is None or freed < max(kept, LEAST // 4):
         return kept + freed + weight
-    replacing.replace(log.stream, lambda entry: _without(entry, gone))
+    replacing.replace(log.stream, lambda entry: _without(entry, gone), wipe=False)
     log.refold()
     drop_blobs(project, blobs)
     return kept + weight
