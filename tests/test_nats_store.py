@@ -215,7 +215,7 @@ class Died(Exception):
 def dying(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Whoever erases what was replaced or dropped dies before the first message."""
 
-    async def dies(*_: object) -> bool:
+    async def dies(*_: object, **__: object) -> bool:
         raise Died
 
     monkeypatch.setattr(nats_records.Records, "clear", dies)
@@ -297,6 +297,19 @@ def contents(store: NatsStore) -> list[bytes]:
         return [message.data for message in messages if message.data]
 
     return on(store, asked)  # type: ignore[return-value]
+
+
+def test_what_makes_room_is_removed_in_one_request_with_its_chunks(store: NatsStore) -> None:
+    head = store.append(STREAM, b'{"text":"%s"}' % (b"tide" * 300_000), id="0", after=None)
+    seqs = [int(head.split(".")[0])]
+    for number in range(1, 40):
+        head = store.append(STREAM, b'{"n":%d}' % number, id=f"{number}", after=head)
+        seqs.append(int(head.split(".")[0]))
+    assert any(subject.startswith("c.") for subject in subjects(store))
+    assert store.replace(STREAM, lambda entry: b"{}" if entry.id == "0" else entry.record, wipe=False) == 1
+    assert subjects(store) == ["s.routes.TASK-001"]
+    assert [on(store, lambda log, seq=seq: log.at(seq)) for seq in seqs] == [None] * 40  # type: ignore[misc]
+    assert records(store) == [b"{}", *(b'{"n":%d}' % number for number in range(1, 40))]
 
 
 def on_disk(servers: natskit.Servers) -> bytes:

@@ -102,7 +102,7 @@ class MemoryStore(SixMethods):
         entries = self._kept.streams.get(_checked(stream), [])
         return entries[_place(stream, entries, token)]
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         with self._kept.lock:
             entries = self._kept.streams.get(_checked(stream), [])
             records = [change(entry) for entry in entries]

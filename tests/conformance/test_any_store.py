@@ -370,10 +370,11 @@ def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> N
 
 
 @needs("replace")
-def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store]) -> None:
+@pytest.mark.parametrize("wipe", [True, False])
+def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store], wipe: bool) -> None:
     filled(opened(), 5)
     changed = opened().properties.replace.replace(
-        STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record
+        STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record, wipe=wipe
     )
     assert changed == 1
     assert [(entry.id, entry.record) for entry in opened().read(STREAM)] == [
@@ -382,10 +383,12 @@ def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Calla
 
 
 @needs("replace")
-@pytest.mark.parametrize("text", ["", "a longer text than before"])
-def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str) -> None:
+@pytest.mark.parametrize(("text", "wipe"), [("", True), ("a longer text than before", True), ("", False)])
+def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str, wipe: bool) -> None:
     tokens = filled(store, 4)
-    store.properties.replace.replace(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
+    store.properties.replace.replace(
+        STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record, wipe=wipe
+    )
     for token in tokens:
         with pytest.raises(UnknownToken):
             list(store.read(STREAM, after=token))
@@ -398,7 +401,11 @@ def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: st
 def test_a_stream_goes_on_after_a_rewrite_and_after_the_next_one(store: Store) -> None:
     old = filled(store, 3)[-1]
     for number in range(3):
-        store.properties.replace.replace(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
+        store.properties.replace.replace(
+            STREAM,
+            lambda entry, number=number: record(number, "x" * number * 100),  # type: ignore[misc]
+            wipe=number != 1,
+        )
         with pytest.raises(Conflict):
             store.append(STREAM, record(5), id="new", after=old)
         head = store.head(STREAM)

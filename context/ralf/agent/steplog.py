@@ -306,7 +306,7 @@ class StepLog:
             return change(entry)
 
         store = self.project.store
-        required(store.properties.replace, "replace records").replace(self.stream, counted)
+        required(store.properties.replace, "replace records").replace(self.stream, counted, wipe=False)
         newest = newest_entry(store, self.stream)
         if (
             newest is None

@@ -419,7 +419,7 @@ class FileStore:
         self._check(found.path)
         return found.append(record, id, after)
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
         return self._stream(stream).rewrite(change)
 

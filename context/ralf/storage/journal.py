@@ -118,15 +118,17 @@ class Lookup(Protocol):
 class Replace(Protocol):
     """Replaces records, and drops streams: what a forget asks for. Nothing else changes what was appended."""
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records, and return how many are others now; durable when this returns.
 
         change  told each record, oldest first; returns the bytes that are to stand in its place, or its own
+        wipe    whether the bytes that were replaced have to be gone; False where this only makes room: then an engine
+                may leave them where they are until it needs the room, which can be much quicker
 
         Ids and order stay, and nobody appends meanwhile. Whole or not at all: a reader sees all records as they were or
-        all as they are now. Nothing of what was replaced is left. Every token of the stream is void afterwards
-        (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes through: then
-        nothing was done.
+        all as they are now. With `wipe` nothing of what was replaced is left. Every token of the stream is void
+        afterwards (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes
+        through: then nothing was done.
         """
 
     def drop(self, stream: str) -> None:
@@ -410,7 +412,7 @@ class SealedStore:
         entry = newest_entry(self._store, stream)
         return self.opened(stream, entry) if entry is not None else None
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records; a foreign one stays foreign. See `Replace.replace`."""
 
         def changed(entry: Entry) -> bytes:
@@ -420,7 +422,7 @@ class SealedStore:
                 return entry.record
             return made if ours.foreign else self.sealed(stream, made)
 
-        return self._replacing().replace(stream, changed)
+        return self._replacing().replace(stream, changed, wipe=wipe)
 
     def adopt(self, stream: str) -> int:
         """Seal the records of a stream that have no seal of ours, so that they are this user's; how many there were.

@@ -109,11 +109,11 @@ class FilesAndNats:
 
     # ---- replacing ----
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         if is_local(stream):
-            return self.local.replace(stream, change)  # the next exchange has the servers do the same
+            return self.local.replace(stream, change, wipe=wipe)  # the next exchange has the servers do the same
         with fenced(stream):
-            return required(self.engine.properties.replace, "replace records").replace(stream, change)
+            return required(self.engine.properties.replace, "replace records").replace(stream, change, wipe=wipe)
 
     def drop(self, stream: str) -> None:
         if is_local(stream):

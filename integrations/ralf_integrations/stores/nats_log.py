@@ -228,6 +228,10 @@ class Log:
 
         await self._repeated(attempt)
 
+    async def purge(self, subject: str, seq: int) -> None:
+        """Remove the messages of a subject before a sequence in one request; their bytes are not overwritten."""
+        await self._asked("STREAM.PURGE", {"filter": subject, "seq": seq})
+
     async def erase_until(self, subject: str, seq: int, before: Callable[[Message], Awaitable[None]]) -> None:
         """Erase the messages of a subject up to and with a sequence, oldest first; `before` is told each."""
         while (first := await self.following(subject, 0)) is not None and first.seq <= seq:

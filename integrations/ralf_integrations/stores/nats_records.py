@@ -17,6 +17,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
@@ -274,16 +275,26 @@ class Records:
             except Moved:
                 continue
 
-    async def clear(self, stream: str) -> bool:
+    async def clear(self, stream: str, *, wipe: bool = True) -> bool:
         """Erase what came before the message that restarted a stream, and that message if it has no record. Whether
         there was anything to erase.
+
+        wipe  whether to overwrite the bytes, one message after the other: a hundred take seconds. Else one request
+              removes all of them
         """
         subject = self.subject(stream)
         newest, oldest = await self._log.last(subject), await self._log.following(subject, 0)
         if newest is None or oldest is None or not (base := _base(newest)):
             return False
         restart = await self._log.at(base)
-        await self._log.erase_until(subject, base - 1, lambda message: chunks.erase(self._log, message))
+        if wipe:
+            await self._log.erase_until(subject, base - 1, lambda message: chunks.erase(self._log, message))
+        elif oldest.seq < base:
+            with suppress(Gone):  # replaced once more: whoever did that clears it
+                for message in await self._log.headers(subject, oldest.seq, base):
+                    if message.seq < base:
+                        await chunks.erase(self._log, message)
+                await self._log.purge(subject, base)
         if restart is not None and not _number(restart):  # last: it is what keeps the others from counting
             await self._log.erase(base)
             return True

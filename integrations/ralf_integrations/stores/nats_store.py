@@ -121,7 +121,7 @@ class NatsStore:
 
     # ---- replacing ----
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         _check_stream(stream)
         changed: list[tuple[Entry, bytes]] = []
         while True:
@@ -136,7 +136,7 @@ class NatsStore:
                 changed.append((entry, record))
             count = sum(entry.record != record for entry, record in changed)
             if not count or self._restarted(stream, view.head, [(entry.id, record) for entry, record in changed]):
-                self._run(lambda log: self._records(log).clear(stream), _ERASING)
+                self._run(lambda log: self._records(log).clear(stream, wipe=wipe), _ERASING)
                 return count
 
     def _restarted(self, stream: str, head: int, records: list[tuple[str, bytes]]) -> bool:
