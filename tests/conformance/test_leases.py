@@ -212,7 +212,13 @@ def test_while_the_engine_is_away_nothing_is_recorded_and_then_the_run_goes_on(t
     run = AgentRun("r", root=tmp_path)
     run.save(b"1")
     engine.is_away = True
-    for call in (lambda: run.save(b"2"), lambda: run.once("k", lambda _: 1), run.load, lambda: run.complete()):
+    for call in (
+        lambda: run.save(b"2"),
+        lambda: run.once("k", lambda _: 1),
+        run.load,
+        lambda: run.wait_signal("n", 0),
+        run.complete,
+    ):
         with pytest.raises(Fenced, match=r"^r: nothing can be recorded") as refused:
             call()
         assert "ralf doctor" in refused.value.hint

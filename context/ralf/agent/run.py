@@ -20,6 +20,7 @@ from ralf.agent.records import Asked, Claimed, Dead, Decided, Heard, Saved, Step
 from ralf.agent.signals import signal_of
 from ralf.agent.steplog import Made
 from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
+from ralf.storage.engine_calls import fenced
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -520,7 +521,7 @@ class AgentRun:
     def find_signal(self, name: str) -> tuple[bool, Signal | None]:
         """Whether a wait is over at once, and its outcome: the first of two parts of `wait_signal`."""
         check_names(name, what="signal")
-        with self._lock:
+        with fenced(self._hold.where), self._lock:
             self._claimed()
             inbox = self._hold.inbox
             again = next((one for one in self._hold.replays if one.name == name), None)
