@@ -16,8 +16,8 @@ from ralf import environment
 from ralf.errors import Claimed, DamagedPlan, NotFound, NothingReady, NotVerified, StaleLease, TaskNotFound, UsageError
 from ralf.redact import redactor_for
 from ralf.storage import files
+from ralf.storage.database import Torn
 from ralf.tasks import elsewhere, origin, records, store
-from ralf.tasks.database import Torn
 from ralf.tasks.index import Index
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
 from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken
