@@ -109,6 +109,7 @@ class Memory:
     metrics         improvement metrics by name, as they were recorded
     notes           what a person wrote into the file that is no item: by heading, "" for the beginning
     numbers         by kind, the highest number that a label has got
+    snapshots       names of revisions, to go back to
     warnings        what is to be said of this reading: an unreadable file, a foreign one
     """
 
@@ -122,6 +123,7 @@ class Memory:
     metrics: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
+    snapshots: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def get(self, label: str) -> Item | None:
@@ -136,6 +138,17 @@ class Memory:
     def offers(self) -> tuple[Item, ...]:
         """The items that wait for the user's word."""
         return tuple(item for item in self.items if item.status == "offered")
+
+
+def label_of(label: str) -> tuple[str, int]:
+    """The kind and the number of a label; ("", 0) for what is none."""
+    kind, _, number = label.rpartition("-")
+    return (kind, int(number)) if kind in KINDS and number.isascii() and number.isdecimal() else ("", 0)
+
+
+def order_of(item: Item) -> tuple[int, int]:
+    """Sorts items as they are shown: by kind, then in the order in which they were added."""
+    return KINDS.index(item.kind), label_of(item.id)[1]
 
 
 def check_agent(name: str) -> str:

@@ -39,10 +39,13 @@ class Added:
     An item that says what one already says (`ralf.memory.fold.identity`) is that one seen again: uses, routes and
     evidence are added to it, and nothing at all where it brings no new evidence. A preference of a known key replaces
     the value. What was dropped before comes back only when a person adds it.
+
+    again  whether it is put in as it is, under its label: a restore
     """
 
     kind: ClassVar[str] = "add"
     item: Item
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,9 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An item that is taken out; rules never bring it back."""
+    """An item that is taken out. Rules never bring back what a person or an agent dropped; a tidying's, origin
+    `mechanical`, they do.
+    """
 
     kind: ClassVar[str] = "drop"
     id: str = ""
@@ -210,19 +215,22 @@ def tree_of(value: Any) -> dict[str, Any]:
     for name, default in fields_of(type(value)):
         found = getattr(value, name)
         if found != default:
-            tree[name] = tree_of(found) if isinstance(found, Item) else _plain(found)
+            tree[name] = tree_of(found) if isinstance(found, Item) else plain(found)
     return tree
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A field as JSON has it: tuples are lists."""
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: plain(one) for name, one in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
 def item_of(tree: Mapping[str, Any]) -> Item:
     """An item of its plain tree; names that are not known here are kept among its extra fields."""
-    return Item(**_values(Item, tree))
+    values, known = _values(Item, tree), dict(fields_of(Item))
+    later = {name: str(value) for name, value in tree.items() if name not in known}
+    return Item(**{**values, "extra": {**values.get("extra", {}), **later}})
 
 
 def _values(kind: type[Any], tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,9 +246,14 @@ def _delta_of(tree: Mapping[str, Any]) -> Delta | None:
     if kind is None:
         return None
     if kind is Added:
-        return Added(item_of(tree["item"]))
+        return Added(item_of(tree["item"]), tree.get("again") is True)
     delta: Delta = kind(**_values(kind, tree))
     return delta
+
+
+def item_text(item: Item) -> str:
+    """An item as JSON, for who keeps it apart."""
+    return json.dumps(tree_of(item), ensure_ascii=False, separators=(",", ":"))
 
 
 def encoded(record: Record) -> bytes:
