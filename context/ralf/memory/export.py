@@ -118,9 +118,14 @@ def _fits(section: str, rest: str, cap: Cap) -> bool:
     return section.count("\n") <= cap.section and lines <= cap.lines and size <= cap.bytes
 
 
+def _is_plain(item: Item) -> bool:
+    """Whether all that an item says is a person's: what a tool printed stays in the fence though a person edited it."""
+    return item.origin == "person" and item.kind != "trap"
+
+
 def _section(items: Sequence[Item], left: int, cap: Cap, name: str) -> str:
-    own = [f"- {shown(line(item))}" for item in items if item.origin == "person"]
-    found = [f"- {shown(line(item))}" for item in items if item.origin != "person"]
+    own = [f"- {shown(line(item))}" for item in items if _is_plain(item)]
+    found = [f"- {shown(line(item))}" for item in items if not _is_plain(item)]
     parts = [BEGIN, _TITLE, ""]
     parts += [*own, ""] if own else []
     parts += [fenced("\n".join(found)).rstrip("\n"), ""] if found else []

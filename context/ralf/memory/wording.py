@@ -1,8 +1,14 @@
-"""An item in one line, for a person or an agent."""
+"""An item in one line, for a person or an agent; and items and changes out of what somebody types."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from ralf.errors import UsageError
+from ralf.memory import document, records
 from ralf.memory.model import Item
+from ralf.memory.writing import new_item
 from ralf.text.cleaning import trimmed
 
 _LONGEST = 400  # characters of a line
@@ -38,3 +44,48 @@ def _said(item: Item) -> str:
     if item.kind == "relationship" and item.agent:
         return f"{item.agent}: {item.context}"
     return item.text
+
+
+# ---- what somebody types ----
+
+
+def stated(kind: str, text: str, **values: Any) -> records.Added:
+    """The delta that adds what somebody says in one text: a trap's or a command's command line, a preference or a
+    relationship as "NAME: what", else the text itself. UsageError.
+
+    values  further fields
+    """
+    if kind in ("trap", "command"):
+        own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {"command": text}
+    elif kind in ("preference", "relationship"):
+        name, colon, what = text.partition(": " if ": " in text else ":")
+        if not (colon and name.strip() and what.strip()):
+            raise UsageError(kind, 'say "NAME: what"', f'ralf memory add {kind} "NAME: what"')
+        names = ("key", "value") if kind == "preference" else ("agent", "context")
+        own = dict(zip(names, (name.strip(), what.strip()), strict=True))
+    else:
+        own = {"text": text}
+    return new_item(kind, **own, **values)
+
+
+def edit_of(label: str, values: Sequence[str]) -> records.Edited:
+    """The delta of `FIELD=VALUE` that a person types about an item; confidence is from 0 to 1 or in percent."""
+    typed: dict[str, str] = {}
+    for value in values:
+        name, sign, what = value.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(value[:80], "is not FIELD=VALUE", "ralf memory edit --help")
+        typed[name.strip()] = what
+    share = typed.get("confidence", "")
+    if share and not share.endswith("%"):
+        try:
+            typed["confidence"] = str(100 * float(share))
+        except ValueError:
+            raise UsageError(share[:40], "no confidence from 0 to 1") from None
+    found = document.values_of(typed)
+    refused = next((name for name in found if name.endswith(" said") and name not in typed), "")
+    if refused:
+        raise UsageError(
+            label, f"{refused.removesuffix(' said')} cannot be {found[refused]!r}", "ralf memory edit --help"
+        )
+    return records.Edited(label, found, origin="person")

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, UsageError
+from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, RalfError, UsageError
 from ralf.memory import document, edits, fold, records
 from ralf.memory.checking import Checker
 from ralf.memory.edits import Look, digest_of, path_of
 from ralf.memory.fold import Pages
 from ralf.memory.index import Index
-from ralf.memory.model import Item, Memory, check_agent
+from ralf.memory.model import STATUSES, Item, Memory, check_agent
 from ralf.memory.records import STREAMS, Delta, Record, stream_of
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -323,3 +323,19 @@ def new_item(kind: str, **values: object) -> records.Added:
     if unknown:
         raise UsageError(unknown[0], "no field of an item", f"choose one of: {', '.join(sorted(known))}")
     return records.Added(Item("", kind, **values))  # type: ignore[arg-type]
+
+
+def add(project: Project, agent: str, delta: records.Added) -> tuple[Memory, Item]:
+    """Record one new item; the memory, and the item as it is there: the one that said so before, where there was one.
+
+    Errors: `record`.
+    """
+    made = record(project, agent, [delta])
+    newest = made.of_kind(delta.item.kind)
+    wanted = {fold.identity(replace(delta.item, status=status)) for status in STATUSES}
+    found = [item for item in newest if fold.identity(item) in wanted]
+    if not newest:
+        raise NotFound(
+            delta.item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help"
+        )
+    return made, (found or newest)[-1]
