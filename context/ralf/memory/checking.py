@@ -32,6 +32,8 @@ _CHOICES: dict[str, Sequence[str]] = {
 
 _NAME = re.compile(r"[^A-Za-z0-9 _-]+")
 
+_COLON = re.compile(r":+(?=\s|$)")
+
 _OUTCOMES = ("helpful", "harmful", "stale", "fresh")
 
 _NEEDS = {"command": ("command",), "preference": ("key", "value"), "relationship": ("agent", "context")}
@@ -152,7 +154,7 @@ class Checker:
                 made[plain] = self._line(str(value))
         for name in ("key", "agent"):
             if name in made:  # the file tells it from what follows by a colon
-                made[name] = made[name].replace(": ", " - ").rstrip(":")
+                made[name] = cleaning.one_line(_COLON.sub(" -", made[name])).strip(" -")
         return made
 
     def _line(self, text: str, most: int = LONGEST_TEXT) -> str:

@@ -318,7 +318,9 @@ class _Parser:
         """Whether a line is one that rendering makes anew."""
         if self._heading == "" and (_TITLE.fullmatch(line) or _COUNTED.fullmatch(line.strip())):
             return True
-        return _LEFT_OUT.fullmatch(line.strip()) is not None
+        if self._open is None and (found := _FIELD.fullmatch(line)) and found["name"].casefold() in _DERIVED:
+            return True  # of an item that was taken out
+        return _LEFT_OUT.fullmatch(line.rstrip()) is not None
 
     def _begin(self, text: str) -> None:
         if self._heading == _METRICS:
