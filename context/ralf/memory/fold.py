@@ -335,7 +335,7 @@ def difference(now: Memory, then: Memory) -> list[Delta]:
     old, new = {item.id: item for item in then.items}, {item.id: item for item in now.items}
     deltas += [records.Dropped(label, "restored", origin="mechanical") for label in new if label not in old]
     deltas += [
-        records.Edited(label, values)
+        records.Edited(label, values, origin="mechanical")
         for label, item in old.items()
         if label in new and (values := _differing(new[label], item))
     ]
