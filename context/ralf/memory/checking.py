@@ -58,7 +58,7 @@ class Checker:
 
     def _checked(self, delta: Delta, by_hand: bool) -> Delta:
         if isinstance(delta, records.Added):
-            return delta if delta.again else self._added(delta.item, by_hand)
+            return self._added(delta.item, by_hand, again=delta.again)
         if isinstance(delta, records.Measured):
             return replace(delta, name=self._name(delta.name), value=self._line(delta.value))
         if isinstance(delta, records.Noted):
@@ -105,11 +105,14 @@ class Checker:
 
     # ---- items ----
 
-    def _added(self, item: Item, by_hand: bool) -> Delta:
+    def _added(self, item: Item, by_hand: bool, *, again: bool) -> Delta:
         if item.kind not in KINDS:
             raise UsageError(ascii(item.kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
         values = {name: getattr(item, name) for name, _ in fields_of(Item) if name not in ("id", "kind")}
         made = replace(item, **self._values(item, values, new=True))
+        if again:
+            self._new[made.id] = made
+            return records.Added(made, again=True)
         if not by_hand:
             self._refuse_empty(made)
         if made.origin != "person" and made.status == "active" and not _is_found(made):

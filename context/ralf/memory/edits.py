@@ -66,7 +66,7 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
         return Look(_BEHIND)
     digest = digest_of(content)
     shown = index.shown_at(digest)
-    if shown:
+    if 0 < shown <= index.head.revision:
         return Look(_SHOWN if shown == index.head.revision else _BEHIND)
     if index.is_absorbed(digest):
         return Look(_BEHIND)
@@ -77,7 +77,7 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
     base = render_at(project, index, found.revision)
     if base == content:
         return Look(_SHOWN if found.revision == index.head.revision else _BEHIND)
-    if is_foreign(project, index, path, content):
+    if not shown and is_foreign(project, index, path, content):  # else it shows records that are lost
         accept = f"look at it, and take it in: ralf memory trust {agent}"
         return Look(_FOREIGN, what=f"{path}: was not written by your ralf: left as it is; {accept}")
     known = document.parse(base, path) if base is not None else None
@@ -151,6 +151,8 @@ def differences(
             changes = changed_fields(entry_of(item).fields, entry.fields)
             if changes:
                 yield records.Edited(entry.label, values_of(changes), origin="person")
+        elif entry.label and base is None:  # of a record that is lost: it keeps its label
+            yield records.Added(item_of(entry, entry.label), again=True)
         else:
             yield records.Added(item_of(entry))
     for label in before:

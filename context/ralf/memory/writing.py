@@ -145,6 +145,11 @@ def _place(project: Project, agent: str) -> Path | None:
 # ---- writing: one at a time ----
 
 
+def lock_of(project: Project, agent: str) -> Path:
+    """The lock that every writer of a memory holds."""
+    return project.folder / "locks" / "memory" / f"{agent}.lock"
+
+
 def record(project: Project, agent: str, deltas: Sequence[Delta], *, id: str = "") -> Memory:  # noqa: A002
     """Record deltas in order, whole or not at all, and return the memory; what a person changed is taken in first.
 
@@ -176,7 +181,7 @@ def write(
     if owner.seal_key is None and not owner.vouches:
         raise UsageError(project.folder, NO_FOLDER)
     name = id or f"write-{os.urandom(6).hex()}"
-    with files.locked(project.folder / "locks" / "memory" / f"{agent}.lock", agent, seen=True):
+    with files.locked(lock_of(project, agent), agent, seen=True):
 
         def written(path: Path | None) -> Memory:
             for attempt in range(_MOST_TRIES):
