@@ -29,6 +29,7 @@ server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra m
 from mcp import Client, MCPError  # noqa: E402
 
 TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "hand_over", "use_route"}
+TOOLS |= {"get_memory", "propose_memory"}
 
 
 @pytest.fixture(scope="module")
