@@ -213,18 +213,17 @@ def _remembering(root: Path) -> list[str]:
     return said
 
 
-def _remembering_saved(root: Path) -> list[str]:
-    """The same, with a person's save that nobody has taken in."""
-    said = _remembering(root)
-    path = edits.path_of(find(root), "main")
-    path.write_text(path.read_text().replace("] old", "] old, saved"))
-    return said
-
-
 def _remember(root: Path, _: rig.Acknowledge) -> None:
     deltas = [records.Dropped("fact-1", origin="person"), writing.new_item("fact", text="new", origin="person")]
     writing.record(find(root), "main", deltas)
     (root / "recorded").touch()
+
+
+def _remember_saved(root: Path, acknowledge: rig.Acknowledge) -> None:
+    """The same right after a person's save: one that is laid out with the store would pass for somebody's copy."""
+    path = edits.path_of(find(root), "main")
+    path.write_text(path.read_text().replace("] old", "] old, saved"))
+    _remember(root, acknowledge)
 
 
 def _memory_fault(root: Path, *known: str) -> str:
@@ -258,7 +257,7 @@ WORKS: dict[str, Work] = {
     "an archive": Work(_many, _archive),
     "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
     "a write to a memory that takes a save in": Work(
-        _remembering_saved, _remember, fault=lambda root: _memory_fault(root, "old", "old, saved")
+        _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved")
     ),
     "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
     "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
@@ -443,7 +442,9 @@ def _unsynced(calls: list[str]) -> set[str]:
             kept.startswith(("journal/", "routes/", "blobs/", "projects/", "memory/"))
             or "/.autonomous/tasks/" in f"/{path}"
         ):
-            if call in ("write", "pwrite64", "ftruncate64"):
+            if call in ("write", "pwrite64", "ftruncate64") and not kept.startswith(
+                "memory/main.md"
+            ):  # a person's save
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
                 dirty.add(folder)

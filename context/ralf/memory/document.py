@@ -147,12 +147,17 @@ def render(memory: Memory, *, most: int = MOST_BYTES, total: int | None = None) 
 def _fitting(items: tuple[Item, ...], most: int) -> list[Item]:
     """The items of the highest worth that fit, in their order."""
     size, chosen = 0, list[Item]()
-    for item in sorted(items, key=lambda item: (-worth(item), order_of(item))):
-        size += len("\n".join(lines_of(item)).encode()) + 1
+    for item in sorted(items, key=lambda item: (-worth(item), len(item.id), item.id)):
+        size += size_of(item)
         if size > most:
             break
         chosen.append(item)
     return sorted(chosen, key=order_of)
+
+
+def size_of(item: Item) -> int:
+    """The bytes of an item's lines."""
+    return len("\n".join(lines_of(item)).encode()) + 1
 
 
 def _lines(items: list[Item]) -> Iterator[str]:

@@ -38,11 +38,13 @@ class Look:
             else wrote it; damaged: it cannot be read
     deltas  what a person changed
     what    what is to be said of a file that is left as it is
+    render  digest of the newest render where the index does not remember it, "" where it does
     """
 
     status: str
     deltas: tuple[Delta, ...] = ()
     what: str = ""
+    render: str = ""
 
     @property
     def is_left(self) -> bool:
@@ -76,7 +78,8 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
         return Look(_DAMAGED, what=f"{error}; {error.hint}")
     base = render_at(project, index, found.revision)
     if base == content:
-        return Look(_SHOWN if found.revision == index.head.revision else _BEHIND)
+        is_newest = found.revision == index.head.revision
+        return Look(_SHOWN, render=digest) if is_newest else Look(_BEHIND)
     if not shown and is_foreign(project, index, path, content):  # else it shows records that are lost
         accept = f"look at it, and take it in: ralf memory trust {agent}"
         return Look(_FOREIGN, what=f"{path}: was not written by your ralf: left as it is; {accept}")
@@ -87,7 +90,7 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
 
 def rendered(index: Index) -> bytes:
     """The file as it is to be."""
-    return document.render(index.best(), total=index.count())
+    return document.render(index.best(document.MOST_BYTES), total=index.count())
 
 
 def render_at(project: Project, index: Index, revision: int) -> bytes | None:

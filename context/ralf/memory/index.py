@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.errors import UnknownToken
-from ralf.memory import fold, records
+from ralf.memory import document, fold, records
 from ralf.memory.fold import Pages, identity
 from ralf.memory.model import Item, Memory, order_of
 from ralf.memory.ranking import text_of, worth
@@ -28,8 +28,6 @@ from ralf.text import matcher
 
 _MOST_SHOWN = 8  # renders whose digests are remembered
 
-_MOST_RENDERED = 3_000  # items of the highest worth that a file may show: it has fewer bytes than these
-
 _OF_A_WORD = 48  # items of the highest worth that are looked at for one word
 
 _MOST_WORDS = 64  # of a task
@@ -37,7 +35,7 @@ _MOST_WORDS = 64  # of a task
 _SCHEMA = """
 create table meta(key text primary key, value text) without rowid;
 create table item(id text primary key, rank real, identity text, kind text, data text) without rowid;
-create index item_rank on item(rank, id);
+create index item_rank on item(rank, length(id), id);
 create index item_kind on item(kind, rank, id);
 create index item_identity on item(identity);
 create table word(word text, rank real, id text, primary key(word, rank, id)) without rowid;
@@ -53,7 +51,7 @@ class Index(Database):
     Everything is read and written within `alone` or `writing`.
     """
 
-    version, schema = 1, _SCHEMA
+    version, schema = 2, _SCHEMA
 
     def __init__(self, project: Project, agent: str, path: Path | None) -> None:
         super().__init__(path, boot())
@@ -196,10 +194,17 @@ class Index(Database):
         """How many items there are."""
         return int(self.db.execute("select count(*) from item").fetchone()[0])
 
-    def best(self) -> Memory:
-        """The memory with the items of the highest worth alone, more than a file shows."""
-        rows = self.db.execute("select data from item order by rank, id limit ?", (_MOST_RENDERED,))
-        return replace(self.head, items=tuple(sorted((_item(data) for (data,) in rows), key=order_of)))
+    def best(self, most: int) -> Memory:
+        """The memory with the items of the highest worth alone: those that have so many bytes in a file, and one more."""
+        rows = self.db.execute("select data from item order by rank, length(id), id")
+        items: list[Item] = []
+        for (data,) in rows:
+            items.append(_item(data))
+            most -= document.size_of(items[-1])
+            if most < 0:
+                break
+        rows.close()
+        return replace(self.head, items=tuple(sorted(items, key=order_of)))
 
     def candidates(self, words: Iterable[str], kinds: Sequence[str], limit: int) -> list[Item]:
         """Items that have any of some words, and the best of some kinds whatever they say; each once, and at most so
@@ -214,7 +219,11 @@ class Index(Database):
                 "select id from word where word = ? order by rank limit ?", (word, min(limit, _OF_A_WORD))
             )
             labels |= dict.fromkeys(label for (label,) in rows)
-        return [item for label in labels if (item := self.get(label)) is not None]
+        rows = self.db.execute(
+            "select id, data from item where id in (select value from json_each(?))", (json.dumps(list(labels)),)
+        )
+        found = {label: _item(data) for label, data in rows}
+        return [found[label] for label in labels]
 
     def has_record(self, id_: str) -> bool:
         """Whether a record was appended under an id."""
@@ -230,9 +239,9 @@ class Index(Database):
         """Whether the edits in a file of this digest were taken in."""
         return self.db.execute("select 1 from absorbed where digest = ?", (digest,)).fetchone() is not None
 
-    def show(self, digest: str) -> None:
-        """Remember a file that is rendered."""
-        with self.writing():
+    def show(self, digest: str, *, patient: bool = True) -> None:
+        """Remember a file that is rendered; `patient`: see `writing`."""
+        with self.writing(patient=patient):
             shown = [one for one in self.meta("shown", []) if one[1] != digest]
             self.set_meta("shown", [*shown, [self.head.revision, digest]][-_MOST_SHOWN:])
 

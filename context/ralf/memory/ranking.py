@@ -18,6 +18,8 @@ _STALE, _OFFERED = 0.1, 0.2
 
 _DIFFERENCE = 8  # of so many words that two items have in common, one may differ: they are near-duplicates
 
+_MOST_HOLDERS = 32  # facts with a word that one is compared with, the newest ones: a common word names no subject
+
 _TOKEN = regex(r"[\w./+#@:-]+")
 
 _NEGATION = frozenset(
@@ -114,9 +116,10 @@ def contradictions(items: Iterable[Item]) -> dict[str, list[str]]:
     for place, (item, words, exact) in enumerate(facts):
         near: dict[int, int] = {}
         for word in words:
-            for other in holders.get(word, ()):
+            held = holders.setdefault(word, [])
+            for other in held[-_MOST_HOLDERS:]:
                 near[other] = near.get(other, 0) + 1
-            holders.setdefault(word, []).append(place)
+            held.append(place)
         for other, common in near.items():
             theirs, their_words, their_exact = facts[other]
             plain = min(len(_plain(words, exact)), len(_plain(their_words, their_exact)))

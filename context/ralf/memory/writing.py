@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -85,22 +86,27 @@ def read(project: Project, agent: str, work: Callable[[Index], Memory]) -> Memor
             index.keep_up()
             with index.as_one():
                 index.recall()
-                return _read(project, index, work)
+                memory, render = _read(project, index, work)
+            if render:  # else the next reader would parse the file, too
+                with suppress(sqlite3.Error):
+                    index.show(render, patient=False)
+            return memory
         finally:
             index.close()
 
     return rebuilt_when_damaged(_place(project, agent), looked)
 
 
-def _read(project: Project, index: Index, work: Callable[[Index], Memory]) -> Memory:
+def _read(project: Project, index: Index, work: Callable[[Index], Memory]) -> tuple[Memory, str]:
+    """The memory, and the digest of a render that the index does not remember."""
     agent = index.head.agent
     try:
         content = edits.read(project, agent)
     except OSError as error:
-        return _warned(work(index), f"{path_of(project, agent)}: {error.strerror}: the journal is read")
+        return _warned(work(index), f"{path_of(project, agent)}: {error.strerror}: the journal is read"), ""
     found = edits.look(project, index, content)
     memory = _warned(work(index), *_told(index), *filter(None, [found.what]))
-    return _with(project, memory, found, index) if found.deltas else memory
+    return (_with(project, memory, found, index) if found.deltas else memory), found.render
 
 
 def _warned(memory: Memory, *warnings: str) -> Memory:
@@ -150,17 +156,25 @@ def lock_of(project: Project, agent: str) -> Path:
     return project.folder / "locks" / "memory" / f"{agent}.lock"
 
 
-def record(project: Project, agent: str, deltas: Sequence[Delta], *, id: str = "") -> Memory:  # noqa: A002
+def record(
+    project: Project,
+    agent: str,
+    deltas: Sequence[Delta],
+    *,
+    id: str = "",  # noqa: A002
+    whole: bool = True,
+) -> Memory:
     """Record deltas in order, whole or not at all, and return the memory; what a person changed is taken in first.
 
-    id  unique within the memory: what has been recorded under it already is not recorded again. "": made
+    id     unique within the memory: what has been recorded under it already is not recorded again. "": made
+    whole  whether the memory comes with its items; without them a write takes no longer for a large memory
 
     Secrets are redacted, texts cleaned and cut to their limits. Durable when this returns; then the file shows it, or
     a warning of the memory says why not. NotFound for a delta about an item that is not there, UsageError for one that
     makes no sense, Busy, OSError, DamagedJournal: then nothing was recorded. Without deltas it only takes in what a
     person changed, and renders the file.
     """
-    return write(project, agent, lambda _: deltas, id=id)
+    return write(project, agent, lambda _: deltas, id=id, whole=whole)
 
 
 def write(
@@ -170,6 +184,7 @@ def write(
     *,
     id: str = "",  # noqa: A002
     accept: bool = False,
+    whole: bool = True,
 ) -> Memory:
     """As `record`, but the deltas are made of the memory as it is when nobody else writes.
 
@@ -188,7 +203,7 @@ def write(
                 index = Index(project, agent, path)
                 try:
                     with index.alone():
-                        return _Writer(project, index).done(work, name, accept=accept)
+                        return _Writer(project, index).done(work, name, accept=accept, whole=whole)
                 except Conflict:  # whoever rewrites the stream (`ralf context forget`) does not hold our lock
                     if attempt == _MOST_TRIES - 1:
                         raise
@@ -212,7 +227,7 @@ class _Writer:
         self._warnings: list[str] = []
         self._is_edited = False
 
-    def done(self, work: Callable[[Index], Sequence[Delta]], name: str, *, accept: bool) -> Memory:
+    def done(self, work: Callable[[Index], Sequence[Delta]], name: str, *, accept: bool, whole: bool) -> Memory:
         index = self._index
         index.keep_up()
         files.make(self._path.parent)
@@ -222,7 +237,7 @@ class _Writer:
             if deltas:
                 self._append(deltas, name)
         self._render()
-        return replace(index.memory(), warnings=(*_told(index), *self._warnings))
+        return replace(index.memory() if whole else index.head, warnings=(*_told(index), *self._warnings))
 
     def _checker(self) -> Checker:
         return Checker(self._index, redactor_for(self._project).text)
