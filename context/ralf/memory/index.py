@@ -195,7 +195,7 @@ class Index(Database):
         return int(self.db.execute("select count(*) from item").fetchone()[0])
 
     def best(self, most: int) -> Memory:
-        """The memory with the items of the highest worth alone: those that have so many bytes in a file, and one more."""
+        """The memory with the items of the highest worth alone: so many bytes of them in a file, and one more."""
         rows = self.db.execute("select data from item order by rank, length(id), id")
         items: list[Item] = []
         for (data,) in rows:
