@@ -272,6 +272,15 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     refused(project, "get_context", route="tide")
 
 
+def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
+    offered = called(project, "propose_memory", kind="preference", text="indent: tabs").structured_content
+    assert (offered["id"], offered["status"]) == ("preference-1", "offered")
+    result = called(project, "get_memory", query="indent the file")
+    assert [item["id"] for item in result.structured_content["items"]] == ["preference-1"]
+    assert "tabs" not in outside(text_of(result)) and "offered" in text_of(result)
+    refused(project, "propose_memory", "NAME: what", kind="preference", text="tabs")
+
+
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.lists(st.text(max_size=9))
 NAMES = st.sampled_from(
     "route max_tokens query section limit decision rationale alternatives supersedes kind transcript".split()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+from ralf import memory
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
@@ -17,6 +18,7 @@ from ralf.memory import provenance, records, writing
 from ralf.memory.edits import path_of
 from ralf.memory.writing import new_item
 from ralf.project import Project, find
+from ralf.text.cleaning import outside
 
 GIT = shutil.which("git") or "git"
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -151,3 +153,20 @@ def test_text_of_a_tool_stays_one_short_line_that_forges_nothing(project: Projec
     assert "\n" not in trap.error
     assert "<!--" not in path_of(project, "main").read_text()
     assert [item.id for item in writing.load(project, "main").items] == ["trap-1", "fact-1", "fact-2"]
+
+
+def test_an_export_keeps_the_rest_of_the_file_stays_below_its_cap_and_says_what_it_left_out(project: Project) -> None:
+    facts = [new_item("fact", text=f"Depot {n} opens at {n % 24}:00", origin="person") for n in range(300)]
+    trap = new_item("trap", command="make", error="no rule", resolution="make init", origin="mechanical", uses=900)
+    writing.record(project, "main", [*facts, trap, new_item("fact", text="a guess", origin="agent")])
+    path = project.root / "MEMORY.md"
+    path.write_text("# Mine\n\nA line.\n")
+    done = memory.export(project, "main", path)
+    text = path.read_text()
+    assert text.startswith("# Mine\n\nA line.\n")
+    assert len(text.splitlines()) <= 200
+    assert (done.items + done.left_out, done.is_changed) == (303, True)
+    assert f"_{done.left_out} items left out" in text
+    assert "a guess" not in text
+    assert "make init" not in outside(text)
+    assert not memory.export(project, "main", path).is_changed

@@ -458,7 +458,7 @@ def export(file: Path, agent: str | None, root: str | None, as_json: bool) -> No
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 a link, not UTF-8 · 4 damaged records, half of the markers · 5 busy
     """
-    from ralf.memory.export import export as export_to
+    from ralf.memory.exporting import export as export_to
     from ralf_cli.output import emit_json, fields_of
 
     project, whose = _found(root, agent)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ralf.memory.export import Exported as Exported, export as export_memory  # noqa: F401
+    from ralf.memory.exporting import Exported as Exported, export as export
     from ralf.memory.model import Item as Item, Memory as Memory
-    from ralf.memory.provenance import Provenance as Provenance, why as why_item  # noqa: F401
+    from ralf.memory.provenance import Provenance as Provenance, why as why
     from ralf.memory.snapshots import (
         Status as Status,
         restore as restore,
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "export": ("Exported", "export_memory"),
+    "exporting": ("Exported", "export"),
     "model": ("Item", "Memory"),
-    "provenance": ("Provenance", "why_item"),
+    "provenance": ("Provenance", "why"),
     "snapshots": ("Status", "restore", "snapshot", "status"),
     "tidying": ("tidy",),
     "writing": ("agents", "candidates", "load", "new_item", "record"),
 }
-
-_SHORT = {"export_memory": "export", "why_item": "why"}
 
 
 def __getattr__(name: str) -> Any:
@@ -40,5 +38,5 @@ def __getattr__(name: str) -> Any:
 
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"ralf.memory.{home}"), _SHORT.get(name, name))
+            return getattr(import_module(f"ralf.memory.{home}"), name)
     raise AttributeError(f"module 'ralf.memory' has no attribute {name!r}")
