@@ -23,20 +23,21 @@ if TYPE_CHECKING:
         record as record,
     )
 
-_HOMES = {
-    "exporting": ("Exported", "export"),
-    "model": ("Item", "Memory"),
-    "provenance": ("Provenance", "why"),
-    "snapshots": ("Status", "restore", "snapshot", "status"),
-    "tidying": ("tidy",),
-    "writing": ("agents", "candidates", "load", "new_item", "record"),
-}
-
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"ralf.memory.{home}"), name)
-    raise AttributeError(f"module 'ralf.memory' has no attribute {name!r}")
+    home: Any
+    if name in ("Exported", "export"):
+        from ralf.memory import exporting as home
+    elif name in ("Item", "Memory"):
+        from ralf.memory import model as home
+    elif name in ("Provenance", "why"):
+        from ralf.memory import provenance as home
+    elif name in ("Status", "restore", "snapshot", "status"):
+        from ralf.memory import snapshots as home
+    elif name == "tidy":
+        from ralf.memory import tidying as home
+    elif name in ("agents", "candidates", "load", "new_item", "record"):
+        from ralf.memory import writing as home
+    else:
+        raise AttributeError(f"module 'ralf.memory' has no attribute {name!r}")
+    return getattr(home, name)
