@@ -29,6 +29,7 @@ server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra m
 from mcp import Client, MCPError  # noqa: E402
 
 TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "hand_over", "use_route"}
+TOOLS |= {"get_memory", "propose_memory"}
 
 
 @pytest.fixture(scope="module")
@@ -269,6 +270,15 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     storekit.route_file(project, "tide").write_text("<<<<<<< mine\n")
     storekit.journal_file(project, "tide").write_text("nonsense\n")
     refused(project, "get_context", route="tide")
+
+
+def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
+    offered = called(project, "propose_memory", kind="preference", text="indent: tabs").structured_content
+    assert (offered["id"], offered["status"]) == ("preference-1", "offered")
+    result = called(project, "get_memory", query="indent the file")
+    assert [item["id"] for item in result.structured_content["items"]] == ["preference-1"]
+    assert "tabs" not in outside(text_of(result)) and "offered" in text_of(result)
+    refused(project, "propose_memory", "NAME: what", kind="preference", text="tabs")
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.lists(st.text(max_size=9))

@@ -1,4 +1,4 @@
-"""The harnesses for NATS servers, which kill and load them, cut their power and look for secrets, find a broken store."""
+"""The harnesses for NATS servers, which kill, load and search them and cut their power, find a broken store."""
 
 from __future__ import annotations
 

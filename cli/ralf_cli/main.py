@@ -61,6 +61,7 @@ class _Main(LazyGroup):
         "route": "ralf_cli.route:route",
         "context": "ralf_cli.context:context",
         "handover": "ralf_cli.handover:handover",
+        "memory": "ralf_cli.memory:memory",
         "task": "ralf_cli.task:task",
         "serialize": "ralf_cli.sequence:serialize",
         "refresh": "ralf_cli.sequence:refresh",

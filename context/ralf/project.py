@@ -36,7 +36,7 @@ _NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{
 _LEAVES = frozenset(
     {
         *("routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"),
-        *("runs", "signals", "output", "graphs"),
+        *("runs", "signals", "output", "graphs", "agents", "memory"),
     }
 )
 """Folders of the store that hold a file or a folder for each route, run, blob or session: what lies in them is looked

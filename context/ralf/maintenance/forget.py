@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ralf import project as projects, routing
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import opaque
+from ralf.maintenance import memories, opaque
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -172,8 +173,10 @@ class _Forgetting:
             return
         broken_off = self._begin(named)
         for stream in held:
-            if not stream.startswith(_ROUTES):
-                self._records[stream] = self._replacing.replace(stream, self._purge_of(stream))
+            if memories.is_memory(stream):
+                self._records[stream] = memories.rewritten(self._project, stream, partial(self._replace, stream))
+            elif not stream.startswith(_ROUTES):
+                self._records[stream] = self._replace(stream)
             elif stream != self._stream:
                 self._purge(stream)
         _sweep_temporary(self._project)
@@ -246,6 +249,9 @@ class _Forgetting:
         item = self._target.item if stream == self._stream else Item()
         return opaque.purge_of(self._store, Purge(stream, self._target.wording, item, self._digests))
 
+    def _replace(self, stream: str) -> int:
+        return self._replacing.replace(stream, self._purge_of(stream))
+
     def _changed(self, stream: str) -> int:
         """How many records of a stream hold something that is to be forgotten."""
         purge = self._purge_of(stream)
@@ -254,7 +260,9 @@ class _Forgetting:
         return purge.changed
 
     def _is_in_file(self, stream: str) -> bool:
-        """Whether a route's file holds the words, or what its writers left beside it."""
+        """Whether the file of a route or a memory holds the words, or what its writers left beside it."""
+        if memories.is_memory(stream):
+            return memories.holds_words(self._project, stream, lambda path: holds(path, self._target.wording))
         path = self._project.routes / f"{_route_of(stream)}.md"
         found = (path, *hidden_beside(path)) if stream.startswith(_ROUTES) else ()
         return any(holds(one, self._target.wording) for one in found)
@@ -369,11 +377,13 @@ _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 
 def _loose_files(project: Project) -> Iterator[Path]:
-    """Route files, what was set aside beside them, what a repair kept because it could not be read, and the accounts of
-    migrations. What a writer is about to put in place, or has displaced, is its own: the route's next writer sweeps it.
+    """Files of routes and memories, what was set aside beside them, what a repair kept as unreadable, and the accounts
+    of migrations. What a writer is about to put in place, or has displaced, is its own: the next writer
+    sweeps it.
     """
     accounts = (project.folder / "migrations").glob("*")
-    for path in sorted([*project.routes.glob("*"), *(project.folder / "damaged").rglob("*"), *accounts]):
+    own = (*project.routes.glob("*"), *memories.file_paths(project))
+    for path in sorted([*own, *(project.folder / "damaged").rglob("*"), *accounts]):
         if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
             yield path
 
@@ -480,8 +490,8 @@ def _sweep_temporary(project: Project) -> None:
 
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
-    """The files of the cache that hold the words, and the indexes of search and tasks, which do in their own way."""
-    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"))
+    """The files of the cache that hold the words, and the indexes, which do in their own way."""
+    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"), *project.cache.glob("memory/*/*"))
     return sorted({*remains(project.cache, wording), *indexes})
 
 

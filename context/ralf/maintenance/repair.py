@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import routing
 from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
-from ralf.maintenance import verify
+from ralf.maintenance import memories, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
@@ -190,6 +190,7 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         if route is None:
             for stream in verify.other_streams(health):
                 _other(mending, stream)
+            memories.repaired(project, mending.aside, mending.note)
             _rest(mending, before)
         scans = (health.scan(journals.stream_of(name)) for name in before.routes)
         for path in health.note_lost({digest for scan in scans for _, digest in verify.evidence(scan)}):

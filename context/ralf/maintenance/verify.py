@@ -14,7 +14,7 @@ from ralf.agent import contents
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
-from ralf.maintenance import opaque
+from ralf.maintenance import memories, opaque
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, load, offsets, state
@@ -206,9 +206,9 @@ def _sessions(project: Project, route: str, places: Container[Token | None]) -> 
 # The whole project.
 
 
-_KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes")
+_KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes", "memory")
 
-_PRIVATE = ("journal", "archive", "blobs")  # what others on this machine have no business with
+_PRIVATE = ("journal", "archive", "blobs", "memory")  # what others on this machine have no business with
 
 _MOST_TRIES = 20
 
@@ -270,6 +270,7 @@ def verify(
             *_vanished(project, routes),
             *_copies(project, routes),
             *_search(project),
+            *memories.findings(project),
             *map(_left, leftovers(project)),
         ]
         what = "can be read or written by others on this machine"

@@ -24,8 +24,8 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.redact import redactor_for
+from ralf.storage.database import Torn
 from ralf.tasks import elsewhere, leases, origin, records, store
-from ralf.tasks.database import Torn
 from ralf.tasks.index import Index
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
 from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken

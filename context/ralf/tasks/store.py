@@ -14,11 +14,11 @@ from ralf import environment, project as projects
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, DamagedTask, RalfError, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.database import rebuilt_when_damaged
 from ralf.storage.engine_calls import fenced
 from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.answers import with_live_claim, words_of
-from ralf.tasks.database import rebuilt_when_damaged
 from ralf.tasks.index import Index
 from ralf.tasks.model import Claim, TaskState
 from ralf.tasks.records import STREAM, Known

@@ -35,7 +35,7 @@ from ralf_integrations.mcp.answers import (
 from ralf_integrations.stores import beside
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
-MOST_HITS, MOST_ROUTES = 20, 100
+MOST_HITS, MOST_ROUTES, MOST_ITEMS = 20, 100, 40
 _LONGEST = 2_000  # characters of an error
 _WHY = (
     (UsageError, "ralf refuses this"),
@@ -216,6 +216,61 @@ class Tools:
             f"\n\n{found.text}"
         )
 
+    # ---- what was learned across tasks ----
+
+    def memory(self, query: str = "", kind: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> answers.Memory:
+        """What the agent has learned, or of that what concerns a question, within the answer's budget."""
+        from ralf.memory import writing  # few calls need the memory
+        from ralf.memory.model import KINDS, Memory
+        from ralf.memory.ranking import worth
+        from ralf.memory.wording import line
+        from ralf.text import matcher
+
+        words = [word.text for word in matcher.words(query)]
+        kinds = (kind,) if kind else () if words else KINDS
+        found: Memory = writing.candidates(self._project, _agent(), words, kinds=kinds, limit=MOST_ITEMS)
+        items = [item for item in found.items if kind in (None, item.kind)]
+        items.sort(key=lambda item: -worth(item))
+        lines = [f"{line(item)}\n" for item in items]
+
+        def answer(text_tokens: int) -> answers.Memory:
+            texts = answers.fitting([shown(one) for one in lines], text_tokens)
+            left = len(items) - len(texts)
+            closing = f"({left} more: a larger max_tokens, or a query)\n" if left else ""
+            return answers.Memory(
+                items=[
+                    answers.Remembered(
+                        answers.id_of(item.id),
+                        item.kind,
+                        item.status,
+                        item.origin,
+                        item.uses,
+                        item.confidence,
+                        bool(item.stale),
+                    )
+                    for item in items[: len(texts)]
+                ],
+                left_out=left,
+                text=fenced("".join(texts) + closing) or "nothing is remembered of that",
+                warnings=_warned(found.warnings),
+            )
+
+        return answers.within_budget(answer, max_tokens)
+
+    def propose(
+        self, kind: str, text: str, *, error: str = "", resolution: str = "", evidence: Sequence[str] = ()
+    ) -> answers.Proposed:
+        """Offer an item to the user, who decides whether it counts."""
+        from ralf.memory.wording import stated
+        from ralf.memory.writing import add
+
+        given = {"error": error, "resolution": resolution}
+        delta = stated(kind, text, origin="agent", evidence=tuple(evidence), **{k: v for k, v in given.items() if v})
+        _, item = add(self._project, _agent(), delta)
+        more = "the user decides whether it counts" if item.status == "offered" else "it was known"
+        told = noted(f"{short(item.id)}: {more}")
+        return answers.Proposed(answers.id_of(item.id), item.kind, item.status, told)
+
     # ---- which route, which transcript ----
 
     def _choice(self, route: str | None) -> routing.Choice:
@@ -254,6 +309,13 @@ class Tools:
             hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
             raise UsageError(clean(named), what, hint)
         return found
+
+
+def _agent() -> str:
+    from ralf import environment
+    from ralf.memory.model import DEFAULT_AGENT
+
+    return environment.agent_name() or DEFAULT_AGENT
 
 
 def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
