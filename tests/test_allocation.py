@@ -1,4 +1,4 @@
-"""A window is divided among its parts, compacted at its marks, and measured (formats/agent-memory.md, 1, 2, 24 to 27)."""
+"""A window is divided, compacted at its marks, and measured (formats/agent-memory.md, statements 1, 2, 24 to 27)."""
 
 from __future__ import annotations
 
