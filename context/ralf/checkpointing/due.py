@@ -62,6 +62,7 @@ class State:
     finished    the to-do list was complete when last seen
     open_tasks  ids of the tasks known to be open
     due         what has fallen due and has not been taken yet, or ""
+    finishing   ids of the calls of `ralf task done` that were not answered
     """
 
     session: str = ""
@@ -77,16 +78,17 @@ class State:
     finished: bool = False
     open_tasks: tuple[str, ...] = ()
     due: Reason | Literal[""] = ""
+    finishing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"open_tasks": list(self.open_tasks)}
+        return asdict(self) | {"open_tasks": list(self.open_tasks), "finishing": list(self.finishing)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> State:
         """The reverse of `to_dict`; a key that this version does not know is left out."""
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
-        return cls(**known | {"open_tasks": tuple(known.get("open_tasks", ()))})
+        return cls(**known | {name: tuple(known.get(name, ())) for name in ("open_tasks", "finishing")})
 
 
 class BudgetWatcher:
@@ -96,7 +98,7 @@ class BudgetWatcher:
 
     compaction      The client compacted its window.
     task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
-                    outside code), or the client said so (`completed`).
+                    outside code), its call of `ralf task done` succeeded, or the client said so (`completed`).
     todos-done      The agent's to-do list has no open item left (TodoWrite, update_plan) or the last open one was
                     closed (TaskUpdate), once for each time that this happens: a good border, no word about the task.
     pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
@@ -264,6 +266,12 @@ class BudgetWatcher:
         """Keeps the state of the to-do list; what is done with this event and was not before."""
         if event.kind == "assistant":
             return "task-completed" if promises(event.text) else None
+        if event.kind == "call" and completes(event.input):
+            self.state = replace(self.state, finishing=(*self.state.finishing, event.call_id))
+        elif event.kind == "result" and event.call_id in self.state.finishing:
+            left = tuple(known for known in self.state.finishing if known != event.call_id)
+            self.state = replace(self.state, finishing=left)
+            return None if event.failed else "task-completed"
         return "todos-done" if self._ticks_off(event) else None
 
     def _ticks_off(self, event: Event) -> bool:

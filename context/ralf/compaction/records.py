@@ -1,4 +1,5 @@
-"""The records of compactions: one for each, with its count, its time, and what undoes it. Stream `compactions/ROUTE`.
+"""The records of compactions: one for each, with its count, its time, and what undoes it. Stream `compactions/ROUTE`;
+`compactions/sessions/SLUG` for the windows that clients compact by themselves.
 
 A compaction is durable with its record or has not happened. Its id is made of what it replaces: one that is done again,
 since a process died before it could use the result, finds the record and gives the same bytes.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +18,7 @@ from ralf.agent import contents
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal
 from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.text.cleaning import slug
 from ralf.text.frozen import dataclass
 
 STREAMS = "compactions/"
@@ -151,6 +154,25 @@ def _append(project: Project, route: str, made: Any) -> Status:
                 raise
             continue
         return parsed(stream, entry_at(project.store, stream, token))
+
+
+def count_clients(project: Project, session: str) -> Status:
+    """Record that a client compacted the window of a session by itself: its count and time. Raises as `compact`."""
+
+    def made(known: Status) -> tuple[str, dict[str, Any]]:
+        body = {"count": known.count + 1, "undone": known.undone, "last": _now()}
+        return os.urandom(16).hex(), {"kind": "client", **body}
+
+    return _append(project, _of_session(session), made)
+
+
+def session_status(project: Project, session: str) -> Status:
+    """How often a client compacted a session's window, as far as hooks have seen, and when. DamagedJournal, OSError."""
+    return status(project, _of_session(session))
+
+
+def _of_session(session: str) -> str:
+    return f"sessions/{slug(session)}"
 
 
 def last_compaction(project: Project, route: str) -> Status:
