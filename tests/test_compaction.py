@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
-from tests.faults import compactions
+from tests.faults import compactions, conversations
 
 import compactkit
 import ralf
@@ -16,7 +17,7 @@ from ralf.compaction import records
 from ralf.compaction.flow import LARGE, TARGET, Compaction, compact, undo
 from ralf.compaction.outputs import Outputs
 from ralf.compaction.segments import segments_of
-from ralf.conversation.messages import cost
+from ralf.conversation.messages import cost, groups
 from ralf.conversation.results import restore
 from ralf.conversation.summary import is_summary
 from ralf.errors import NotFound, UsageError
@@ -116,8 +117,8 @@ def test_statement_6_an_approach_that_failed_is_one_line_with_its_reason(
 def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_are_those_of_the_messages(
     tmp_path: Path,
 ) -> None:
-    messages = conversation([21_000, 15_000, 29_000], 15_000)
-    made = compact(messages, 120_000, ROUTE, root=tmp_path)
+    messages = conversation([25_000, 15_000, 29_000], 15_000)
+    made = compact(messages, 100_000, ROUTE, root=tmp_path)
     assert made.why == "threshold" and len(made.parts) == 3
     large = [part for part in made.parts if part.before >= LARGE]
     assert len(large) == 2 and all(part.reduction >= TARGET for part in large)
@@ -145,6 +146,9 @@ def test_statement_8_a_summary_has_this_form(tmp_path: Path) -> None:
         "- committed 4f05e28: Read both forms",
         "Key decisions:",
         "- We use SQLite instead of Postgres because nobody has to run a server for it.",
+        "Asked and said:",
+        "- **Asked:** Carry part 7 of the tide table over to the new reader.",
+        "  did: edited tides.py, app.py; committed 4f05e28 Read both forms",
     ]
     assert lines[-1].startswith("Sources: conversation-") and lines[-1].endswith("--route TASK-7`")
 
@@ -160,9 +164,10 @@ def test_statement_9_count_and_time_are_in_the_one_record_of_the_compaction(
     assert records.status(here, ROUTE) == made.status
 
 
+@pytest.mark.slow
 def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_before_or_after() -> None:
     """`python -m tests.faults.compactions` is the long run at every call."""
-    found = compactions.run(step=60)
+    found = compactions.run(step=120)
     assert dict(found.examples) == {}
     assert found.rounds > 1
 
@@ -200,6 +205,7 @@ def test_an_undo_gives_the_messages_back_byte_for_byte_and_the_next_compaction_c
         undo(messages, ROUTE, root=tmp_path)
 
 
+@pytest.mark.slow
 def test_summaries_over_their_share_are_cut_to_their_first_lines_the_oldest_first(tmp_path: Path) -> None:
     messages = conversation([WORDS, WORDS, WORDS], 200)
     made = compacted(messages, tmp_path)
@@ -251,6 +257,7 @@ def test_a_segment_whose_summary_would_be_no_smaller_stays(tmp_path: Path) -> No
     assert (made.messages, made.status.count, made.reduction) == (tuple(messages), 0, 0)
 
 
+@pytest.mark.slow
 def test_secrets_are_in_no_summary_and_a_forget_reaches_the_originals(tmp_path: Path) -> None:
     key = "AKIA" + "QX7ZP2MN4RT6WVLD"
     task = compactkit.planted(7, WORDS)
@@ -267,3 +274,17 @@ def test_secrets_are_in_no_summary_and_a_forget_reaches_the_originals(tmp_path: 
 def test_a_route_that_is_no_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="refused as a route name"):
         compact([SYSTEM], 30_000, "../x", root=tmp_path)
+
+
+def test_random_conversations_are_divided_without_loss_and_no_call_is_parted_from_its_result() -> None:
+    dice = random.Random(23)  # noqa: S311  the same each time
+    for _ in range(150):
+        messages = conversations.conversation(dice)
+        for place in sorted(dice.sample(range(len(messages) + 1), min(3, len(messages))), reverse=True):
+            messages.insert(place, said("assistant", "Done.\n<promise>COMPLETE</promise>"))
+        found = segments_of(messages)
+        parts = [*found.completed, found.current, found.kept]
+        assert sorted(index for part in parts for index in part) == list(range(len(messages)))
+        for group in groups(messages):
+            own = {index for index in group if index not in found.kept}
+            assert sum(bool(own & set(part)) for part in (*found.completed, found.current)) <= 1

@@ -7,8 +7,8 @@ out, and found by search: reasoning, the output of tools, failed attempts, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from ralf.compaction import phrases
@@ -16,10 +16,14 @@ from ralf.facts.facts import extract
 from ralf.model import Decision
 from ralf.summarize import Segment
 from ralf.summarize.extractive import Extractive
+from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.sentences import sentences
 from ralf.transcripts.events import Event
+
+SHARE = 0.06
+"""Of a segment's tokens, for what was asked and said besides the items that are always kept."""
 
 _LONGEST = 300  # characters of an item
 _REASON = 200  # of a reason
@@ -45,6 +49,7 @@ class Digest:
     configuration_changes   settings, commands that set them, and files that hold them
     commitments             what was promised to others, with the time
     failed_attempts         "tried X, failed because Y"
+    exchanges               what was asked and concluded besides, as lines of Markdown, within `SHARE` of the segment
     """
 
     title: str = ""
@@ -58,6 +63,7 @@ class Digest:
     configuration_changes: tuple[str, ...] = ()
     commitments: tuple[str, ...] = ()
     failed_attempts: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
 
     def tree(self) -> dict[str, list[str]]:
         """The items by kind, without empty ones and the title."""
@@ -71,6 +77,7 @@ class Digest:
         for name, head in _HEADS.items():
             if items := getattr(self, name):
                 lines += [f"{head}:", *(f"- {item}" for item in items)]
+        lines += ["Asked and said:", *self.exchanges] if self.exchanges else []
         return "\n".join([*lines, f"Sources: {sources}"])
 
     def _paths(self) -> Iterator[tuple[str, list[str]]]:
@@ -92,11 +99,11 @@ _HEADS = {
 }
 
 
-def digest_of(events: Sequence[Event], session: str, tokens: int) -> Digest:
+def digest_of(events: Sequence[Event], session: str, tokens_read: int) -> Digest:
     """The items of redacted events; the same events give the same items, whatever the time and place."""
     extracted = extract(events, session=session)
     facts, work = extracted.facts, extracted.work
-    summary = Extractive().summarize(Segment(session, events, facts, tokens, active_work=work))
+    summary = Extractive().summarize(Segment(session, events, facts, tokens_read, active_work=work))
     decisions = [one for one in summary.decisions if one.status != "dropped"]
     said = [
         (event, one.text) for event in events if event.kind in ("user", "assistant") for one in sentences(event.text)
@@ -109,9 +116,9 @@ def digest_of(events: Sequence[Event], session: str, tokens: int) -> Digest:
     elsewhere = {*blockers, *(text for _, text in commitments)}
     chosen = [one for one in decisions if one.kind != "failed-approach" and one_line(one.decision) not in elsewhere]
     tried = _items(_tried(one) for one in decisions if one.kind == "failed-approach")
-    listed = {*tried, *(one_line(one.decision) for one in chosen)}
+    listed = {*tried, *elsewhere, *(one_line(one.decision) for one in chosen)}
     last = next((text for text in reversed(by_agent) if len(text) >= _TELLING and text not in listed), "")
-    return Digest(
+    found = Digest(
         title=trimmed(one_line(summary.title), _TITLE),
         decisions_made=_items(map(_decided, chosen)),
         files_modified=_items(f"{fact.path} ({did})" for fact in facts.paths if (did := _done_to(fact.did))),
@@ -136,6 +143,18 @@ def digest_of(events: Sequence[Event], session: str, tokens: int) -> Digest:
         commitments=_items(_when(event, text) for event, text in commitments),
         failed_attempts=tried,
     )
+    told = {item for items in found.tree().values() for item in items}
+    return replace(found, exchanges=tuple(_within(summary.text.split("\n"), int(SHARE * tokens_read), told)))
+
+
+def _within(lines: Sequence[str], budget: int, told: Container[str]) -> Iterator[str]:
+    """The lines that fit into so many tokens, in their order, without those that are told elsewhere."""
+    for line in lines:
+        budget -= tokens.estimate(line) + 1
+        if budget < 0:
+            return
+        if line.lstrip("-> ") not in told and "<promise>" not in line:
+            yield shown(line)
 
 
 def _items(texts: Iterable[str]) -> tuple[str, ...]:
