@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,21 @@ def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> No
 
 def test_a_message_of_the_token_limit_fits_an_inbox(here: Project) -> None:
     assert MOST_TOKENS * 4 < inbox.LONGEST
+
+
+def test_lines_of_brackets_count_where_the_message_has_them_too(here: Project) -> None:
+    words = ("streams", "proven", "moved", "settings", "routes", "records", "renders", "journal")
+    lines = ["{", *(f'"{word}": [],' for word in words), "]", "}"]
+    (here.root / "store.json").write_text("\n".join(["[", *lines, "{", "last: 1"]))
+    for text in ("; ".join(lines), "\n".join(lines)):
+        assert copied_text.most_copied(text, here.root, lines=10, characters=400) is not None
+        assert copied_text.most_copied(text, here.root, lines=11, characters=400) is None
+    assert copied_text.most_copied("\n".join(lines[1:-2]), here.root, lines=8, characters=400) is None
+
+
+def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
+    lines = [f'print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
+    (here.root / "escapes.py").write_text("\n".join(lines))
+    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
+        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
+        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

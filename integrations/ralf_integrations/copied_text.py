@@ -29,7 +29,16 @@ _LOWER = bytes(range(256)).lower()
 _PREFIX = regex(
     r"(?m)^[ \t>|*+#\-]*(?:\d{1,6}[ \t]*[:|.)\t→-]+|\d{1,6}[ \t]{2,})?"
 )  # of a quoted, numbered or listed line
-_ESCAPED = regex(r"\\[nrt]")
+_ESCAPED = regex(r"\\(.)")
+_BRACKETS = frozenset(b"{}[]()")
+
+
+class _Run(NamedTuple):
+    """Characters that file and message share: where they begin in either, and how many."""
+
+    begin: int
+    first: int
+    size: int
 
 
 class Copied(NamedTuple):
@@ -46,9 +55,9 @@ def most_copied(text: str, root: Path, *, lines: int, characters: int) -> Copied
     Looks at files of up to 1 MiB, 48 MiB and 20,000 files in all, in the order of their paths; at none in a hidden
     folder, and at no link.
     """
-    plain = _squeezed(_ESCAPED.sub(" ", text).encode("utf-8", "replace"))
-    bare = _squeezed(_PREFIX.sub("", _ESCAPED.sub("\n", text)).encode("utf-8", "replace"))
-    variants = [_Variant(one) for one in dict.fromkeys((plain, bare)) if len(one) >= _RUN]
+    unescaped = _ESCAPED.sub(lambda found: "\n" if found[1] in "nrt" else found[1], text)
+    texts = [one.encode("utf-8", "replace") for plain in (text, unescaped) for one in (plain, _PREFIX.sub("", plain))]
+    variants = [_Variant(one) for one in {_squeezed(one): one for one in texts}.values() if len(_squeezed(one)) >= _RUN]
     for path in _files(root) if variants else ():
         try:
             data = content_of(path)
@@ -59,7 +68,7 @@ def most_copied(text: str, root: Path, *, lines: int, characters: int) -> Copied
             runs = variant.runs(squeezed)
             if not runs:
                 continue
-            found = _counted(path, root, data, runs)
+            found = _counted(path, root, data, variant, runs)
             if found.lines > lines or found.characters > characters:
                 return found
     return None
@@ -72,45 +81,45 @@ def _squeezed(data: bytes) -> bytes:
 class _Variant:
     """One way to read a message, and where each of its blocks begins."""
 
-    def __init__(self, text: bytes) -> None:
-        self._text = text
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self.kept = [place for place, byte in enumerate(raw) if byte in _KEPT]
+        self._text = _squeezed(raw)
         self._places: dict[bytes, list[int]] = {}
-        for place in range(len(text) - _BLOCK + 1):
-            self._places.setdefault(text[place : place + _BLOCK], []).append(place)
+        for place in range(len(self._text) - _BLOCK + 1):
+            self._places.setdefault(self._text[place : place + _BLOCK], []).append(place)
 
-    def runs(self, data: bytes) -> list[tuple[int, int]]:
-        """The stretches of a file's characters that stand in the message, each as its beginning and end. No part of the
-        message counts for two of them, however often the file repeats it.
+    def runs(self, data: bytes) -> list[_Run]:
+        """The stretches of a file's characters that stand in the message. No part of the message counts for two of
+        them, however often the file repeats it.
         """
-        found: list[tuple[int, int, int]] = []
+        found: list[_Run] = []
         end = 0
         for start in range(0, len(data) - _BLOCK + 1, _BLOCK):
             hits = self._places.get(data[start : start + _BLOCK])
             if hits is None or start < end:
                 continue
-            run = max((self._extended(data, start, hit) for hit in hits[:_MOST_HITS]), key=lambda run: run[1] - run[0])
-            if run[1] - run[0] >= _RUN:
+            run = max((self._extended(data, start, hit) for hit in hits[:_MOST_HITS]), key=lambda run: run.size)
+            if run.size >= _RUN:
                 found.append(run)
-                end = run[1]
+                end = run.begin + run.size
         return list(self._once(found))
 
-    def _once(self, runs: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    def _once(self, runs: list[_Run]) -> Iterator[_Run]:
         """The runs, the longest first, without what a longer one has of the message already."""
         left = bytearray(b"\1" * len(self._text))
-        for begin, end, first in sorted(runs, key=lambda run: run[0] - run[1]):
-            last = first + end - begin
-            place = left.find(1, first, last)
+        for run in sorted(runs, key=lambda run: -run.size):
+            last = run.first + run.size
+            place = left.find(1, run.first, last)
             while place >= 0:
                 stop = left.find(0, place, last)
                 stop = last if stop < 0 else stop
                 left[place:stop] = bytes(stop - place)
-                yield begin + place - first, begin + stop - first
+                yield _Run(run.begin + place - run.first, place, stop - place)
                 place = left.find(1, stop, last)
 
-    def _extended(self, data: bytes, start: int, place: int) -> tuple[int, int, int]:
-        """The whole run around a block that file and message share: where it begins and ends in the file, and where it
-        begins in the message.
-        """
+    def _extended(self, data: bytes, start: int, place: int) -> _Run:
+        """The whole run around a block that file and message share."""
         text = self._text
         begin, first = start, place
         while begin and first and data[begin - 1] == text[first - 1]:
@@ -118,17 +127,39 @@ class _Variant:
         end, last = start + _BLOCK, place + _BLOCK
         while end < len(data) and last < len(text) and data[end] == text[last]:
             end, last = end + 1, last + 1
-        return begin, end, first
+        return _Run(begin, first, end - begin)
 
 
-def _counted(path: Path, root: Path, data: bytes, runs: list[tuple[int, int]]) -> Copied:
+def _counted(path: Path, root: Path, data: bytes, variant: _Variant, runs: list[_Run]) -> Copied:
     kept = [place for place, byte in enumerate(data) if byte in _KEPT]
     lines = characters = 0
-    for begin, end in runs:
-        piece = data[kept[begin] : kept[end - 1] + 1].decode("utf-8", "replace")
+    for run in runs:
+        piece = data[kept[run.begin] : kept[run.begin + run.size - 1] + 1].decode("utf-8", "replace")
         characters += len(piece)
-        lines += sum(1 for line in piece.split("\n") if any(map(str.isalnum, line)))
+        lines += sum(1 for line in piece.split("\n") if line.strip())
+        ends = _gap(data, kept, run.begin + run.size), _gap(variant.raw, variant.kept, run.first + run.size)
+        heads = _gap(data, kept, run.begin), _gap(variant.raw, variant.kept, run.first)
+        lines += _bracket_lines(*ends) + _bracket_lines(*(gap[::-1] for gap in heads))
     return Copied(path.relative_to(root).as_posix(), lines, characters)
+
+
+def _gap(data: bytes, kept: list[int], place: int) -> bytes:
+    """What stands between two characters that are compared: before the one at a place, and behind the one before it."""
+    begin = kept[place - 1] + 1 if place else 0
+    return data[begin : kept[place] if place < len(kept) else len(data)]
+
+
+def _bracket_lines(gap: bytes, shown: bytes) -> int:
+    """How many lines of nothing but brackets, next to a run in the file, stand next to it in the message, too."""
+    left = bytes(byte for byte in shown if byte in _BRACKETS)
+    count = 0
+    for number, line in enumerate(gap.split(b"\n")):
+        brackets = bytes(byte for byte in line if byte in _BRACKETS)
+        if not left.startswith(brackets):
+            break
+        left = left[len(brackets) :]
+        count += bool(brackets) and number > 0  # the first is the rest of a line that counts
+    return count
 
 
 def _files(root: Path) -> Iterator[Path]:
