@@ -154,7 +154,7 @@ def test_lines_of_brackets_count_where_the_message_has_them_too(here: Project) -
 
 
 def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
-    lines = [f'print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
+    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
     (here.root / "escapes.py").write_text("\n".join(lines))
     for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
         found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)

@@ -8,6 +8,7 @@ both happen to have is none.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,7 @@ _LOWER = bytes(range(256)).lower()
 _PREFIX = regex(
     r"(?m)^[ \t>|*+#\-]*(?:\d{1,6}[ \t]*[:|.)\t→-]+|\d{1,6}[ \t]{2,})?"
 )  # of a quoted, numbered or listed line
-_ESCAPED = regex(r"\\(.)")
+_ESCAPED = regex(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _BRACKETS = frozenset(b"{}[]()")
 
 
@@ -55,7 +56,7 @@ def most_copied(text: str, root: Path, *, lines: int, characters: int) -> Copied
     Looks at files of up to 1 MiB, 48 MiB and 20,000 files in all, in the order of their paths; at none in a hidden
     folder, and at no link.
     """
-    unescaped = _ESCAPED.sub(lambda found: "\n" if found[1] in "nrt" else found[1], text)
+    unescaped = _ESCAPED.sub(_unescaped, text)
     texts = [one.encode("utf-8", "replace") for plain in (text, unescaped) for one in (plain, _PREFIX.sub("", plain))]
     variants = [_Variant(one) for one in {_squeezed(one): one for one in texts}.values() if len(_squeezed(one)) >= _RUN]
     for path in _files(root) if variants else ():
@@ -72,6 +73,12 @@ def most_copied(text: str, root: Path, *, lines: int, characters: int) -> Copied
             if found.lines > lines or found.characters > characters:
                 return found
     return None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1]:
+        return chr(int(found[1], 16))
+    return "\n" if found[2] in "nrt" else str(found[2])
 
 
 def _squeezed(data: bytes) -> bytes:
