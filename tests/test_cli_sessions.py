@@ -86,6 +86,7 @@ COMMANDS = [
     ("signal",),
     ("health",),
     ("nudge",),
+    ("message",),
     ("orchestrator",),
     ("mcp",),
     ("migrate",),

@@ -67,6 +67,7 @@ class _Main(LazyGroup):
         "refresh": "ralf_cli.sequence:refresh",
         "health": "ralf_cli.health:health",
         "nudge": "ralf_cli.health:nudge",
+        "message": "ralf_cli.message:message",
         "orchestrator": "ralf_cli.health:orchestrator",
         "loop": "ralf_cli.loop:loop",
         "run": "ralf_cli.run:run",

@@ -15,7 +15,8 @@ def mcp(root: str | None) -> None:
     """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.
 
     Tools: get_context, search, list_routes, get_memory, record_decision, hand_over, propose_memory, checkpoint,
-    use_route. Resources: ralf://routes and ralf://route/ROUTE. Prompt: resume. Exits on EOF. Requires the extra `mcp`.
+    use_route, send_message, receive_messages. Resources: ralf://routes and ralf://route/ROUTE. Prompt: resume. Exits on
+    EOF. Requires the extra `mcp`.
 
     \b
     Examples:

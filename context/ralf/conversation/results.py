@@ -76,6 +76,18 @@ def restore(messages: Sequence[Message], run: Results) -> list[Message]:
     return [_results_changed(message, restored) for message in checked(messages)]
 
 
+def is_stored(message: Message) -> bool:
+    """Whether all results in a message are lines that refer to what is kept elsewhere."""
+    found: list[Any] = []
+
+    def noted(content: Any) -> Any:
+        found.append(content)
+        return content
+
+    _results_changed(message, noted)
+    return bool(found) and all(isinstance(one, str) and _REFERENCE.fullmatch(one) for one in found)
+
+
 def _results_changed(message: Message, change: Callable[[Any], Any]) -> Message:
     """A message with the contents of its tools' results changed."""
     made = dict(message)

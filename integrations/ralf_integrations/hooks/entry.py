@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import extensions, project as projects
-from ralf.environment import lease, user_folder
+from ralf.environment import agent_name, lease, user_folder
 from ralf.errors import Busy, OtherOwner, RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import files, registry
@@ -312,6 +312,8 @@ def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
     payload, project = session.payload, session.project
     with ExitStack() as claim:
         notices: list[Notice] = []
+        if not payload.agent:
+            _take_named(session)
         if not payload.agent and usage.inbox_size(project, payload.session):
             try:
                 said, notices = _with_notices(said, session, claim)
@@ -325,6 +327,19 @@ def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
                 inbox.deliver(project, payload.session, notices)
             except (RalfError, OSError) as error:
                 error_log.add(project, payload.name, error)
+
+
+def _take_named(session: Session) -> None:
+    """Move into the session's inbox what waits under the name that a loop gave its agent."""
+    name, project = agent_name(), session.project
+    if not name or not usage.inbox_size(project, name):
+        return
+    from ralf_integrations import agent_messages
+
+    try:
+        agent_messages.forward(project, name, session.payload.session)
+    except (RalfError, OSError) as error:
+        error_log.add(project, session.payload.name, error)
 
 
 def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:

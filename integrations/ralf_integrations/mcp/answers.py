@@ -181,6 +181,22 @@ class Proposed:
     text: str
 
 
+@dataclass(frozen=True)
+class Sent:
+    """That a message to an agent was left in its inbox."""
+
+    tokens: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Received:
+    """The messages that waited for this agent."""
+
+    count: int
+    text: str
+
+
 # ---- labels, ids and times of ours, which can spell nobody's words, and so may stand outside the fence ----
 
 

@@ -13,6 +13,7 @@ from ralf.finding.reader import RouteSummary
 from ralf.finding.search import UNSURE, SearchHit
 from ralf.project import Project
 from ralf.route import offsets
+from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import newest_logs, open_transcript
@@ -24,9 +25,11 @@ from ralf_integrations.mcp.answers import (
     Found,
     HandedOver,
     Hit,
+    Received,
     Recorded,
     Route,
     Routes,
+    Sent,
     Used,
     Written,
     noted,
@@ -270,6 +273,28 @@ class Tools:
         more = "the user decides whether it counts" if item.status == "offered" else "it was known"
         told = noted(f"{short(item.id)}: {more}")
         return answers.Proposed(answers.id_of(item.id), item.kind, item.status, told)
+
+    def send_message(
+        self, to: str, summary: str, facts: Sequence[str] = (), artifacts: Sequence[str] = (), action: str = ""
+    ) -> Sent:
+        """Leave a message in another agent's inbox."""
+        from ralf_integrations import agent_messages  # few sessions write any
+
+        project = self._project
+        sender = agent_messages.own_names(caller.session(project))[0]
+        made = agent_messages.compose(project, summary, facts=facts, artifacts=artifacts, action=action, sender=sender)
+        receiver, _ = agent_messages.send(project, to, made)
+        return Sent(
+            tokens.count(made.render()), noted(f"{receiver}: waits for its next hook, or until it reads its messages")
+        )
+
+    def receive_messages(self) -> Received:
+        """The messages and notices that wait for this agent; they are not handed over again."""
+        from ralf_integrations import agent_messages, inbox
+
+        project = self._project
+        found = agent_messages.receive(project, agent_messages.own_names(caller.session(project)))
+        return Received(len(found), inbox.rendered(found) or "no message waits")
 
     # ---- which route, which transcript ----
 
