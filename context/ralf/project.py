@@ -18,8 +18,9 @@ from ralf.errors import RalfError, UsageError
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import SealedStore, Store
+from ralf.storage.journal import Store
 from ralf.storage.registry import Owner
+from ralf.storage.seals import SealedStore
 from ralf.text import cleaning
 
 T = TypeVar("T")

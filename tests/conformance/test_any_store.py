@@ -21,7 +21,8 @@ from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob, required
+from ralf.storage.journal import Entry, Store, Token, entry_at, has_blob, required
+from ralf.storage.seals import SealedStore
 from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 STORES: dict[str, Callable[[Path], Store]] = {

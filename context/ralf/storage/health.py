@@ -17,8 +17,9 @@ from ralf.storage import blob_files, files, journal, journal_file
 from ralf.storage.files import content_of
 from ralf.storage.filestore import FileStore, Stream
 from ralf.storage.id_index import IdIndex
-from ralf.storage.journal import Digest, Entry, SealedStore, has_blob
+from ralf.storage.journal import Digest, Entry, has_blob
 from ralf.storage.journal_file import Header, Part
+from ralf.storage.seals import SealedStore
 from ralf.text import cleaning
 
 # ---- reading a journal with its damage: goes on at the next record whose checksum is right ----
