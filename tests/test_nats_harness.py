@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.faults import nats_load, nats_power, rig
+from tests.faults import nats_leases, nats_load, nats_machines, nats_power, rig
 
 from test_fault_harnesses import faults, harness
 
@@ -98,3 +98,35 @@ def test_what_is_slow_becomes_slower_or_grows_under_load_is_found() -> None:
     assert _load(1.6) == ["slow"]
     assert _load(slower=1.4) == ["slower"]
     assert _load(grown=1.4) == ["grown"]
+
+
+@pytest.mark.slow(seconds=45)
+def test_nobody_takes_a_lease_of_a_living_holder_while_leaders_die(tmp_path: Path) -> None:
+    done = harness("nats_leases", "--kills", 2, "--every", 6, cwd=tmp_path)
+    assert faults(done) == []
+    assert re.search(r"false take-over \| 0 of [1-9]", done.stdout)
+
+
+@pytest.mark.slow(seconds=30)
+def test_a_lease_that_anybody_may_take_is_found(tmp_path: Path) -> None:
+    done = harness("nats_leases", "--kills", 1, "--broken", "a lease for everybody", cwd=tmp_path)
+    assert done.returncode == 1
+    assert re.search(r"(?m)^false take-over: ", done.stderr)
+
+
+def test_a_lease_that_is_taken_before_its_end_is_a_false_take_over() -> None:
+    def note(what: str, who: str, begun: float) -> dict[str, object]:
+        return {"what": what, "name": "one", "who": who, "begun": begun, "answered": begun + 0.1}
+
+    took, renewed = note("took", "a", 0.0), note("renewed", "a", 3.0)
+    assert list(nats_leases.false_take_overs([took, renewed, note("took", "b", 18.5)])) == []
+    assert list(nats_leases.false_take_overs([took, renewed, note("released", "a", 5.0), note("took", "b", 5.2)])) == []
+    assert len(list(nats_leases.false_take_overs([took, renewed, note("took", "b", 16.0)]))) == 1
+
+
+@pytest.mark.skipif(bool(nats_machines.why_not()), reason=f"two machines: {nats_machines.why_not() or '-'}")
+@pytest.mark.slow(seconds=45)
+def test_a_run_that_is_killed_on_one_machine_goes_on_at_another_within_its_lease(tmp_path: Path) -> None:
+    done = harness("nats_machines", "--only", "take-overs", "--runs", 2, cwd=tmp_path)
+    assert faults(done) == []
+    assert re.search(r"false take-over \| 0 of 2", done.stdout)
