@@ -261,7 +261,7 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
     """Drop the item ID. Rules over transcripts do not bring it back; `ralf memory add` does.
 
     \b
-    Example:
+    Examples:
       ralf memory drop trap-3 --because "that service is gone"
 
     \b
@@ -288,7 +288,7 @@ def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:
     """Accept the offered item ID: from now on it counts as yours.
 
     \b
-    Example:
+    Examples:
       ralf memory accept preference-2
 
     \b
@@ -314,7 +314,7 @@ def why(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  #
     dropped, too.
 
     \b
-    Example:
+    Examples:
       ralf memory why trap-3
 
     \b
@@ -375,7 +375,7 @@ def snapshot(name: str, agent: str | None, root: str | None) -> None:
     """Give what the memory is now a NAME, to go back to with `ralf memory restore`.
 
     \b
-    Example:
+    Examples:
       ralf memory snapshot before-cleanup
 
     \b
@@ -421,7 +421,7 @@ def tidy(agent: str | None, root: str | None) -> None:
     Preferences, relationships and what a person said stay. It happens by itself once a week, and above 50 KB.
 
     \b
-    Example:
+    Examples:
       ralf memory tidy
 
     \b
@@ -478,7 +478,7 @@ def trust(agent: str | None, yes: bool, root: str | None) -> None:
     """Take in a memory file that your ralf did not write. Look at it first: an agent will read it.
 
     \b
-    Example:
+    Examples:
       ralf memory trust
 
     \b

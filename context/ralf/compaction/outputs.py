@@ -13,7 +13,7 @@ from ralf.errors import NotFound
 from ralf.project import Project
 from ralf.text.patterns import regex
 
-_KEY = regex(r"\[Result stored at [^\s,\]/]+/(?P<digest>[0-9a-f]{64})(?:\.json)?, [0-9]+ bytes\]")
+_KEY = regex(r"\[Result stored at [^\s,\]/]+/result-(?P<digest>[0-9a-f]{64})(?:\.json)?, [0-9]+ bytes\]")
 
 
 class Outputs:
@@ -29,7 +29,7 @@ class Outputs:
         digest = self._project.store.put_blob([blob])
         self.stored.append(digest)
         end = ".json" if key.endswith(".json") else ""
-        return f"[Result stored at {self._route}/{digest}{end}, {len(blob)} bytes]"
+        return f"[Result stored at {self._route}/result-{digest}{end}, {len(blob)} bytes]"
 
     def fetch(self, key: str) -> bytes:
         """The output that a line refers to. NotFound, Damaged, OSError."""
@@ -59,10 +59,7 @@ def rolled(
     made = list(messages)
     for index in gone:
         [made[index]] = store_results([messages[index]], outputs, over=_LINE)
-    if outputs.stored:
-        records.append_note(
-            outputs._project, outputs._route, "rolled", outputs=[{"digests": outputs.stored, "size": 0}]
-        )
+    outputs.record()
     return made
 
 

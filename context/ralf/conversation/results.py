@@ -14,7 +14,7 @@ from ralf.text.patterns import regex
 OVER = 8_000
 """Characters over which a result is kept outside."""
 
-_REFERENCE = regex(r"\[Result stored at [^\s,\]/]{1,100}/(result-[0-9a-f]{16}(?:\.json)?), [0-9]{1,15} bytes\]")
+_REFERENCE = regex(r"\[Result stored at [^\s,\]/]{1,100}/(result-[0-9a-f]{16,64}(?:\.json)?), [0-9]{1,15} bytes\]")
 
 _JSON = ".json"  # ends the key of a result that is no text
 

@@ -32,7 +32,7 @@ _CHOICES: dict[str, Sequence[str]] = {
 
 _NAME = re.compile(r"[^A-Za-z0-9 _-]+")
 
-_COLON = re.compile(r":+(?=\s|$)")
+_COLON = re.compile(r"(?<!:):+(?=\s|$)")
 
 _OUTCOMES = ("helpful", "harmful", "stale", "fresh")
 
