@@ -310,6 +310,8 @@ def test_what_makes_room_is_removed_in_one_request_with_its_chunks(store: NatsSt
     assert subjects(store) == ["s.routes.TASK-001"]
     assert [on(store, lambda log, seq=seq: log.at(seq)) for seq in seqs] == [None] * 40  # type: ignore[misc]
     assert records(store) == [b"{}", *(b'{"n":%d}' % number for number in range(1, 40))]
+    store.drop(STREAM, wipe=False)
+    assert (subjects(store), records(store)) == ([], [])
 
 
 def on_disk(servers: natskit.Servers) -> bytes:

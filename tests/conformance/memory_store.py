@@ -116,7 +116,7 @@ class MemoryStore(SixMethods):
                 ]
             return changed
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         self._kept.streams.pop(_checked(stream), None)
 
     def has_blob(self, digest: Digest) -> bool:

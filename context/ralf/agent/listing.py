@@ -270,9 +270,9 @@ def _emptied(project: Project, replacing: Replace, run: str, steps: tuple[str, .
     for stream in (*kept, *output):
         for entry in store.read(stream):
             blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
-    changed = sum(replacing.replace(stream, states.without_contents) for stream in kept) + len(output)
+    changed = sum(replacing.replace(stream, states.without_contents, wipe=False) for stream in kept) + len(output)
     for stream in output:
-        replacing.drop(stream)
+        replacing.drop(stream, wipe=False)
     states.drop_blobs(project, blobs)
     return bool(changed)
 

@@ -429,7 +429,7 @@ class FileStore:
         """
         self._stream(stream).write_anew(records, head)
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         """Forget a stream; see `ralf.storage.journal.Replace.drop`."""
         self._stream(stream).drop()
 

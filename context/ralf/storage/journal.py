@@ -131,8 +131,9 @@ class Replace(Protocol):
         through: then nothing was done.
         """
 
-    def drop(self, stream: str) -> None:
-        """Forget a stream: all its records, archived ones too; nothing happens when there is none.
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
+        """Forget a stream: all its records, archived ones too; nothing happens when there is none. `wipe`: as in
+        `replace`.
 
         Durable when this returns. Nothing of it is left, and it may be begun anew. Broken off, it has all records or
         none, and done again it is completed.

@@ -94,9 +94,9 @@ class SealedStore:
         """The place of the newest record; see `Store.head`."""
         return self._store.head(stream)
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         """Forget a stream; see `Replace.drop`."""
-        self._replacing().drop(stream)
+        self._replacing().drop(stream, wipe=wipe)
 
     # ---- seals ----
 

@@ -115,14 +115,14 @@ class FilesAndNats:
         with fenced(stream):
             return required(self.engine.properties.replace, "replace records").replace(stream, change, wipe=wipe)
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         if is_local(stream):
             if stream.startswith(LOCAL):
                 self._note_dropped(stream)
-            self.local.drop(stream)
+            self.local.drop(stream, wipe=wipe)
             return
         with fenced(stream):
-            required(self.engine.properties.replace, "drop streams").drop(stream)
+            required(self.engine.properties.replace, "drop streams").drop(stream, wipe=wipe)
 
     def _note_dropped(self, stream: str) -> None:
         """Say which records are dropped: those that are here. Who has them still is to drop them, and nothing else."""

@@ -147,10 +147,10 @@ class NatsStore:
             return False
         return True
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         _check_stream(stream)
         self._run(lambda log: self._records(log).drop(stream))
-        self._run(lambda log: self._records(log).clear(stream), _ERASING)
+        self._run(lambda log: self._records(log).clear(stream, wipe=wipe), _ERASING)
 
     # ---- blobs ----
 
