@@ -146,6 +146,21 @@ def test_a_record_that_somebody_changed_swapped_or_added_is_damage_after_those_b
     assert len(list(store.read(TWO))) == 3
 
 
+def test_a_record_that_was_replaced_and_is_put_there_again_is_damage(store: NatsStore) -> None:
+    async def second(log: Log) -> Message:
+        newest = await log.last(f"{log.root}.s.runs.one.main")
+        assert newest
+        return (await log.span(newest.subject, 1, newest.seq))[1]
+
+    old = store._run(second)
+    store._run(lambda log: store._records(log).drop(ONE))  # broken off before it erased anything
+    head = store.append(ONE, b'{"n":7}', id="id-7", after=None)
+    store.append(ONE, b'{"n":8}', id="id-8", after=head)
+    put_last(store, ONE, lambda *_: old)
+    with pytest.raises(DamagedJournal, match="belongs to what was replaced"):
+        list(store.read(ONE))
+
+
 def test_records_in_another_order_are_damage(store: NatsStore) -> None:
     """The messages of the records 2 and 3 in turn, each with the number of its place."""
 

@@ -8,6 +8,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +22,7 @@ import pytest
 
 import natskit
 from ralf import environment
-from ralf.errors import Busy, RalfError, UsageError
+from ralf.errors import Busy, Fenced, RalfError, UsageError
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf_integrations.stores import monitoring
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() 
 
 if TYPE_CHECKING or not natskit.absent():
     import certificates
+    from ralf_integrations.stores import nats_link
     from ralf_integrations.stores.nats_link import Address, Link
     from ralf_integrations.stores.nats_store import NatsStore
 
@@ -160,6 +163,40 @@ def test_a_real_server_without_tls_is_refused_where_tls_is_asked_for(tmp_path: P
         plain = replace(servers.address, servers=(servers.urls()[0].replace("tls", "nats"),))
         with linked(plain) as store:
             assert store.head(STREAM) is None
+
+
+def test_servers_that_took_long_to_be_away_are_not_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats_link, "_CONNECTING", 0.3)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        linked(Address((f"nats://127.0.0.1:{silent.getsockname()[1]}",))) as store,
+    ):
+        took = []
+        for _ in range(3):
+            begun = time.monotonic()
+            with pytest.raises(Fenced):
+                store.head(STREAM)
+            took.append(time.monotonic() - begun)
+    assert took[0] > 0.3
+    assert max(took[1:]) < took[0] / 3
+
+
+def test_a_name_that_nobody_resolves_keeps_no_process_from_its_end(tmp_path: Path) -> None:
+    code = """
+import socket, time
+socket.getaddrinfo = lambda *_, **__: time.sleep(30)
+from ralf.errors import Fenced
+from ralf_integrations.stores.nats_link import Address
+from ralf_integrations.stores.nats_store import NatsStore
+try:
+    NatsStore(Address(("tls://servers.example:4222",)), "p", key=bytes(32), timeout=0.5).head("runs/one/main")
+except Fenced:
+    print("fenced")
+"""
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("fenced\n", 0), done.stderr
+    assert time.monotonic() - begun < 15
 
 
 def test_a_server_that_another_one_announces_is_told_nothing() -> None:

@@ -68,8 +68,6 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         project = projects.find(here=_folder(client, payload))
         if payload is None and any(event in one.hooks for one in CLIENTS.values()):
             raise ValueError("the client sent no payload that can be read")  # noqa: TRY301  # noted as any other
-        if payload is not None and lease() and project.folder.exists() and _is_admitted(project):
-            _show_life(project)
         if payload is None or payload.event == "other" or payload.agent or not project.folder.exists():
             return
         if not project.owner.has_opted_in:
@@ -97,13 +95,24 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         with suppress(OSError, ValueError):
             _back_off(project, payload)
         _say(Answer(), payload, project, say)
+    finally:
+        if project is not None and payload is not None and lease():
+            _show_life(project)
 
 
 def _show_life(project: Project) -> None:
-    """Renew the lease of the agent's task at the engine of the project's store, where that is due."""
+    """Renew the lease of the agent's task at the engine of the project's store, where that is due. It comes last: an
+    engine that is away takes time, which then is nobody's.
+    """
     from ralf.tasks import keeping  # only for agents that hold a task
 
-    keeping.touch(root=project.root)
+    try:
+        if project.folder.exists() and _is_admitted(project):
+            keeping.touch(root=project.root)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # the time limit is no `Exception`, and the client has its answer
+        error_log.add(project, "lease", error)
 
 
 def _is_admitted(project: Project) -> bool:

@@ -120,7 +120,7 @@ def exchange(
     if store is None:
         return None
     state = _load(project)
-    if not insist and time.time() < state.again:
+    if not insist and 0 < state.again - time.time() <= _LONGEST:  # later than that: the clock was wrong
         return standing(project)
     try:
         with files.locked(project.folder / "locks" / "exchange.lock", "exchange", files.LOCK_TIMEOUT if insist else 0):

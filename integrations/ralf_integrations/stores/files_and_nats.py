@@ -1,7 +1,7 @@
 """The store of a machine that works on while NATS servers are away: `store: files+nats`.
 
 Routes lie in local files, which are the truth here; `exchange` delivers their records to the servers and takes in those
-of other machines. All other streams say who may write (`runs/`, `inbox/`, `tasks`): of these there is no local copy
+of other machines. All other streams say who may write (`runs/`, `signals/`, `tasks`): of these there is no local copy
 that could go on by itself. They lie on the servers alone, and without these end as Fenced.
 
 What the servers hold of a route that was dropped here is dropped by the next exchange: `dropped` names it until then.
@@ -30,6 +30,9 @@ LOCAL = journal.stream_of("")
 
 _OF_SESSIONS = "inbox/"
 """Of the streams that lie in local files alone: notices to the sessions of clients, which run on this machine."""
+
+_OF_COMPACTIONS = "compactions/sessions/"
+"""The same: compactions of the clients' sessions, which a hook counts."""
 
 DROPPED = "dropped-streams"
 """The stream that says, in files and on the servers, which records were dropped with their streams."""
@@ -155,14 +158,8 @@ class FilesAndNats:
         return False
 
     def blobs(self) -> Iterator[Blob]:
-        seen = set()
-        for blob in self.local.blobs():
-            seen.add(blob.digest)
-            yield blob
-        theirs: list[Blob] = []
-        with suppress(Busy):
-            theirs = list(required(self.engine.properties.heap, "list blobs").blobs())
-        yield from (blob for blob in theirs if blob.digest not in seen)
+        # Not those that only the servers have: records that this machine has not taken in yet may name them.
+        yield from self.local.blobs()
 
     def drop_blob(self, digest: Digest) -> None:
         self.local.drop_blob(digest)
@@ -178,15 +175,13 @@ class FilesAndNats:
     def send_blobs(self, record: bytes) -> None:
         """Put the blobs that a record names, and that are here, where its readers find them. Errors: `put_blob`."""
         for digest in sorted(blobs_named(record)):
-            with suppress(NotFound):
-                if not journal.has_blob(self.engine, digest):
-                    with self.local.open_blob(digest) as file:
-                        self.engine.put_blob([file.read()])
+            with suppress(NotFound), self.local.open_blob(digest) as file:
+                self.engine.put_blob([file.read()])  # also of one that is there: it is young again
 
 
 def is_local(stream: str) -> bool:
     """Whether a stream lies in local files; of a prefix, whether all do whose names begin with it."""
-    return stream.startswith((LOCAL, _OF_SESSIONS)) or stream == DROPPED
+    return stream.startswith((LOCAL, _OF_SESSIONS, _OF_COMPACTIONS)) or stream == DROPPED
 
 
 def hashed(id: str) -> str:  # noqa: A002

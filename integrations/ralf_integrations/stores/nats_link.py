@@ -13,7 +13,9 @@ import ipaddress
 import os
 import ssl
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -40,6 +42,7 @@ _TRIES = 3  # attempts per server before a connection counts as lost
 _PAUSE = 0.1  # seconds between attempts to connect
 _LONGEST = 100  # characters of what the client or a server says
 _TLS = "look at nats_ca, the name in nats_servers, and tls in the server's configuration: docs/engines.md"
+_MOST_AWAY = 5.0  # seconds for which servers that were away are not asked again by a call that does not wait
 _PING = 2  # seconds between pings; two without an answer end the connection: a stopped server closes none
 
 
@@ -138,6 +141,27 @@ class _Guarded(Client):
         return super()._connect_command()
 
 
+class _DaemonThreads(ThreadPoolExecutor):
+    """Looks names up, each in a thread of its own that nobody waits for when the process ends: a resolver that does
+    not answer takes half a minute.
+    """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        """See `Executor.submit`."""
+        future = Future[T]()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **named))
+            except BaseException as error:  # noqa: BLE001  # it is the caller's
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="ralf-lookup", daemon=True).start()
+        return future
+
+
 class Link:
     """A connection to the servers of an address, for any thread of the process that made it."""
 
@@ -152,8 +176,10 @@ class Link:
         self._is_refused = False
         self._distrust = ""
         self._is_new = True
+        self._away_until = 0.0  # by the monotonic clock
         self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_DaemonThreads())
         self._thread = threading.Thread(target=self._loop.run_forever, name="ralf-nats", daemon=True)
         self._thread.start()
 
@@ -212,6 +238,9 @@ class Link:
         self._is_new = False
 
     async def _connected(self) -> Client:
+        begun = time.monotonic()
+        if begun < self._away_until and not _waits.get():
+            raise Error("no server answered a moment ago")
         address, self._is_refused, self._distrust = self.address, False, ""
         token, sign = nats_login.creds(address.creds) if address.creds else (b"", None)
         is_encrypted = address.ca or address.certificate or any(url.startswith("tls:") for url in address.servers)
@@ -242,6 +271,10 @@ class Link:
             if self._distrust:
                 raise UsageError(address, f"cannot be trusted: {self._distrust}", _TLS) from None
             raise
+        finally:  # what took long to find out holds as long: a command asks many times
+            took = time.monotonic() - begun
+            is_silent = not client.is_connected and took > _CONNECTING / 2  # a refused connection takes no time
+            self._away_until = begun + took + min(took, _MOST_AWAY) if is_silent else 0.0
         self._last_error, self._is_new = "", True
         return client
 

@@ -185,7 +185,7 @@ class Records:
                 return View(0, 0, [])
             try:
                 messages = await self._log.span(subject, seq or max(base, 1), newest.seq)
-                entries, damage = await self._read(stream, messages, begins=after is None)
+                entries, damage = await self._read(stream, messages, base, begins=after is None)
             except Gone:  # replaced, or dropped, meanwhile
                 continue
             if damage is not None:
@@ -199,17 +199,21 @@ class Records:
             return View(newest.seq, base, entries, damage)
 
     async def _read(
-        self, stream: str, messages: Sequence[Message], *, begins: bool
+        self, stream: str, messages: Sequence[Message], base: int, *, begins: bool
     ) -> tuple[list[Entry], DamagedJournal | None]:
         """The records of messages, up to the first that is missing or damaged.
 
+        base    of the stream: a message with another one was replaced, whoever has put it there again
         begins  whether the first one begins the stream
         """
         entries: list[Entry] = []
         expected = 1 if begins else _number(messages[0])
         for message in messages:
             number = _number(message)
-            if number != expected and _RESTART not in message.headers:
+            if _base(message) != base:
+                what = f"the record {number} belongs to what was replaced"
+                return entries, DamagedJournal(stream, what, _RESTORE)
+            if number != expected and message.seq != base:
                 return entries, DamagedJournal(stream, f"the record {expected} is missing", _RESTORE)
             try:
                 entries += await self._entries(message)
