@@ -208,9 +208,7 @@ class _Exchange:
             raise _Late
         try:
             return ask(*args, **named)
-        except Busy as error:
-            if not (isinstance(error, Fenced) or type(error) is Busy):  # what the servers have answered
-                raise
+        except Fenced as error:
             raise _Away(str(error)) from error
 
     def _read_there(self, stream: str, after: Token = "") -> list[Entry]:

@@ -15,11 +15,11 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ralf.errors import Busy, Conflict, Fenced, NotFound
+from ralf.errors import Busy, Conflict, NotFound
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Store, Token, Written, entry_at, required
@@ -71,35 +71,30 @@ class FilesAndNats:
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         if is_local(stream):
             return self.local.append(stream, record, id=id, after=after)
-        with fenced(stream):
-            self.send_blobs(record)
-            return self.engine.append(stream, record, id=id, after=after)
+        self.send_blobs(record)
+        return self.engine.append(stream, record, id=id, after=after)
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         if is_local(stream):
             yield from self.local.read(stream, after=after)
             return
-        with fenced(stream):
-            yield from self.engine.read(stream, after=after)
+        yield from self.engine.read(stream, after=after)
 
     def head(self, stream: str) -> Token | None:
         if is_local(stream):
             return self.local.head(stream)
-        with fenced(stream):
-            return self.engine.head(stream)
+        return self.engine.head(stream)
 
     def streams(self, prefix: str) -> Iterator[str]:
         yield from (name for name in self.local.streams(prefix) if is_local(name) and name != DROPPED)
         if not is_local(prefix):
-            with fenced(prefix or "runs and tasks"):
-                names = list(self.engine.streams(prefix))
+            names = list(self.engine.streams(prefix))
             yield from (name for name in names if not is_local(name) and name != DROPPED)
 
     def entry(self, stream: str, token: Token) -> Entry:
         if is_local(stream):
             return self.local.entry(stream, token)
-        with fenced(stream):
-            return entry_at(self.engine, stream, token)
+        return entry_at(self.engine, stream, token)
 
     def marks(self, folder: str) -> Mapping[str, str]:
         return self.local.marks(folder) if is_local(f"{folder}/") else journal.marks(self.engine, folder)
@@ -107,16 +102,14 @@ class FilesAndNats:
     def written(self, folder: str) -> Mapping[str, Written]:
         if is_local(f"{folder}/"):
             return self.local.written(folder)
-        with fenced(folder):
-            return journal.written(self.engine, folder)
+        return journal.written(self.engine, folder)
 
     # ---- replacing ----
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         if is_local(stream):
             return self.local.replace(stream, change, wipe=wipe)  # the next exchange has the servers do the same
-        with fenced(stream):
-            return required(self.engine.properties.replace, "replace records").replace(stream, change, wipe=wipe)
+        return required(self.engine.properties.replace, "replace records").replace(stream, change, wipe=wipe)
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
         if is_local(stream):
@@ -124,8 +117,7 @@ class FilesAndNats:
                 self._note_dropped(stream)
             self.local.drop(stream, wipe=wipe)
             return
-        with fenced(stream):
-            required(self.engine.properties.replace, "drop streams").drop(stream, wipe=wipe)
+        required(self.engine.properties.replace, "drop streams").drop(stream, wipe=wipe)
 
     def _note_dropped(self, stream: str) -> None:
         """Say which records are dropped: those that are here. Who has them still is to drop them, and nothing else."""
@@ -210,15 +202,3 @@ def append_last(store: Store, stream: str, record: bytes, *, id: str) -> None:  
             head = error.head
         else:
             return
-
-
-@contextmanager
-def fenced(where: str) -> Iterator[None]:
-    """Raise Fenced where the servers cannot be reached; other errors as they are."""
-    try:
-        yield
-    except Busy as error:
-        if type(error) is not Busy:  # what the servers have answered
-            raise
-        what = f"the NATS servers that say who may write cannot be reached: {error.what}"
-        raise Fenced(where, what, "routes go on without them; for the rest try again: ralf doctor") from error
