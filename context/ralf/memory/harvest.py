@@ -17,8 +17,7 @@ from ralf.facts.commands import is_shell
 from ralf.facts.errors import comparable, looks, says_failed
 from ralf.format.codec import BadTree, from_tree
 from ralf.memory import records, writing
-from ralf.memory.index import Index
-from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, Memory, check_agent
+from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
 from ralf.memory.purposes import program_of, purpose_of, standing_command
 from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
@@ -72,7 +71,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     check_agent(agent)
     count = 0
     found = dict(_checkpoints(project, route, session))
-    for name in _unrecorded(project, agent, found):
+    for name in writing.unrecorded(project, agent, found):
         label, payload = found[name]
         deltas = list(_deltas(project, route, label, payload))
         if deltas:
@@ -93,18 +92,6 @@ def _offers(project: Project, agent: str) -> list[Item]:
     """The preferences that this module has offered."""
     items = writing.candidates(project, agent, (), kinds=("preference",), limit=_OFFERS).items
     return [item for item in items if item.status == "offered" and item.origin == "mechanical"]
-
-
-def _unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
-    """The names under which nothing was recorded yet."""
-    found: list[str] = []
-
-    def looked(index: Index) -> Memory:
-        found[:] = [name for name in names if not index.has_record(name)]
-        return index.head
-
-    writing.read(project, agent, looked)
-    return found
 
 
 # ---- traps and commands ----
@@ -235,7 +222,7 @@ class _Segment:
             return None
         purpose = purpose_of(error.command)
         for number, line in enumerate(self._lines[place + 1 :], place + 1):
-            command = next((one for one in known if is_shell(line.tool) and _runs(line, one)), "")
+            command = next((one for one in known if is_shell(line.tool) and runs(line, one)), "")
             if not command or line.kind != "call" or purpose_of(command) != purpose:
                 continue
             if command.split()[0] != comparable(error.command).split()[0]:
@@ -269,21 +256,21 @@ class _Segment:
             return None
         for place in reversed(range(outputs[-1])):
             line = self._lines[place]
-            if line.kind == "call" and is_shell(line.tool) and _runs(line, error.command):
+            if line.kind == "call" and is_shell(line.tool) and runs(line, error.command):
                 output = self._lines[next(n for n in outputs if n > place)]
                 return place, line.line, output.last
         return None
 
     def _call_of(self, command: str, after: int) -> EvidenceLine | None:
         calls = (line for line in self._lines[after + 1 :] if line.kind == "call" and is_shell(line.tool))
-        return next((line for line in calls if _runs(line, command)), None)
+        return next((line for line in calls if runs(line, command)), None)
 
     def _edit_of(self, path: str, after: int) -> EvidenceLine | None:
         calls = (line for line in self._lines[after + 1 :] if line.kind == "call")
         return next((line for line in calls if path in line.text), None)
 
 
-def _runs(call: EvidenceLine, command: str) -> bool:
+def runs(call: EvidenceLine, command: str) -> bool:
     """Whether a call of a shell runs a command, that may be kept without its end."""
     kept = command.split("\n")[0].strip()
     begin = comparable(kept.removesuffix("…").rstrip())
@@ -333,7 +320,7 @@ class _Rule:
 def _take_in_rules(project: Project, route: str, agent: str) -> int:
     """Offer what a person said in this route and in another one; how many places of it are new."""
     own = _rules(project, route)
-    fresh = set(_unrecorded(project, agent, [rule.name for rule in own]))
+    fresh = set(writing.unrecorded(project, agent, [rule.name for rule in own]))
     own = [rule for rule in own if rule.name in fresh]
     if not own:
         return 0
@@ -358,7 +345,7 @@ def _take_in_rules(project: Project, route: str, agent: str) -> int:
             continue
         same = next((item for item in known if repeats(plain, Item("", "preference", value=item.value))), None)
         key = same.key if same is not None else _key_of(given[-1].decision.decision)
-        fresh = set(_unrecorded(project, agent, [one.name for one in given]))
+        fresh = set(writing.unrecorded(project, agent, [one.name for one in given]))
         for one in reversed(given):
             if one.name in fresh:
                 made = one.item(key)
