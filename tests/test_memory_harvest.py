@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from ralf.memory.harvest import take_in
 from ralf.memory.model import Item
 from ralf.memory.purposes import purpose_of, standing_command
 from ralf.project import find
+from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code
 
 REFUSED = "Error: connect ECONNREFUSED 127.0.0.1:6379"
@@ -117,6 +122,20 @@ def test_another_program_that_does_the_work_of_one_that_failed_is_its_resolution
     assert [item.command for item in kept(tmp_path, "command")] == ["pnpm test"]
 
 
+def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_with_the_lines_of_both(tmp_path: Path) -> None:
+    path = session(tmp_path, "long", *REDIS)
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:3]))
+    ralf.checkpoint("queue", path, root=tmp_path)
+    path.write_text("".join(whole))
+    ralf.checkpoint("queue", path, root=tmp_path)
+    take_in(find(tmp_path), "queue", session="long")
+    (trap,) = kept(tmp_path, "trap")
+    assert trap.evidence == ("queue cp-001 lines 2-3", "queue cp-002 lines 4-4")
+    (command,) = kept(tmp_path, "command")
+    assert command.evidence == ("queue cp-002 lines 6-6",)
+
+
 def test_an_error_that_nothing_resolved_is_no_trap(tmp_path: Path) -> None:
     noted(tmp_path, "queue", ran("npm test", REFUSED, failed=True), ran("ls"), ran("npm test", "12 passing"))
     take_in(find(tmp_path), "queue")
@@ -129,6 +148,51 @@ def test_nothing_is_taken_from_a_checkpoint_whose_evidence_is_gone(tmp_path: Pat
         if blob.is_file():
             blob.unlink()
     assert take_in(find(tmp_path), "queue") == harvest.Harvest()
+
+
+def test_a_resolution_that_no_call_of_the_agent_shows_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(tmp_path, "queue", *REDIS)
+    read = harvest.read_evidence
+
+    def without_call(*given: Any) -> list[Any]:
+        return [line for line in read(*given) if line.kind != "call" or "docker" not in line.text]
+
+    monkeypatch.setattr(harvest, "read_evidence", without_call)
+    take_in(find(tmp_path), "queue")
+    assert [item.kind for item in kept(tmp_path)] == ["command"]
+
+
+def test_what_a_revert_has_taken_back_is_passed_over(tmp_path: Path) -> None:
+    noted(tmp_path, "queue", ran("ls"))
+    path = session(tmp_path, "later", *REDIS, day=2)
+    ralf.checkpoint("queue", path, root=tmp_path)
+    corrections.revert("queue", "cp-001", root=tmp_path)
+    assert take_in(find(tmp_path), "queue") == harvest.Harvest()
+
+
+@pytest.mark.slow(seconds=15)
+def test_a_harvest_that_is_killed_and_repeated_comes_to_what_one_that_was_not_comes_to(tmp_path: Path) -> None:
+    roots = [tmp_path / "killed", tmp_path / "whole"]
+    for root in roots:
+        root.mkdir()
+        for day in range(1, 7):
+            noted(root, f"r{day}", *REDIS, day=day, asked=RULE)
+    code = "import sys\nfrom ralf.memory.harvest import take_in\nfrom ralf.project import find\n"
+    code += "print('begun', flush=True)\n"
+    code += "for day in range(1, 7):\n    take_in(find(sys.argv[1]), f'r{day}')\n"
+    for delay in (0.02, 0.05, 0.1, 0.15, 0.2):
+        process = subprocess.Popen([sys.executable, "-c", code, str(roots[0])], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        with process.stdout:
+            process.stdout.readline()
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+    for root in roots:
+        subprocess.run([sys.executable, "-c", code, str(root)], check=True, capture_output=True)
+    killed, whole = ([replace(item, added="") for item in kept(root)] for root in roots)
+    assert killed == whole
+    assert [item.uses for item in killed] == [6, 6, 6]
 
 
 RULE = "From now on always run the linter before you commit anything in this repository."

@@ -42,6 +42,8 @@ _LONGEST_RULE = 300  # characters; a longer one is about the task
 
 _KEY_WORDS = 4
 
+_EARLIER = 4  # checkpoints of the session before one in which an error that it fixed is looked for
+
 _BEGINNING = 60  # characters of an error by which its output is found again
 
 
@@ -72,8 +74,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     count = 0
     found = dict(_checkpoints(project, route, session))
     for name in writing.unrecorded(project, agent, found):
-        label, payload = found[name]
-        deltas = list(_deltas(project, route, label, payload))
+        deltas = list(_deltas(project, route, found[name]))
         if deltas:
             writing.record(project, agent, deltas, id=name, whole=False)
             count += len(deltas)
@@ -97,45 +98,51 @@ def _offers(project: Project, agent: str) -> list[Item]:
 # ---- traps and commands ----
 
 
-def _checkpoints(project: Project, route: str, session: str) -> Iterator[tuple[str, tuple[str, Mapping[str, Any]]]]:
-    """By the name of the record that they become: checkpoints that may hold something, with label and payload."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A checkpoint that may hold something, and the evidence of those before it in its session, oldest first."""
+
+    label: str
+    payload: Mapping[str, Any]
+    earlier: tuple[tuple[str, str], ...] = ()
+
+
+def _checkpoints(project: Project, route: str, session: str) -> Iterator[tuple[str, _Found]]:
+    """By the name of the record that they become, the checkpoints of a route that may hold something."""
     undone = history.undone(project, route)
+    earlier: dict[str, list[tuple[str, str]]] = {}
     for label, record in history.checkpoints(project, route):
         payload = record.payload
         if label in undone or record.foreign or payload.get("origin") == "import":
             continue
         source = payload.get("source")
-        if session and (not isinstance(source, Mapping) or source.get("session") != session):
+        name = str(source.get("session", "")) if isinstance(source, Mapping) else ""
+        if session and name != session:
             continue
+        before = earlier.setdefault(name, [])
         facts = payload.get("facts")
         if isinstance(facts, Mapping) and (facts.get("errors") or facts.get("commands")):
-            yield f"harvest-{route}-{label}", (label, payload)
+            yield f"harvest-{route}-{label}", _Found(label, payload, tuple(before[-_EARLIER:]))
+        before.append((label, str(payload.get("evidence", ""))))
 
 
-def _deltas(project: Project, route: str, label: str, payload: Mapping[str, Any]) -> Iterator[Delta]:
+def _deltas(project: Project, route: str, found: _Found) -> Iterator[Delta]:
     """The traps and commands of a checkpoint."""
     facts = Facts()
     with suppress(BadTree):
-        facts = from_tree(Facts, payload["facts"])
+        facts = from_tree(Facts, found.payload["facts"])
     traps = [error for error in facts.errors if error.fixed_by]
     passed = _passed(facts)
     unfixed = [error for error in facts.errors if not error.fixed_by and purpose_of(error.command)]
     if not (traps or passed):
         return
-    try:
-        lines = tuple(read_evidence(project.store, str(payload.get("evidence", ""))))
-    except RalfError:  # pruned, or damaged: nothing proves it
-        return
-    segment = _Segment(route, label, lines)
-    seen = str((payload.get("period") or ["", ""])[-1])
-    for error in traps:
-        trap = segment.trap_of(error)
-        if trap is not None:
-            yield records.Added(replace(trap, last_seen=seen))
-    for error in unfixed:
-        trap = segment.replaced(error, passed)
-        if trap is not None:
-            yield records.Added(replace(trap, last_seen=seen))
+    own = _lines(project, found.label, str(found.payload.get("evidence", "")))
+    before = [line for one in found.earlier for line in _lines(project, *one)] if traps else []
+    segment = _Segment(route, before, own)
+    seen = str((found.payload.get("period") or ["", ""])[-1])
+    made = [segment.trap_of(error) for error in traps] + [segment.replaced(error, passed) for error in unfixed]
+    for trap in filter(None, made):
+        yield records.Added(replace(trap, last_seen=seen))
     for command, times in passed.items():
         place = segment.place_of(command)
         if place:
@@ -150,6 +157,14 @@ def _deltas(project: Project, route: str, label: str, payload: Mapping[str, Any]
                 evidence=(place,),
                 last_seen=seen,
             )
+
+
+def _lines(project: Project, label: str, digest: str) -> list[tuple[str, EvidenceLine]]:
+    """The calls and results in the evidence of a checkpoint; none where it was pruned or is damaged."""
+    found: list[tuple[str, EvidenceLine]] = []
+    with suppress(RalfError):
+        found += [(label, line) for line in read_evidence(project.store, digest) if line.kind in ("call", "result")]
+    return found
 
 
 def _passed(facts: Facts) -> dict[str, int]:
@@ -174,12 +189,15 @@ _FILE = regex(r"[\w.@+-]+\.\w{1,8}\b")
 
 
 class _Segment:
-    """The evidence of one checkpoint, in which what its facts say is looked up."""
+    """The evidence of one checkpoint, and of those before it, in which what its facts say is looked up."""
 
-    def __init__(self, route: str, label: str, lines: Sequence[EvidenceLine]) -> None:
+    def __init__(
+        self, route: str, before: Sequence[tuple[str, EvidenceLine]], own: Sequence[tuple[str, EvidenceLine]]
+    ) -> None:
         self._route = route
-        self._label = label
-        self._lines = lines
+        self._labels = [label for label, _ in (*before, *own)]
+        self._lines = [line for _, line in (*before, *own)]
+        self._own = len(before)
 
     def trap_of(self, error: ErrorFact) -> Item | None:
         """The trap of an error that was fixed; None where the evidence has not the calls, or nobody meets it again.
@@ -189,10 +207,10 @@ class _Segment:
         failed = self._failure_of(error)
         if failed is None:
             return None
-        place, first, last = failed
+        place, _ = failed
         how, _, what = error.fixed_by.partition(" ")
         if how == "edited":
-            paths = [path for path in what.split(", ") if self._edit_of(path, place)]
+            paths = [path for path in what.split(", ") if self._edit_of(path, place) >= 0]
             named = {name.rpartition("/")[2] for name in _FILE.findall(error.error)}
             if not paths or _ASSERTS.search(error.error) or named & {path.rpartition("/")[2] for path in paths}:
                 return None
@@ -209,33 +227,32 @@ class _Segment:
                 return None
         else:
             return None
-        return self._trap(error, resolution, (first, last), fix) if fix is not None else None
+        return self._trap(error, resolution, failed, fix) if fix >= 0 else None
 
     def replaced(self, error: ErrorFact, passed: Iterable[str]) -> Item | None:
         """The trap of a command whose work another program has done since: `npm test` failed, `pnpm test` passed."""
         failed = self._failure_of(error)
         if failed is None or _ASSERTS.search(error.error):
             return None
-        place, first, last = failed
         known = list(passed)
         if comparable(error.command) in known:
             return None
         purpose = purpose_of(error.command)
-        for number, line in enumerate(self._lines[place + 1 :], place + 1):
-            command = next((one for one in known if is_shell(line.tool) and runs(line, one)), "")
-            if not command or line.kind != "call" or purpose_of(command) != purpose:
+        for number in range(failed[0] + 1, len(self._lines)):
+            line = self._lines[number]
+            command = next((one for one in known if runs(line, one)), "")
+            if not command or purpose_of(command) != purpose:
                 continue
             if command.split()[0] != comparable(error.command).split()[0]:
-                return self._trap(error, command, (first, last), self._lines[number])
+                return self._trap(error, command, failed, number)
         return None
 
     def place_of(self, command: str) -> str:
         """The lines of a command's first call, as evidence; "" where it is none of the agent's."""
-        line = self._call_of(command, -1)
-        return f"{self._route} {self._label} lines {line.line}-{line.last}" if line is not None else ""
+        call = self._call_of(command, self._own - 1)
+        return self._reference(call, call) if call >= 0 else ""
 
-    def _trap(self, error: ErrorFact, resolution: str, failed: tuple[int, int], fix: EvidenceLine) -> Item:
-        where = f"{self._route} {self._label} lines"
+    def _trap(self, error: ErrorFact, resolution: str, failed: tuple[int, int], fix: int) -> Item:
         return Item(
             "",
             "trap",
@@ -245,33 +262,38 @@ class _Segment:
             uses=1,
             origin="mechanical",
             routes=(self._route,),
-            evidence=(f"{where} {failed[0]}-{failed[1]}", f"{where} {fix.line}-{fix.last}"),
+            evidence=(self._reference(*failed), self._reference(fix, fix)),
         )
 
-    def _failure_of(self, error: ErrorFact) -> tuple[int, int, int] | None:
-        """The last call of a command whose output has the error: its place, and the lines of both."""
+    def _reference(self, first: int, last: int) -> str:
+        return f"{self._route} {self._labels[first]} lines {self._lines[first].line}-{self._lines[last].last}"
+
+    def _failure_of(self, error: ErrorFact) -> tuple[int, int] | None:
+        """The places of the last call of a command whose output has the error, and of that output."""
         beginning = error.error[:_BEGINNING].rstrip("…").rstrip()
         outputs = [n for n, line in enumerate(self._lines) if line.kind == "result" and beginning in line.text]
         if not beginning or not outputs:
             return None
         for place in reversed(range(outputs[-1])):
-            line = self._lines[place]
-            if line.kind == "call" and is_shell(line.tool) and runs(line, error.command):
-                output = self._lines[next(n for n in outputs if n > place)]
-                return place, line.line, output.last
+            if runs(self._lines[place], error.command):
+                output = next(n for n in outputs if n > place)
+                return place, output if self._labels[output] == self._labels[place] else place
         return None
 
-    def _call_of(self, command: str, after: int) -> EvidenceLine | None:
-        calls = (line for line in self._lines[after + 1 :] if line.kind == "call" and is_shell(line.tool))
-        return next((line for line in calls if runs(line, command)), None)
+    def _call_of(self, command: str, after: int) -> int:
+        """The place of the first call behind another one that runs a command, -1 for none."""
+        return next((n for n in range(after + 1, len(self._lines)) if runs(self._lines[n], command)), -1)
 
-    def _edit_of(self, path: str, after: int) -> EvidenceLine | None:
-        calls = (line for line in self._lines[after + 1 :] if line.kind == "call")
-        return next((line for line in calls if path in line.text), None)
+    def _edit_of(self, path: str, after: int) -> int:
+        """The place of the first call behind another one that names a path, -1 for none."""
+        lines = enumerate(self._lines[after + 1 :], after + 1)
+        return next((n for n, line in lines if line.kind == "call" and path in line.text), -1)
 
 
 def runs(call: EvidenceLine, command: str) -> bool:
-    """Whether a call of a shell runs a command, that may be kept without its end."""
+    """Whether a line of evidence is a call of a shell that runs a command, which may be kept without its end."""
+    if call.kind != "call" or not is_shell(call.tool):
+        return False
     kept = command.split("\n")[0].strip()
     begin = comparable(kept.removesuffix("…").rstrip())
     if not begin:

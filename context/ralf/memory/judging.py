@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.errors import NotFound, RalfError
-from ralf.facts.commands import is_shell, simple_commands
+from ralf.facts.commands import simple_commands
 from ralf.memory import records, writing
 from ralf.memory.harvest import runs
 from ralf.memory.model import Item
@@ -149,8 +149,7 @@ def _of_command(item: Item, lines: Sequence[_Line]) -> Verdict | None:
 
 def _runs_last(command: str, lines: Sequence[_Line]) -> int:
     """The place of the last call that runs a command, -1 for none."""
-    calls = (n for n, one in enumerate(lines) if one.line.kind == "call" and is_shell(one.line.tool))
-    return _last(n for n in calls if runs(lines[n].line, command))
+    return _last(n for n, one in enumerate(lines) if runs(one.line, command))
 
 
 def _touches(paths: Iterable[str], lines: Sequence[_Line]) -> int:

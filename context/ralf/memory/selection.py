@@ -6,7 +6,7 @@ how many were left out. What the tree or its documents say anyway is not handed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import log2
 from pathlib import Path
@@ -49,7 +49,7 @@ _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 
 _OF_THE_PROJECT = 0.4  # the same of a trap of a command that tests, lints or builds, once it was met in two routes
 
-_NAMES_COMMAND, _NAMES_PATH = 3.0, 2.0
+_NAMES_COMMAND, _NAMES_PATH = 9.0, 4.0
 
 _FEWEST_IN_COMMON = 0.25  # of the highest agreement: what agrees less shares a common word alone
 
@@ -118,7 +118,8 @@ def for_task(
     it is data. Takes no lock, and no longer for a large memory. DamagedJournal, UsageError.
     """
     agent = agent or DEFAULT_AGENT
-    wanted = [word.text for word in sorted(words(task), key=lambda word: (-word.weight, not word.whole))][:_MOST_WORDS]
+    told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
+    wanted = {word.text: word.weight for word in told}
     found = writing.candidates(project, agent, wanted, kinds=_ALWAYS, limit=_CANDIDATES).items
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     counted = [
@@ -127,21 +128,25 @@ def for_task(
         if item.status == "active" and (asked or not item.stale) and (not item.expires or item.expires[:10] >= today)
     ]
     ranked = _ranked(counted, task, wanted)
-    told = _Tree(project.root)
-    return _fitting([item for item in ranked if not told.says(item)], tokens)
+    tree = _Tree(project.root)
+    return _fitting([item for item in ranked if not tree.says(item)], tokens)
 
 
 # ---- what concerns it ----
 
 
-def _ranked(items: Sequence[Item], task: str, wanted: Sequence[str]) -> list[Item]:
-    """The items that concern a task, the most valuable first, stale ones last."""
-    own = {item.id: words_of(item) & set(wanted) for item in items}
+def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> list[Item]:
+    """The items that concern a task, the most valuable first, stale ones last.
+
+    wanted  the task's words, each with what it counts
+    """
+    own = {item.id: words_of(item) & wanted.keys() for item in items}
     holders: dict[str, int] = {}
     for found in own.values():
         for word in found:
             holders[word] = holders.get(word, 0) + 1
-    rarity = {word: log2(1 + len(items) / count) for word, count in holders.items()}
+    # squared, so that one rare word counts more than several common ones
+    rarity = {word: wanted[word] * log2(1 + len(items) / count) ** 2 for word, count in holders.items()}
     paths, plain = {path.lower() for path in _PATH.findall(task)}, " ".join(task.lower().split())
     agreement = {item.id: sum(rarity[word] for word in own[item.id]) + _named(item, plain, paths) for item in items}
     least = _FEWEST_IN_COMMON * max(agreement.values(), default=0.0)
