@@ -225,6 +225,16 @@ def test_a_rule_that_was_dropped_is_never_offered_again(tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
+def test_what_an_agent_decided_in_three_routes_is_no_rule_of_a_person(tmp_path: Path) -> None:
+    decision = "We decided to use SQLite instead of Postgres, because one file is enough for the queue."
+    for day, route in enumerate(("one", "two", "three"), 1):
+        path = session(tmp_path, f"of-{route}", day=day)
+        path.write_text(path.read_text().replace("Done.", decision))
+        ralf.checkpoint(route, path, root=tmp_path)
+        assert [one.origin for one in ralf.get_context(route, root=tmp_path).decisions] == ["agent"]
+        assert take_in(find(tmp_path), route) == harvest.Harvest()
+
+
 def test_what_tools_print_becomes_an_error_in_quotes_and_nothing_else(tmp_path: Path) -> None:
     project = find(tmp_path)
     texts = [payload.replace(WORD, f"{WORD}{number}") for number, (_, payload) in enumerate(PAYLOADS * 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -79,6 +80,11 @@ def test_what_a_task_does_not_touch_is_not_handed_over(project: Project) -> None
     assert not [item for item in found.items if "deploy" in item.command]
     assert {item.kind for item in found.items} == {"trap", "preference", "command"}
     assert [item.command for item in for_task(project, "main", "").items if item.kind == "trap"] == []
+
+
+def test_what_shares_a_common_word_with_a_task_that_names_rare_ones_is_not_handed_over(project: Project) -> None:
+    found = for_task(project, "main", "Deploy again: npm test fails, ECONNREFUSED 127.0.0.1:6379", tokens=5_000)
+    assert [item.command for item in found.items if item.kind == "trap"] == ["npm test"]
 
 
 def test_a_text_that_has_no_room_for_all_says_how_many_are_left_out(project: Project) -> None:
@@ -176,3 +182,22 @@ def test_the_command_shows_what_concerns_a_task(project: Project) -> None:
     told = json.loads(shown("--for", "npm test fails", "--json"))
     assert told["tokens"] <= selection.ON_REQUEST
     assert isinstance(told["items"][0]["confidence"], float)
+
+
+@pytest.mark.slow(seconds=40)
+def test_a_selection_from_ten_thousand_items_takes_at_most_twice_what_it_takes_from_a_hundred(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        (tmp_path / str(count)).mkdir()
+        made = find(tmp_path / str(count))
+        writing.record(made, "main", distractors(count), whole=False)
+        least = 10.0
+        for _ in range(12):
+            began = time.process_time()
+            found = for_task(find(made.root), "main", "gradle cannot deploy the granary: quota exceeded")
+            least = min(least, time.process_time() - began)
+            assert found.items
+        return least
+
+    seconds(50)  # what is loaded at first
+    few, many = seconds(100), seconds(10_000)
+    assert many <= 2 * few, (few, many)
