@@ -16,7 +16,7 @@ import ralf
 from ralf.memory import harvest, provenance, writing
 from ralf.memory.harvest import take_in
 from ralf.memory.model import Item
-from ralf.memory.purposes import purpose_of, standing_command
+from ralf.memory.purposes import purpose_of, standing_commands
 from ralf.project import find
 from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code
@@ -112,6 +112,25 @@ def test_an_edit_of_another_file_is_a_resolution_and_the_repair_of_a_defect_is_n
     )
     take_in(find(tmp_path), "queue")
     assert [(item.command, item.resolution) for item in kept(tmp_path, "trap")] == [("make lint", "edit setup.cfg")]
+
+
+def test_a_failed_test_a_conflict_and_a_document_make_no_trap(tmp_path: Path) -> None:
+    conflict = "CONFLICT (content): Merge conflict in src/queue.go"
+    noted(
+        tmp_path,
+        "queue",
+        ran("go test ./...", "queue_test.go:151: hooks should be installed after the start\nFAIL\tqueue", failed=True),
+        edited("src/queue.go"),
+        ran("go test ./...", "ok  \tqueue\t0.1s"),
+        ran("git merge main", conflict, failed=True),
+        ran("git add -A && git commit --no-edit"),
+        ran("make deploy", "error: the token was refused", failed=True),
+        edited("docs/deploy.md"),
+        ran("make deploy"),
+    )
+    take_in(find(tmp_path), "queue")
+    assert [item.command for item in kept(tmp_path)] == ["go test ./..."]
+    assert kept(tmp_path, "trap") == []
 
 
 def test_another_program_that_does_the_work_of_one_that_failed_is_its_resolution(tmp_path: Path) -> None:
@@ -281,8 +300,28 @@ def test_what_a_command_is_for_is_told_by_its_program(command: str, purpose: str
 
 @pytest.mark.parametrize(
     "command",
-    ["pytest tests/test_a.py", "pytest -k queue", "npm test || true", "npm test; echo done", "npm test | awk x", "ls"],
+    [
+        "pytest tests/test_a.py",
+        "pytest -k queue",
+        "npm test || true",
+        "npm test; echo done",
+        "npm test | awk x",
+        "ls",
+        "ruff check a/b/c",
+    ],
 )
 def test_a_command_of_this_task_alone_is_not_kept(command: str) -> None:
-    assert standing_command(command) == ""
-    assert standing_command("npm test 2>&1 | tail -5") == "npm test"
+    assert standing_commands(command) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("npm test 2>&1 | tail -5", ["npm test"]),
+        ("mise run fmt && mise run lint && git push", ["mise run fmt", "mise run lint"]),
+        ("cd app && npm run build && npm test", ["cd app && npm run build && npm test"]),
+        ("pytest tests", ["pytest tests"]),
+    ],
+)
+def test_the_parts_of_a_command_line_are_kept_each_by_itself(command: str, kept: list[str]) -> None:
+    assert standing_commands(command) == kept

@@ -18,7 +18,7 @@ from ralf.facts.errors import comparable, looks, says_failed
 from ralf.format.codec import BadTree, from_tree
 from ralf.memory import records, writing
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
-from ralf.memory.purposes import program_of, purpose_of, standing_command
+from ralf.memory.purposes import program_of, purpose_of, standing_commands
 from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
 from ralf.memory.writing import new_item
@@ -172,18 +172,28 @@ def _passed(facts: Facts) -> dict[str, int]:
     failed = {comparable(test.command) for test in facts.tests if says_failed(test.result)}
     found: dict[str, int] = {}
     for fact in facts.commands:
-        command = "" if fact.omitted else standing_command(fact.command)
         times = fact.runs - fact.failures
-        if not command or times <= 0 or (command in failed and command != fact.command.strip()):
+        plain = comparable(fact.command)
+        if fact.omitted or times <= 0 or (plain in failed and plain != fact.command.strip()):
             continue  # where a pipe swallowed the exit status, the output alone tells
-        found[command] = found.get(command, 0) + times
+        for command in standing_commands(fact.command):
+            found[command] = found.get(command, 0) + times
     return found
 
 
-_ASSERTS = regex(
+_DEFECT = regex(
     r"\bAssert|\bassert(?:ion)?\b|^FAILED\b|^--- FAIL|\d+ (?:failed|failing)|^\s*[x✗✘✕●] "
     r"|\bexpected\b.{0,200}\b(?:got|received|but|actual|to (?:be|equal))\b|test result: FAILED|panicked at"
+    r"|^[\w./@+-]+\.[A-Za-z]\w{0,7}(?::\d+|\(\d+)"
 )
+"""In what a test says that failed, or a checker that has found a place in the code."""
+
+_CONFLICT = regex(r"^CONFLICT\b|\b[Mm]erge conflict\b")
+
+_PROSE = regex(r"\.(?:md|txt|rst|log|out)$")
+
+_TELLS = frozenset(("git", "gh", "glab"))
+"""Programs that repair nothing but their own errors."""
 
 _FILE = regex(r"[\w.@+-]+\.\w{1,8}\b")
 
@@ -205,25 +215,25 @@ class _Segment:
         A defect of the code is in no memory: what fixed it is in the tree.
         """
         failed = self._failure_of(error)
-        if failed is None:
+        if failed is None or _CONFLICT.search(error.error):
             return None
         place, _ = failed
         how, _, what = error.fixed_by.partition(" ")
+        is_defect = _DEFECT.search(error.error) is not None
         if how == "edited":
-            paths = [path for path in what.split(", ") if self._edit_of(path, place) >= 0]
+            paths = [path for path in what.split(", ") if self._edit_of(path, place) >= 0 and _may_repair(path)]
             named = {name.rpartition("/")[2] for name in _FILE.findall(error.error)}
-            if not paths or _ASSERTS.search(error.error) or named & {path.rpartition("/")[2] for path in paths}:
+            if not paths or is_defect or named & {path.rpartition("/")[2] for path in paths}:
                 return None
             fix = self._edit_of(paths[-1], place)
             resolution = f"edit {', '.join(paths)}"
         elif how == "ran":
             fix = self._call_of(what, place)
             resolution = what
-            if looks(what) or comparable(what) == comparable(error.command):
+            program = program_of(what)  # "" where its quotes are open: the rest of it stood on other lines
+            if not program or "<<" in what or looks(what) or comparable(what) == comparable(error.command):
                 return None
-            if _ASSERTS.search(error.error) and purpose_of(what):
-                return None
-            if program_of(what) == "git" and program_of(error.command) != "git":
+            if (is_defect and purpose_of(what)) or (program in _TELLS and program_of(error.command) != program):
                 return None
         else:
             return None
@@ -232,7 +242,7 @@ class _Segment:
     def replaced(self, error: ErrorFact, passed: Iterable[str]) -> Item | None:
         """The trap of a command whose work another program has done since: `npm test` failed, `pnpm test` passed."""
         failed = self._failure_of(error)
-        if failed is None or _ASSERTS.search(error.error):
+        if failed is None or _DEFECT.search(error.error):
             return None
         known = list(passed)
         if comparable(error.command) in known:
@@ -256,7 +266,7 @@ class _Segment:
         return Item(
             "",
             "trap",
-            command=error.command,
+            command=comparable(error.command),
             error=trimmed(one_line(error.error), LONGEST_QUOTE),
             resolution=one_line(resolution),
             uses=1,
@@ -290,8 +300,15 @@ class _Segment:
         return next((n for n, line in lines if line.kind == "call" and path in line.text), -1)
 
 
+def _may_repair(path: str) -> bool:
+    """Whether an edit of a path of the project may be what repaired a command: no document is."""
+    return not path.startswith(("/", "~")) and _PROSE.search(path) is None
+
+
 def runs(call: EvidenceLine, command: str) -> bool:
-    """Whether a line of evidence is a call of a shell that runs a command, which may be kept without its end."""
+    """Whether a line of evidence is a call of a shell that runs a command, alone or between others; the command may be
+    kept without its end.
+    """
     if call.kind != "call" or not is_shell(call.tool):
         return False
     kept = command.split("\n")[0].strip()
@@ -299,7 +316,9 @@ def runs(call: EvidenceLine, command: str) -> bool:
     if not begin:
         return False
     lines = (comparable(line) for line in islice(call.text.splitlines(), 50))
-    return any(line == begin or (kept.endswith("…") and line.startswith(begin)) for line in lines)
+    if kept.endswith("…"):
+        return any(line.startswith(begin) for line in lines)
+    return any(line == begin or begin in (part.strip() for part in line.split("&&")) for line in lines)
 
 
 # ---- rules of a person ----

@@ -37,7 +37,13 @@ _SUBCOMMANDS = (
 
 _OF_ONE_FILE = regex(r"\.[A-Za-z]\w{0,4}(?:::.*|:\d+)?$|::")
 
-_SELECTS = frozenset(("-k", "-t", "-run", "--run", "--grep", "-g", "--filter", "--testNamePattern", "--lf", "--ff"))
+_DEEP = 2  # slashes in the name of a folder that is a part of the project only
+
+_MOVES = regex(r"(?:cd|pushd|export|source|\.|set|unset|alias)\b")
+
+_SELECTS = frozenset(
+    ("-k", "-t", "-run", "--run", "-m", "--grep", "-g", "--filter", "--testNamePattern", "--lf", "--ff")
+)
 
 _NOT_PLAIN = regex(r"\|\||[;`…]|&\s*$|(?<!&)&(?!&|>)|<<|\$\(")
 
@@ -53,23 +59,31 @@ def purpose_of(command: str) -> str:
     return _purpose(_words(command))[0]
 
 
-def standing_command(command: str) -> str:
-    """A command as it may be typed again in another task; "" for one that is of this task alone.
+def standing_commands(command: str) -> list[str]:
+    """The parts of a command line that may be typed again in another task, each as its own command.
 
-    It tests, lints or builds the project and not one file of it, is one line, and its exit status is that of the
-    program: what only shortens its output is left off.
+    Such a part tests, lints or builds the project and not one file of it, and the exit status of the line is that of
+    its parts: what only shortens its output is left off.
     """
     plain = comparable(command)
-    if not plain or len(plain) > _LONGEST or "\n" in command.strip() or "|" in plain:
-        return ""
-    if _NOT_PLAIN.search(plain) or only_looks(plain):
-        return ""
-    words = _words(plain)
+    if not plain or "\n" in command.strip() or "|" in plain or _NOT_PLAIN.search(plain):
+        return []
+    parts = [part.strip() for part in plain.split("&&")]
+    if any(_MOVES.match(part) for part in parts):
+        parts = [plain]  # what follows depends on it
+    return [part for part in dict.fromkeys(parts) if _is_standing(part)]
+
+
+def _is_standing(command: str) -> bool:
+    if len(command) > _LONGEST or only_looks(command):
+        return False
+    words = _words(command)
     purpose, after = _purpose(words)
     rest = words[after:]
-    if not purpose or any(_OF_ONE_FILE.search(word) and not word.startswith("-") for word in rest):
-        return ""
-    return "" if _SELECTS & {word.partition("=")[0] for word in rest} else plain
+    named = [word for word in rest if not word.startswith("-")]
+    if not purpose or any(_OF_ONE_FILE.search(word) or word.strip("./").count("/") >= _DEEP for word in named):
+        return False
+    return not _SELECTS & {word.partition("=")[0] for word in rest}
 
 
 def _words(command: str) -> list[str]:
