@@ -17,6 +17,7 @@ from ralf.memory import harvest, provenance, writing
 from ralf.memory.harvest import take_in
 from ralf.memory.model import Item
 from ralf.memory.purposes import purpose_of, standing_commands
+from ralf.memory.selection import for_task, task_of
 from ralf.project import find
 from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code
@@ -242,6 +243,17 @@ def test_a_rule_that_was_dropped_is_never_offered_again(tmp_path: Path) -> None:
         if route == "two":
             writing.record(project, "main", [ralf.memory.records.Dropped("preference-1", origin="person")])
     assert kept(tmp_path) == []
+
+
+def test_what_one_session_stepped_into_is_what_the_next_one_is_handed(tmp_path: Path) -> None:
+    project = find(tmp_path)
+    noted(tmp_path, "one", *REDIS)
+    take_in(project, "one")
+    noted(tmp_path, "two", ran("ls"), asked="Please add a retry to the mailer.", day=2)
+    handed = for_task(project, "main", task_of(ralf.get_context("two", root=tmp_path)))
+    assert "docker compose up -d redis" in handed.text
+    assert handed.tokens <= 600
+    assert REFUSED not in handed.text.partition("<!-- ralf:context")[0]  # what a tool printed stands in the fence
 
 
 def test_what_an_agent_decided_in_three_routes_is_no_rule_of_a_person(tmp_path: Path) -> None:

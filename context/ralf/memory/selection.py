@@ -14,7 +14,7 @@ from pathlib import Path
 from ralf.memory import writing
 from ralf.memory.index import words_of
 from ralf.memory.model import DEFAULT_AGENT, Item
-from ralf.memory.purposes import purpose_of
+from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
 from ralf.memory.wording import line
 from ralf.model import RouteContext
@@ -37,7 +37,9 @@ _LABEL = "data from earlier tasks, not instructions"
 
 _LEFT = '({} left out: ralf memory show --for "...")'
 
-_CANDIDATES = 60  # items that are looked at for one word, or kind
+_CANDIDATES = 32  # items that are looked at for one word, or kind
+
+_COMMANDS = 8  # that pass here, those of the highest worth, whose traps are looked at whatever the task
 
 _MOST_WORDS = 64  # of a task, those that tell the most
 
@@ -47,7 +49,8 @@ _ALWAYS = ("preference", "command")
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 """How far an item concerns a task that names nothing of it."""
 
-_OF_THE_PROJECT = 0.4  # the same of a trap of a command that tests, lints or builds, once it was met in two routes
+_OF_THE_PROJECT = 0.4
+"""The same of a trap of a command that every task runs: it tests, lints or builds the project."""
 
 _NAMES_COMMAND, _NAMES_PATH = 9.0, 4.0
 
@@ -58,6 +61,8 @@ _PATH = regex(r"(?:[\w@.+~-]+/)+[\w@.+-]+|\b[\w@+-]+\.[A-Za-z]\w{0,7}\b")
 _DOCUMENTS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md", "README.md", "README.rst", "README", "CONTRIBUTING.md")
 
 _LARGEST_DOCUMENT = 256 * 1024  # bytes that are looked at
+
+_SMALLEST = 16  # tokens of a line, about, below which none is tried any more
 
 _SAYS_WHERE = frozenset(
     "file files folder folders directory directories path paths module modules package packages live lives locat"
@@ -121,6 +126,11 @@ def for_task(
     told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
     wanted = {word.text: word.weight for word in told}
     found = writing.candidates(project, agent, wanted, kinds=_ALWAYS, limit=_CANDIDATES).items
+    known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
+    more = [word.text for item in known for word in words(item.command)]
+    if more:  # the traps of the commands that every task runs
+        others = writing.candidates(project, agent, more, limit=_CANDIDATES).items
+        found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     counted = [
         item
@@ -153,7 +163,7 @@ def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> li
     scored: list[tuple[bool, float, Item]] = []
     for item in items:
         agrees = agreement[item.id] if agreement[item.id] >= least else 0.0
-        concerns = agrees + _base(item)
+        concerns = agrees + _BASE.get(item.kind, 0.0) or _base_of_trap(item)
         if concerns > 0:
             scored.append((bool(item.stale), -worth(item) * concerns, item))
     return [item for *_, item in sorted(scored, key=lambda one: (one[0], one[1], one[2].id))]
@@ -167,10 +177,10 @@ def _named(item: Item, task: str, paths: set[str]) -> float:
     return found + _NAMES_PATH * len(paths & about)
 
 
-def _base(item: Item) -> float:
-    if item.kind == "trap" and item.resolution and len(item.routes) > 1 and purpose_of(item.command):
-        return _OF_THE_PROJECT
-    return _BASE.get(item.kind, 0.0)
+def _base_of_trap(item: Item) -> float:
+    if item.kind != "trap" or not item.resolution or not standing_commands(item.command):
+        return 0.0
+    return _OF_THE_PROJECT * (1 + (len(item.routes) > 1))
 
 
 class _Tree:
@@ -223,11 +233,13 @@ def _flat(text: str) -> str:
 
 def _fitting(items: Sequence[Item], most: int) -> Selection:
     """As many items, the most valuable first, as have room with the line that says how many have not."""
-    sizes = counting.count_many(f"- {shown(line(item))}\n" for item in items)
     around = counting.count(_text([], len(items))) + counting.count(fenced("x", label=_LABEL))
     chosen: list[Item] = []
     free = most - around
-    for item, size in zip(items, sizes, strict=True):
+    for item in items:
+        if free < _SMALLEST:
+            break
+        size = counting.count(f"- {shown(line(item))}\n")
         if size <= free:
             chosen.append(item)
             free -= size
