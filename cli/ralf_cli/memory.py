@@ -101,16 +101,18 @@ def _emit(item: Item, what: str, *, as_json: bool) -> None:
 @click.command(short_help="Show the memory.")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
+@click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
 @_with_agent
 @with_root
 @with_json
-def show(kind: str | None, all_: bool, agent: str | None, root: str | None, as_json: bool) -> None:
+def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root: str | None, as_json: bool) -> None:
     """Show what the agent has learned, or only items of KIND.
 
     \b
     Examples:
       ralf memory show
       ralf memory show trap --all
+      ralf memory show --for "the pool in src/db.py times out"
       ralf memory show --json
 
     \b
@@ -122,6 +124,11 @@ def show(kind: str | None, all_: bool, agent: str | None, root: str | None, as_j
     from ralf.memory.writing import load
     from ralf_cli.output import emit_json, fields_of, say
 
+    if task:
+        if kind or all_:
+            raise click.UsageError("--for chooses by itself: leave out KIND and --all")
+        _show_for(task, *_found(root, agent), as_json=as_json)
+        return
     found = load(*_found(root, agent))
     _warn(found)
     items = found.of_kind(kind) if kind else found.items
@@ -140,6 +147,27 @@ def show(kind: str | None, all_: bool, agent: str | None, root: str | None, as_j
         say("nothing is remembered yet")
     if offers := len(found.offers):
         say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
+
+
+def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None:
+    """Show what concerns a task, or the task of a route."""
+    from ralf import routing
+    from ralf.memory import selection
+    from ralf.route.load import load_state
+    from ralf.text.cleaning import is_valid
+    from ralf_cli.output import emit_json, fields_of, say
+
+    route = routing.known(project, task) if is_valid(task) else None
+    state = load_state(project, route) if route is not None else None
+    words = selection.task_of(state.context) if state is not None else task
+    found = selection.for_task(project, agent, words, tokens=selection.ON_REQUEST, asked=True)
+    if as_json:
+        listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
+        emit_json(fields_of(found) | {"items": listed})
+    elif found.text:
+        click.echo(found.text, nl=False)
+    else:
+        say("nothing that is remembered concerns it")
 
 
 @click.command(short_help="Add an item.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import log2
 
 from ralf.memory.model import Item
-from ralf.text.matcher import STOP, content_words
+from ralf.text.matcher import STOP, alike, content_words
 from ralf.text.patterns import regex
 
 _WEIGHT = {"preference": 2.0, "trap": 1.5, "command": 1.2, "pattern": 1.0, "fact": 1.0, "relationship": 0.8}
@@ -54,17 +54,26 @@ def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
     """
     groups: dict[tuple[object, ...], list[list[Item]]] = {}
     for item in sorted(items, key=lambda item: -worth(item)):
-        alike = groups.setdefault(_fixed(item), [])
+        known = groups.setdefault(_fixed(item), [])
         words = content_words(_said(item))
-        for group in alike:
+        for group in known:
             first = content_words(_said(group[0]))
             common = len(words & first)
             if (common and max(len(words), len(first)) - common <= common // _DIFFERENCE) or _same(item, group[0]):
                 group.append(item)
                 break
         else:
-            alike.append([item])
-    return [group for alike in groups.values() for group in alike if len(group) > 1]
+            known.append([item])
+    return [group for known in groups.values() for group in known if len(group) > 1]
+
+
+def repeats(one: Item, other: Item) -> bool:
+    """Whether an item says what another one says, or that with a few words more: the numbers, names and negations of
+    both are the same.
+    """
+    if _fixed(one) != _fixed(other):
+        return False
+    return _same(one, other) or alike(content_words(_said(one)), content_words(_said(other)))
 
 
 def _same(one: Item, other: Item) -> bool:

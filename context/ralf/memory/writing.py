@@ -76,6 +76,18 @@ def candidates(
     return read(project, agent, found)
 
 
+def unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
+    """Those of some ids under which nothing was recorded yet. Errors: `load`."""
+    found: list[str] = []
+
+    def looked(index: Index) -> Memory:
+        found[:] = [name for name in names if not index.has_record(name)]
+        return index.head
+
+    read(project, agent, looked)
+    return found
+
+
 def read(project: Project, agent: str, work: Callable[[Index], Memory]) -> Memory:
     """What `work` says of the index, with what a person changed since. Errors: `load`."""
     check_agent(agent)
