@@ -451,6 +451,10 @@ def _unsynced(calls: list[str]) -> set[str]:
     return {path for path in dirty if not path.endswith(".tmp")}
 
 
+LONG = ("a write to a memory", "a write to a memory that takes a save in")
+"""Each of these takes longer than all others together: they are done only when they are named."""
+
+
 def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
     """Every call with every fault; then `rounds` pairs of faults."""
     found = rig.Found()
@@ -471,7 +475,7 @@ def _one(name: str, pairs: int, seed: int) -> rig.Found:
 def main() -> int:
     """The command; it starts itself again, with the shim."""
     if _LIBRARY in os.environ:
-        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS)
+        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS, alone=LONG)
     compiler = shutil.which("cc")
     if compiler is None:
         print("skipped: there is no C compiler (cc)", file=sys.stderr)
