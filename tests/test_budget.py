@@ -197,6 +197,27 @@ def test_a_promise_that_is_quoted_or_someone_else_s_or_another_completes_nothing
     assert BudgetWatcher().see(session.event(kind, text), 5) is None
 
 
+@pytest.mark.parametrize(
+    ("command", "failed", "reason"),
+    [
+        ("ralf task done 'It works'", False, "task-completed"),
+        ("cd src && RALF_LEASE=TASK-1:3 /opt/ralf --root .. task done - < summary.md", False, "task-completed"),
+        ("ralf task done 'It works'", True, None),
+        ("echo 'type ralf task done'", False, None),
+        ("ralf task claim", False, None),
+    ],
+)
+def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
+    session: Session, command: str, failed: bool, reason: str | None
+) -> None:
+    watcher = BudgetWatcher()
+    call = replace(session.event("call", command), call_id="c1", input={"command": command})
+    assert watcher.see(call, 5) is None
+    watcher = BudgetWatcher(state=State.from_dict(json.loads(json.dumps(watcher.state.to_dict()))))
+    result = replace(session.event("result", "TASK-1: completed"), call_id="c1", failed=failed)
+    assert watcher.see(result, 5) == reason
+
+
 def test_what_a_sub_agent_did_counts_for_nothing(session: Session) -> None:
     watcher = BudgetWatcher()
     assert watcher.see(replace(session.todos("completed"), agent="a1"), 200_000) is None

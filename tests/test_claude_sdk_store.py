@@ -24,7 +24,7 @@ from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route import archive
-from ralf_integrations.doors import entries
+from ralf.storage import journal
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 from ralf_integrations.doors.entries import encoded
 
@@ -129,7 +129,6 @@ def test_calls_at_once_are_stored_in_their_order(store: RalfSessionStore) -> Non
 
 APPENDER = """
 import asyncio, sys
-from ralf_integrations.doors import entries
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 root, session, mine = sys.argv[1:]
 key = {"project_key": "-srv-tide", "session_id": session}
@@ -259,7 +258,7 @@ def test_an_archived_session_is_loaded_continued_and_deleted_as_before(store: Ra
 def test_a_session_that_grows_long_is_archived_by_itself(
     store: RalfSessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "LONG", 100_000)
+    monkeypatch.setattr(journal, "LONG", 100_000)
     for number in range(60):
         append(store, entry(number, WORDS + "x" * 10_000), entry(number))
     stream = next(Project(tmp_path).store.streams("sessions/"))

@@ -140,13 +140,17 @@ def test_a_reader_that_follows_waits_for_a_run_to_begin_and_ends_with_it(tmp_pat
 def test_a_reader_that_is_interrupted_says_so_by_its_status_alone(tmp_path: Path) -> None:
     with AgentRun("one", root=tmp_path) as run:
         run.stream(b"first\n")
-        reader = subprocess.Popen(
-            storekit.command("run", "stream", "one", "--follow"),
-            cwd=tmp_path,
-            env=storekit.environment(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+        try:
+            reader = subprocess.Popen(
+                storekit.command("run", "stream", "one", "--follow"),
+                cwd=tmp_path,
+                env=storekit.environment(tmp_path),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert reader.stdout is not None
         assert reader.stdout.readline() == b"first\n"
         reader.send_signal(signal.SIGINT)

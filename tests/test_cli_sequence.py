@@ -13,7 +13,7 @@ import pytest
 
 import forks
 import storekit
-from ralf.tasks import claims, editing, store
+from ralf.tasks import claims, editing, leases, store
 from ralf.text import tokens
 from ralf.text.cleaning import outside
 
@@ -197,7 +197,7 @@ def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> N
     state = claims.claim("TASK-1", by="a-1", root=six)
     assert state.claim is not None
     lease = state.claim.lease("TASK-1")
-    sign = store.at(six).lease_file(lease)
+    sign = leases.file_of(store.at(six).project, lease)
     for command in (("context", "list"), ("context", "list", "--json"), ("task", "list"), ("refresh",)):
         os.utime(sign, (1_000, 1_000))
         ralf(six, *command, RALF_LEASE=lease)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -236,4 +237,77 @@ def test_results_that_are_kept_already_are_kept_once() -> None:
 
 def test_a_result_that_is_gone_is_an_error() -> None:
     with pytest.raises(NotFound):
-        restore([{"role": "tool", "tool_call_id": "a", "content": "[Result stored at nightly/b, 9 bytes]"}], Kept())
+        restore([{"role": "tool", "tool_call_id": "a", "content": _LINE}], Kept())
+
+
+_LINE = "[Result stored at nightly/result-0123456789abcdef, 9 bytes]"
+
+
+def test_a_result_that_only_looks_like_a_reference_comes_back_as_it_was() -> None:
+    kept = Kept()
+    lines = (_LINE, "[Result stored at other/b, 9 bytes]", "[Result stored at nightly/../b, 9 bytes]", f"{_LINE} ")
+    messages = [{"role": "tool", "tool_call_id": f"{place}", "content": line} for place, line in enumerate(lines)]
+    stored = store_results(messages, kept)
+    assert restore(stored, kept) == messages
+    assert store_results(stored, kept) == stored
+    assert len(kept.blobs) == 1
+
+
+def test_a_result_that_json_cannot_hold_stays_where_it_is() -> None:
+    messages = [{"role": "tool", "tool_call_id": "a", "content": [b"x" * 9_000]}]
+    assert store_results(messages, Kept()) == messages
+
+
+# ---- what no one should hand over ----
+
+
+@pytest.mark.parametrize("act", [lambda one: truncate([one], 9), lambda one: store_results([one], Kept())])
+def test_a_message_that_is_no_mapping_is_refused_by_its_place(act: Callable[[Any], object]) -> None:
+    with pytest.raises(UsageError, match="message 0: a mapping is expected"):
+        act(object())
+
+
+@pytest.mark.parametrize("budget", [None, float("nan"), -1, "9"])
+def test_a_budget_that_is_no_number_of_tokens_is_refused(budget: Any, tmp_path: Path) -> None:
+    for act in (lambda: truncate([], budget), lambda: summarize([], budget, "r", root=tmp_path)):
+        with pytest.raises(UsageError, match="whole number of tokens"):
+            act()
+
+
+def test_a_message_that_json_cannot_hold_is_cut_and_summed_up_as_one_that_was_there(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    messages: list[Any] = [
+        {"role": "user", "content": "Mend the pump. " * 900},
+        {"role": "user", "content": deep},
+        {"role": "assistant", "content": {("a", "b"): 1}},
+        {"role": "user", "content": "What is next?"},
+    ]
+    made = summarize(messages, 600, "r", root=tmp_path)
+    assert (made.warning, 1 in made.truncation.cut, 2 in made.truncation.cut) == ("", True, True)
+    assert made.report is not None
+
+
+def test_texts_are_never_made_longer_to_make_room() -> None:
+    messages = [{"role": "user", "content": "0123456789"} for _ in range(10)]
+    whole = sum(cost(message, len) for message in messages)
+    made = truncate(messages, whole - 5, pins=range(10), count=len)
+    assert (made.cut, made.shortened) == ((0,), ())
+
+
+def test_calls_and_results_of_other_types_and_what_was_thought_before_them_stay_together() -> None:
+    pairs = (
+        ({"type": "custom_tool_call", "call_id": "a"}, {"type": "custom_tool_call_output", "call_id": "a"}),
+        ({"type": "computer_call", "call_id": "b", "id": "cu"}, {"type": "computer_call_output", "call_id": "b"}),
+        ({"type": "local_shell_call", "call_id": "c", "id": "l"}, {"type": "local_shell_call_output", "id": "c"}),
+        (
+            {"role": "assistant", "content": [{"type": "mcp_tool_use", "id": "d"}]},
+            {"role": "user", "content": [{"type": "mcp_tool_result", "tool_use_id": "d", "content": "x"}]},
+        ),
+    )
+    for call, result in pairs:
+        assert groups([call, {"role": "user", "content": "x"}, result]) == [[0, 2], [1]]
+    thought = {"type": "reasoning", "id": "r", "summary": []}
+    call, result = pairs[0]
+    assert groups([thought, thought, call, result]) == [[0, 1, 2, 3]]

@@ -278,9 +278,9 @@ def test_an_index_whose_writer_died_inside_an_entry_equals_that_of_the_journal_a
 ) -> None:
     tokens = filled(store, 3)
     header = index.read_bytes()[:16]
-    tokens.append(store.append(STREAM, record(3), id="id-3", after=tokens[-1]))
+    tokens.append(next_process(store).append(STREAM, record(3), id="id-3", after=tokens[-1]))
     index.write_bytes(header + index.read_bytes()[16:])  # the entry is there, and the header does not say so
-    store.append(STREAM, record(4), id="id-4", after=tokens[-1])
+    next_process(store).append(STREAM, record(4), id="id-4", after=tokens[-1])
     places = [(entry.id, int(entry.token.partition("-")[0])) for entry in store.read(STREAM)]
     assert IdIndex(index).agrees(places)
     assert index.stat().st_size == 16 * 6
@@ -327,6 +327,7 @@ def test_an_index_that_cannot_be_used_costs_no_id(
 
 def test_no_byte_of_an_index_is_believed_that_is_another_than_was_written(store: FileStore, index: Path) -> None:
     tokens = filled(store, 3)
+    next_process(store).append(STREAM, record(0), id="id-0", after=None)  # indexes what this one has not yet
     whole = index.read_bytes()
     for place, byte in enumerate(whole):
         index.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
@@ -344,6 +345,97 @@ def test_a_record_is_not_noted_where_those_before_it_could_not_be(
         patch.setattr(IdIndex, "_save", lambda *_: None)  # a disk that was full at that moment
         tokens.append(store.append(STREAM, record(3), id="id-3", after=tokens[-1]))
     assert [store.append(STREAM, record(n), id=f"id-{n}", after=None) for n in range(4)] == tokens
+
+
+# ---- a writer that finds the journal as it has left it ----
+
+
+def test_writers_that_take_turns_see_each_other_s_records(store: FileStore) -> None:
+    other, head = next_process(store), None
+    for number in range(12):
+        for writer in (store, other):
+            before, head = head, writer.append(STREAM, record(number), id=f"{id(writer)}-{number}", after=head)
+            assert store.head(STREAM) == other.head(STREAM) == head
+            with pytest.raises(Conflict) as error:
+                writer.append(STREAM, record(number), id="late", after=before)
+            assert error.value.head == head
+    for number in range(12):
+        for writer in (store, other):
+            assert store.append(STREAM, b"{}", id=f"{id(writer)}-{number}", after="any") is not None
+    assert numbers(store) == [number for number in range(12) for _ in range(2)]
+
+
+def test_ids_that_wait_for_the_index_are_known_to_the_next_process(store: FileStore, index: Path) -> None:
+    tokens = filled(store, 150)
+    assert index.stat().st_size < 16 * 151
+    assert [store.append(STREAM, b"{}", id=f"id-{n}", after=None) for n in range(150)] == tokens
+    other = next_process(store)
+    assert [other.append(STREAM, b"{}", id=f"id-{n}", after=None) for n in range(150)] == tokens
+    assert index.stat().st_size == 16 * 151
+
+
+def test_a_journal_that_was_rewritten_meanwhile_is_not_taken_for_the_one_that_was_left(store: FileStore) -> None:
+    tokens = filled(store, 3)
+    other = next_process(store)
+    for _ in range(4):  # so often that the file may have the number, the size and the time of before
+        other.replace(STREAM, lambda entry: entry.record[::-1])
+        with pytest.raises(Conflict) as error:
+            store.append(STREAM, record(3), id="new", after=tokens[-1])
+        assert error.value.head == other.head(STREAM)
+        tokens.append(store.append(STREAM, record(len(tokens)), id=f"id-{len(tokens)}", after=error.value.head))
+    assert [entry.token for entry in next_process(store).read(STREAM)][-1] == tokens[-1]
+
+
+def test_what_a_writer_of_before_has_left_is_swept_by_one_that_goes_on_for_long(
+    store: FileStore, journal: Path, index: Path
+) -> None:
+    tokens = filled(store, 3)
+    index.unlink()  # as who begins to replace the journal
+    left = Path(durable.temporary_beside(journal))
+    left.write_bytes(b"half")
+    for number in range(3, 80):
+        tokens.append(store.append(STREAM, record(number), id=f"id-{number}", after=tokens[-1]))
+    assert not left.exists()
+    assert numbers(store) == [*range(80)]
+
+
+def test_a_line_that_was_torn_meanwhile_is_cut_off(store: FileStore, journal: Path) -> None:
+    tokens = filled(store, 3)
+    with journal.open("ab") as file:
+        file.write(b'{"id":"half')
+    store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    assert numbers(store) == [0, 1, 2, 3]
+
+
+def test_an_append_that_fails_leaves_nothing_to_rely_on(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = filled(store, 3)
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="no"):
+            store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    assert numbers(store) == [0, 1, 2, 3]
+
+
+def test_appending_again_opens_the_journal_and_its_lock_alone(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = filled(store, 3)
+    opened = []
+    real = os.open
+
+    def opening(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        opened.append(Path(path).name)
+        return real(path, flags, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opening)
+        store.append(STREAM, record(3), id="id-3", after=tokens[-1])
+    assert opened == ["r.journal.lock", "r.jsonl"]
 
 
 def test_an_index_that_lags_behind_is_brought_up_to_date(store: FileStore, index: Path) -> None:
@@ -598,7 +690,7 @@ def test_a_journal_that_is_a_symbolic_link_is_neither_read_nor_written(
         lambda: list(store.read(STREAM)),
         lambda: store.append(STREAM, record(2), id="x", after=None),
     ):
-        with pytest.raises(OSError, match="symbolic links"):
+        with pytest.raises(DamagedJournal, match="no regular file"):
             ask()
     assert target.read_bytes() == before
 

@@ -493,7 +493,7 @@ def test_words_in_a_file_left_by_a_killed_forget_do_not_return_without_the_cache
 
     replace = FileStore.replace
 
-    def killed(self: FileStore, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def killed(self: FileStore, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         changed = replace(self, stream, change)
         if stream == journal.stream_of(ROUTE):
             raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,17 @@ def test_a_gitignore_that_shows_more_is_put_right_at_the_next_write(repository: 
     ralf.record_decision("mine", "Go on", root=repository)
     assert staged(repository) == []
     assert (context_of(repository) / ".gitignore").read_text() == "*\n"
+
+
+def test_a_gitignore_that_was_changed_is_put_right_by_a_process_that_has_relied_on_it(repository: Path) -> None:
+    work(repository)
+    store, head = project.find(repository).store, None
+    for number, content in enumerate(["*\n", "!\n", "*\n", "!\n", "\n\n"]):
+        (context_of(repository) / ".gitignore").write_text(content)
+        time.sleep(0.06)  # then its times tell of every change
+        for again in range(2):
+            head = store.append("routes/kept", b"{}", id=f"{number}-{again}", after=head)
+            assert (context_of(repository) / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize("lay", ["link", "hard", "pipe"])

@@ -17,6 +17,8 @@ import pytest
 import ralf
 import storekit
 from ralf import project
+from ralf.allocation.shares import allocate
+from ralf.compaction import records
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -135,6 +137,56 @@ def test_after_a_compaction_the_client_sets_the_window_and_growth_starts_anew(he
     log.says(-6, 24_000).says(-4, 28_000)
     found = only(here)
     assert (found.tokens, found.growth, found.compaction > 0) == (28_000, 2_000.0, True)
+
+
+def test_statement_26_a_session_of_142_000_tokens_at_720_a_minute_is_25_minutes_from_its_threshold(
+    here: Project,
+) -> None:
+    log = log_of(here, "s-1").asks(-9)
+    for minute in range(-8, 2, 2):
+        log.calls(minute, 142_000 + 720 * minute, "make").gets(minute, "ok")
+    memory = here.folder / "memory"
+    memory.mkdir(parents=True)
+    (memory / "executor.md").write_text("x" * 3_000)
+    found = look(root=here.root, now=NOW).sessions[0]
+    assert (found.tokens, found.percent, found.growth) == (142_000, 71.0, 720.0)
+    assert found.minutes_to_threshold == 25.0
+    assert (found.compactions, found.minutes_since_compaction, found.memory_size) == (0, None, 3_000)
+    assert found.allocation == allocate(200_000)
+
+
+def test_statement_26_a_window_that_shrinks_or_stands_still_has_no_projection(here: Project) -> None:
+    log_of(here, "s-1").says(-9, 150_000).says(-8, 140_000)
+    assert only(here).minutes_to_threshold is None
+
+
+def test_statement_26_compactions_are_counted_as_hooks_recorded_them_or_the_log_shows_them(here: Project) -> None:
+    log = log_of(here, "s-1").says(-9, 150_000).compacts(-7, 20_000).says(-6, 24_000)
+    found = only(here)
+    assert (found.compactions, found.minutes_since_compaction) == (1, 7.0)
+    for _ in range(3):
+        last = records.count_clients(here, "s-1")
+    log.says(-5, 25_000)
+    assert (only(here).compactions, last.count) == (3, 3)
+
+
+def test_the_active_task_is_what_came_since_the_last_one_was_complete(here: Project) -> None:
+    log = log_of(here, "s-1").asks(-9, "word " * 4_000).says(-8, 20_000, "All of it.\n\n<promise>COMPLETE</promise>")
+    assert only(here).active_task_tokens == 0
+    log.asks(-7, "word " * 1_000).calls(-6, 24_000, "ralf task done 'It works'").gets(-5, "error", failed=True)
+    assert 900 <= only(here).active_task_tokens <= 1_400
+    log.calls(-4, 24_000, "ralf task done 'It works'").gets(-3, "TASK-1: completed").asks(-2, "And now?")
+    assert only(here).active_task_tokens < 100
+
+
+def test_statement_27_a_session_nearly_full_of_one_task_is_told_to_split_it(here: Project) -> None:
+    log_of(here, "s-1").asks(-9, "word " * 90_000).says(-8, 150_001, "Yes.")
+    found = only(here)
+    assert found.active_task_tokens > 80_000 and "task" in rules_of(found)
+    [warned] = [one for one in found.warnings if one.rule == "task"]
+    assert "split it, or save its state" in warned.text and "ralf task split" in warned.hint
+    log_of(here, "s-2").asks(-9, "word " * 1_000).says(-8, 190_000, "Yes.")
+    assert "task" not in rules_of(next(one for one in now(here).sessions if one.session == "s-2"))
 
 
 def test_a_window_in_which_more_is_in_use_than_configured_is_a_large_one(here: Project) -> None:

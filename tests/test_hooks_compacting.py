@@ -11,6 +11,8 @@ import handingkit
 import ralf
 import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
+from ralf import project as projects
+from ralf.compaction import records
 from ralf.project import Project
 from ralf.text.cleaning import outside
 from ralf.transcripts.reader import open_transcript
@@ -53,6 +55,19 @@ def test_a_person_who_types_compact_is_shown_one_line_and_nothing_is_lost_by_it(
     summarised(project, "Work went on.")
     text = handingkit.start("old", project, "compact")
     assert all(" ".join(words.split()) in text for words in (GOAL, *DECISIONS))
+
+
+def test_each_compaction_of_a_client_is_counted_with_its_time_in_one_record(project: Path) -> None:
+    here = projects.find(project)
+    assert records.session_status(here, "old").count == 0
+    for count in (1, 2):
+        handingkit.hook("PreCompact", "old", project, trigger="auto")
+        summarised(project, "Work went on.")
+        handingkit.start("old", project, "compact")
+        status = records.session_status(here, "old")
+        assert (status.count, bool(status.last_compacted)) == (count, True)
+    handingkit.start("old", project, "resume")
+    assert records.session_status(here, "old") == status
 
 
 def test_codex_takes_no_steering_and_gets_none(project: Path) -> None:

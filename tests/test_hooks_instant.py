@@ -8,6 +8,7 @@ import posix
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import storekit
 from hookkit import Rig
 from ralf import routing
 from ralf.maintenance import ownership
+from ralf.tasks import keeping
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX
 from ralf_integrations.hooks import instant, session_registry, usage
 
@@ -96,6 +98,25 @@ def test_a_lease_of_another_store_or_none_touches_nothing(
     assert {
         path: path.stat().st_mtime_ns for path in looked.project.cache.rglob("*") if path.suffix != ".next"
     } == before
+
+
+@pytest.mark.parametrize("more", [{}, {"agent_id": "a-1", "agent_type": "Explore"}])
+def test_a_lease_of_an_engine_is_renewed_when_that_is_due_and_not_before(
+    looked: Rig, monkeypatch: pytest.MonkeyPatch, more: dict[str, str]
+) -> None:
+    due = looked.project.cache / "leases" / "TASK-7k3q-17.due"
+    due.parent.mkdir()
+    due.touch()
+    monkeypatch.setitem(posix.environ, b"RALF_LEASE", b"TASK-7k3q:17")  # type: ignore[arg-type]
+    os.utime(due, (time.time() + 60, time.time() + 60))
+    assert is_idle(looked, **more)
+    os.utime(due, (time.time() - 1, time.time() - 1))
+    assert not is_idle(looked, **more)
+    looked.environment["RALF_LEASE"] = "TASK-7k3q:17"
+    told: list[str] = []
+    monkeypatch.setattr(keeping, "touch", lambda root: told.append(str(root)))
+    looked.hook("PostToolUse", **more)
+    assert told == [str(looked.project.root)]
 
 
 def test_other_events_than_after_tools_always_go_the_whole_way(looked: Rig) -> None:

@@ -12,7 +12,7 @@ import pytest
 import hookkit
 import storekit
 from hookkit import Rig, Said, answered
-from ralf_integrations import inbox
+from ralf_integrations import agent_messages, inbox
 from ralf_integrations.hooks import receipts
 from ralf_integrations.hooks.messages import LIMIT
 
@@ -85,7 +85,7 @@ def test_an_inbox_that_cannot_be_read_breaks_no_hook(rig: Rig) -> None:
 KILLED = """
 import os, signal, sys
 from ralf_integrations.hooks import entry, instant
-from ralf_integrations import inbox
+from ralf_integrations import agent_messages, inbox
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] == "before":
@@ -157,3 +157,12 @@ def test_of_hooks_at_once_as_installed_one_hands_it_over(rig: Rig) -> None:
     nudge(rig, "The schema has changed.")
     said = answered([rig.start("PostToolBatch") for _ in range(6)])
     assert sum("The schema has changed." in one.context for one in said) == 1
+
+
+def test_a_message_to_the_name_that_a_loop_gave_an_agent_arrives_in_its_session_once(rig: Rig) -> None:
+    sender = agent_messages.compose(rig.project, "The schema has changed.", sender="planner")
+    agent_messages.send(rig.project, "executor-3", sender)
+    rig.environment["RALF_AGENT"] = "executor-3"
+    said = rig.hook("SessionStart", source="startup")
+    found = said.context + rig.hook("UserPromptSubmit", prompt="Go on").context + rig.hook().context
+    assert found.count("The schema has changed.") == 1 and "from planner" in found

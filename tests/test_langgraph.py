@@ -215,3 +215,13 @@ def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(
     later = RalfSaver(tmp_path)
     assert graph(later).get_state(THREAD).values["steps"][0] == f"the password is {'*' * 14}"
     later.close()
+
+
+def test_a_foreign_thread_keeps_no_one_from_their_own(saver: RalfSaver, tmp_path: Path) -> None:
+    graph(saver).invoke({"steps": []}, THREAD)
+    own = len(list(saver.list(None)))
+    path = next(tmp_path.rglob("graphs/*.jsonl"))
+    path.with_name(f"foreign-{path.name}").write_bytes(path.read_bytes())  # a seal is of one stream
+    assert len(list(saver.list(None))) == own > 0
+    saver.delete_for_runs(["no such run"])
+    assert len(list(RalfSaver(tmp_path).list(None))) == own

@@ -31,8 +31,11 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
     text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
     text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\nverify_commands: true\nverify_timeout: 900\n"
-    text += "store: nats\nnats_servers: ['nats://127.0.0.1:4222']\nnats_project: tide\nnats_replicas: 1\n"
+    text += (
+        "store: nats\nnats_servers: ['nats://127.0.0.1:4222']\nnats_project: tide\nnats_replicas: 1\nnats_lease: 20\n"
+    )
     text += "nats_user: ralf\nnats_password: secret\nnats_ca: /etc/ca.pem\n"
+    text += "nats_creds: /etc/ralf.creds\nnats_certificate: /etc/ralf.pem\nnats_key: /etc/ralf.key\n"
     text += "nats_monitoring: ['http://127.0.0.1:8222']\n"
     found = local_config.load_local_config(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}

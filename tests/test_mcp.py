@@ -28,7 +28,10 @@ from ralf_integrations.mcp import answers
 server = pytest.importorskip("ralf_integrations.mcp.server", reason="the extra mcp is not installed")
 from mcp import Client, MCPError  # noqa: E402
 
-TOOLS = {"get_context", "search", "list_routes", "record_decision", "checkpoint", "hand_over", "use_route"}
+TOOLS = {
+    *("get_context", "search", "list_routes", "record_decision", "checkpoint", "hand_over", "use_route"),
+    *("get_memory", "propose_memory", "send_message", "receive_messages"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +243,18 @@ def test_a_route_that_is_not_there_yet_may_be_chosen(project: Path) -> None:
     assert listed.structured_content["current"] == 0 and "route: fresh (" in text_of(listed)
 
 
+def test_a_message_is_sent_to_another_agent_and_taken_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = ["The column `tide` is NOT NULL now."]
+    sent = called(project, "send_message", to="reviewer", summary="The schema changed.", facts=facts)
+    assert "reviewer: waits for its next hook, or until" in text_of(sent) and sent.structured_content["tokens"] > 10
+    refused(project, "send_message", "at most 10 and 400", to="reviewer", summary="Look.", facts=["x\n" * 11])
+    monkeypatch.setenv("RALF_AGENT", "reviewer")
+    taken = called(project, "receive_messages")
+    assert taken.structured_content["count"] == 1 and facts[0] in text_of(taken)
+    assert "NOT NULL" not in outside(text_of(taken))
+    assert called(project, "receive_messages").structured_content["count"] == 0
+
+
 def test_an_argument_that_a_tool_does_not_have_is_refused_by_name(project: Path) -> None:
     before = storekit.kept_bytes(project)
     for tool, needed in (
@@ -249,6 +264,7 @@ def test_an_argument_that_a_tool_does_not_have_is_refused_by_name(project: Path)
         ("record_decision", {"decision": "Use the northern gauge"}),
         ("checkpoint", {}),
         ("use_route", {"route": "tide"}),
+        ("send_message", {"to": "reviewer", "summary": "Look."}),
     ):
         result = called(project, tool, **needed, max_token=50)
         assert result.is_error and "max_token: no such argument" in text_of(result), tool
@@ -269,6 +285,15 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
     storekit.route_file(project, "tide").write_text("<<<<<<< mine\n")
     storekit.journal_file(project, "tide").write_text("nonsense\n")
     refused(project, "get_context", route="tide")
+
+
+def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
+    offered = called(project, "propose_memory", kind="preference", text="indent: tabs").structured_content
+    assert (offered["id"], offered["status"]) == ("preference-1", "offered")
+    result = called(project, "get_memory", query="indent the file")
+    assert [item["id"] for item in result.structured_content["items"]] == ["preference-1"]
+    assert "tabs" not in outside(text_of(result)) and "offered" in text_of(result)
+    refused(project, "propose_memory", "NAME: what", kind="preference", text="tabs")
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.lists(st.text(max_size=9))

@@ -15,7 +15,7 @@ import pytest
 
 import natskit
 import ralf
-from ralf.errors import Busy, Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
@@ -100,7 +100,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
         assert "hunter2" not in repr(wrong)
         link = Link(wrong)
         with pytest.raises(UsageError, match="refuses this user") as refused:
-            NatsStore(wrong, "p", replicas=1, link=link).head(STREAM)
+            NatsStore(wrong, "p", replicas=1, link=link, key=natskit.KEY).head(STREAM)
         link.close()
         assert "hunter2" not in f"{refused.value} {refused.value.hint}"
     finally:
@@ -113,7 +113,7 @@ def test_a_server_that_can_lose_records_is_refused(
     monkeypatch.setattr(nats_link, "OLDEST", (99, 0, 0))
     link = Link(servers.address)
     with pytest.raises(UsageError, match=r"can lose acknowledged records.*"):
-        NatsStore(servers.address, "p", replicas=1, link=link).head(STREAM)
+        NatsStore(servers.address, "p", replicas=1, link=link, key=natskit.KEY).head(STREAM)
     link.close()
 
 
@@ -130,7 +130,7 @@ def test_a_stream_that_would_lose_records_is_refused(store: NatsStore, setting: 
 
 def test_more_replicas_than_there_are_servers_are_refused(servers: natskit.Servers, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not 3 servers"):
-        filled(NatsStore(servers.address, "three-wanted", timeout=30), 1)
+        filled(NatsStore(servers.address, "three-wanted", timeout=30, key=natskit.KEY), 1)
 
 
 # ---- servers that die, stop, and lose ----
@@ -138,14 +138,14 @@ def test_more_replicas_than_there_are_servers_are_refused(servers: natskit.Serve
 
 def test_without_a_server_it_is_busy_and_goes_on_when_there_is_one_again(servers: natskit.Servers) -> None:
     link = Link(servers.address)
-    store = NatsStore(servers.address, "dies", replicas=1, timeout=3, link=link)
+    store = NatsStore(servers.address, "dies", replicas=1, timeout=3, link=link, key=natskit.KEY)
     head = filled(store, 2)[-1]
     servers.signal(0, signal.SIGKILL)
     for asked in (lambda: store.head(STREAM), lambda: store.append(STREAM, b"{}", id="x", after=head)):
         with pytest.raises(Busy):
             asked()
     servers.ready()
-    patient = NatsStore(servers.address, "dies", replicas=1, timeout=60, link=link)
+    patient = NatsStore(servers.address, "dies", replicas=1, timeout=60, link=link, key=natskit.KEY)
     token = patient.append(STREAM, b"{}", id="x", after=head)
     assert [entry.id for entry in patient.read(STREAM)] == ["id-0", "id-1", "x"]
     assert patient.head(STREAM) == token
@@ -179,7 +179,7 @@ def test_a_record_that_the_server_has_lost_is_noticed_after_those_before_it(stor
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a process with threads, which is the point
 def test_a_forked_process_makes_a_connection_of_its_own(servers: natskit.Servers) -> None:
     servers.ready()
-    store = NatsStore(servers.address, "forked", replicas=1, timeout=60)
+    store = NatsStore(servers.address, "forked", replicas=1, timeout=60, key=natskit.KEY)
     head = filled(store, 1)[-1]
     if not (child := os.fork()):
         try:
@@ -215,7 +215,7 @@ class Died(Exception):
 def dying(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Whoever erases what was replaced or dropped dies before the first message."""
 
-    async def dies(*_: object) -> bool:
+    async def dies(*_: object, **__: object) -> bool:
         raise Died
 
     monkeypatch.setattr(nats_records.Records, "clear", dies)
@@ -269,19 +269,49 @@ def test_a_stream_is_begun_anew_while_a_drop_is_not_completed(store: NatsStore, 
 def test_what_was_replaced_or_dropped_is_nowhere_in_the_files_of_the_server(
     servers: natskit.Servers, store: NatsStore
 ) -> None:
+    """Not even encrypted; its words never were."""
     secrets = [b"marmalade-%d" % number for number in range(4)]
     head = store.append(STREAM, b'{"text":"%s"}' % secrets[0], id="0", after=None)
     store.append(STREAM, b'{"text":"%s"}' % (secrets[1] * 100_000), id="1", after=head)
     store.append("routes/other", b'{"text":"%s"}' % secrets[2], id="2", after=None)
     digest = store.put_blob([secrets[3] * 100_000])
-    before = on_disk(servers)
-    assert all(secret in before for secret in secrets)
+    kept, before = contents(store), on_disk(servers)
+    assert len(kept) > 6
+    assert all(content in before for content in kept)
+    assert not [secret for secret in secrets if secret in before]
     store.replace(STREAM, lambda _: b"{}")
     store.drop("routes/other")
     store.drop_blob(digest)
     after = on_disk(servers)
-    assert not [secret for secret in secrets if secret in after]
+    assert not [content for content in kept if content in after]
     assert subjects(store) == ["s.routes.TASK-001"]
+
+
+def contents(store: NatsStore) -> list[bytes]:
+    """The bytes of all messages, as the server has them."""
+
+    async def asked(log: Log) -> list[bytes]:
+        newest = await log.last(f"{log.root}.>")
+        assert newest is not None
+        messages = await log.span(f"{log.root}.>", 1, newest.seq)
+        return [message.data for message in messages if message.data]
+
+    return on(store, asked)  # type: ignore[return-value]
+
+
+def test_what_makes_room_is_removed_in_one_request_with_its_chunks(store: NatsStore) -> None:
+    head = store.append(STREAM, b'{"text":"%s"}' % (b"tide" * 300_000), id="0", after=None)
+    seqs = [int(head.split(".")[0])]
+    for number in range(1, 40):
+        head = store.append(STREAM, b'{"n":%d}' % number, id=f"{number}", after=head)
+        seqs.append(int(head.split(".")[0]))
+    assert any(subject.startswith("c.") for subject in subjects(store))
+    assert store.replace(STREAM, lambda entry: b"{}" if entry.id == "0" else entry.record, wipe=False) == 1
+    assert subjects(store) == ["s.routes.TASK-001"]
+    assert [on(store, lambda log, seq=seq: log.at(seq)) for seq in seqs] == [None] * 40  # type: ignore[misc]
+    assert records(store) == [b"{}", *(b'{"n":%d}' % number for number in range(1, 40))]
+    store.drop(STREAM, wipe=False)
+    assert (subjects(store), records(store)) == ([], [])
 
 
 def on_disk(servers: natskit.Servers) -> bytes:
@@ -305,7 +335,7 @@ def without_majority(servers: natskit.Servers, project: str, work: Callable[[Nat
     while (leader := servers.leader(project)) is None:
         time.sleep(0.1)
     link = Link(Address((servers.urls()[leader],)))
-    store = NatsStore(link.address, project, timeout=60, link=link)
+    store = NatsStore(link.address, project, timeout=60, link=link, key=natskit.KEY)
     store.head("routes/none")  # it is connected
     others = [number for number in range(3) if number != leader]
     got: list[object] = []
@@ -363,6 +393,17 @@ def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
     assert store.open_blob(digest).read() == b"words"
 
 
+def test_who_has_a_lease_is_no_word_on_the_server(servers: natskit.Servers, store: NatsStore) -> None:
+    leases = store.properties.leases
+    assert leases is not None
+    token = leases.take("tasks/T", "marmalade")
+    leases.renew("tasks/T", leases.resume("tasks/T", "marmalade"))
+    assert leases.holder("tasks/T") == "marmalade"
+    assert b"marmalade" not in on_disk(servers)
+    with pytest.raises(Fenced, match="marmalade has it now"):
+        leases.renew("tasks/T", token)
+
+
 # ---- choosing it ----
 
 
@@ -388,12 +429,12 @@ def test_a_project_that_names_servers_keeps_its_journal_there(servers: natskit.S
     chosen(tmp_path, servers, "chosen")
     ralf.record_decision("tide", "We keep the old columns", root=tmp_path)
     assert not (context_of(tmp_path) / "journal").exists()
-    assert list(NatsStore(servers.address, "chosen", replicas=1).streams("routes/")) == ["routes/tide"]
+    assert list(NatsStore(servers.address, "chosen", replicas=1, key=natskit.KEY).streams("routes/")) == ["routes/tide"]
     assert "old columns" in ralf.get_context("tide", root=tmp_path).render()
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_another_machine_goes_on_with_a_route_if_it_has_the_key(
+def test_another_machine_goes_on_with_a_route_only_if_it_has_the_key(
     servers: natskit.Servers, tmp_path: Path, has_key: bool
 ) -> None:
     """Each has a project of its own, and nothing in common but the server and the key."""
@@ -406,11 +447,21 @@ def test_another_machine_goes_on_with_a_route_if_it_has_the_key(
     key = registry.find(here).seal_key  # type: ignore[union-attr]
     registry.update(there, seal_key=key if has_key else "0f" * 32)
     chosen(there, servers, f"shared-{has_key}")
-    assert [entry.foreign for entry in Project(there).store.read("routes/tide")] == [not has_key]
     if has_key:
+        assert not [entry for entry in Project(there).store.read("routes/tide") if entry.foreign]
         ralf.record_decision("tide", "And the new ones", root=there)
         assert "new ones" in ralf.get_context("tide", root=here).render()
         assert [one.revision for one in ralf.list_routes(root=here)] == [2]
+        return
+    for asked in (
+        lambda: ralf.get_context("tide", root=there),
+        lambda: ralf.record_decision("tide", "Ours", root=there),
+        lambda: ralf.record_decision("new", "Ours", root=there),
+    ):
+        with pytest.raises(UsageError, match="another key") as refused:
+            asked()
+        assert "Another machine" in refused.value.hint
+    assert list(Project(here).store.streams("routes/")) == ["routes/tide"]
 
 
 @pytest.mark.parametrize(
@@ -421,7 +472,7 @@ def test_another_machine_goes_on_with_a_route_if_it_has_the_key(
         ({"nats_project": ""}, "names no project"),
         ({"nats_servers": ""}, "names no server"),
         ({"nats_servers": '["nats://10.0.0.7:4222"]'}, "not encrypted"),
-        ({"store": "redis"}, "expected files or nats"),
+        ({"store": "redis"}, "expected files, nats or files.nats"),
     ],
 )
 def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(
@@ -445,7 +496,7 @@ def test_a_process_that_comes_late_knows_all_ids_of_a_long_stream(servers: natsk
     """Only headers are fetched for more than `_MANY` of them, over several answers."""
     tokens = filled(store, 600)
     link = Link(servers.address)
-    late = NatsStore(servers.address, store._project, replicas=1, timeout=60, link=link)
+    late = NatsStore(servers.address, store._project, replicas=1, timeout=60, link=link, key=natskit.KEY)
     assert late.append(STREAM, b"{}", id="id-0", after=None) == tokens[0]
     assert late.append(STREAM, b"{}", id="id-599", after=None) == tokens[-1]
     store.replace(STREAM, lambda entry: entry.record.replace(b"7", b"8"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,25 @@ def test_the_users_folder_and_its_files_are_theirs_alone_whatever_the_umask(tmp_
     assert path is not None and path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert registry.find(tmp_path) == registry.update(tmp_path)
+
+
+def test_a_registration_that_was_read_before_is_read_again_where_it_was_changed(tmp_path: Path) -> None:
+    made = registry.update(tmp_path, hooks=True)
+    path = registry.path_of(tmp_path)
+    assert path is not None
+    for wanted in ("false", "true", "false"):
+        time.sleep(0.06)  # then its times tell of every change
+        assert registry.find(tmp_path) == registry.find(tmp_path) == made
+        path.write_text(path.read_text().replace(f'"hooks": {str(made.hooks).lower()}', f'"hooks": {wanted}'))
+        made = dataclasses.replace(made, hooks=wanted == "true")
+        assert registry.find(tmp_path) == made
+    time.sleep(0.06)
+    assert registry.find(tmp_path) == made
+    path.chmod(0o620)
+    with pytest.raises(UsageError, match="others may read or write it"):
+        registry.find(tmp_path)
+    path.unlink()
+    assert registry.find(tmp_path) is None
 
 
 def test_a_registration_that_others_may_write_is_refused(tmp_path: Path) -> None:

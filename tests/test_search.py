@@ -20,7 +20,8 @@ from ralf.project import Project
 from ralf.route import write
 from ralf.route.corrections import drop, revert
 from ralf.storage import filestore, journal
-from ralf.storage.journal import Record, SealedStore
+from ralf.storage.journal import Record
+from ralf.storage.seals import SealedStore
 from storekit import cache_of, copied, journal_file, known, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"

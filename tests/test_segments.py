@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -205,3 +206,24 @@ def test_a_call_without_a_result_holds_nothing_up_once_the_agent_speaks_again() 
 def test_summaries_and_other_records_count_nothing_and_are_kept() -> None:
     pieces = segments(stream(("compaction", 500), ("other", 500), ("user", 10)))
     assert [(piece.tokens, len(piece.events)) for piece in pieces] == [(10, 3)]
+
+
+def test_a_segment_ends_where_a_task_is_complete_behind_what_is_said_of_it_once_more_follows() -> None:
+    command = {"command": "ralf task done 'It works'"}
+
+    def marked(events: list[Event]) -> list[Event]:
+        return [replace(event, input=command) if event.call_id == "done" else event for event in events]
+
+    records: list[Any] = [("user", 5), ("call", 1, "done"), ("result", 2, "done"), ("assistant", 3), ("other", 0)]
+    assert [piece.tokens for piece in segments(marked(stream(*records)))] == [11]
+    more = marked(stream(*records, ("call", 20, "a"), ("result", 20, "a")))
+    assert [piece.tokens for piece in segments(more)] == [11, 40]
+    assert [piece.tokens for piece in segments(stream(*records, ("user", 20)))] == [31]
+    failed = [replace(event, failed=event.kind == "result") for event in more]
+    assert [piece.tokens for piece in segments(failed)] == [51]
+
+
+def test_a_promise_beside_an_open_call_ends_the_segment_behind_its_result() -> None:
+    events = stream((("assistant", 1), ("call", 1, "a")), ("result", 2, "a"), ("user", 4))
+    events[0] = replace(events[0], text="Done.\n<promise>COMPLETE</promise>")
+    assert [len(piece.events) for piece in segments(events)] == [3, 1]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import Claimed, NotFound, NothingReady, StaleLease, TaskNotFound, UsageError
-from ralf.tasks import claims, editing, origin, store
+from ralf.tasks import claims, editing, keeping, leases, origin, store
 from ralf.tasks.model import Task, TaskState
 
 pytestmark = pytest.mark.agents
@@ -187,7 +187,7 @@ def test_signs_of_life_keep_a_claim_and_are_no_records(tmp_path: Path) -> None:
     head = tasks.project.store.head("tasks")
     for _ in range(6):
         time.sleep(0.4)
-        claims.touch(lease(state), root=tmp_path)
+        keeping.touch(lease(state), root=tmp_path)
     with pytest.raises(Claimed):
         claims.claim("One", by="two", root=tmp_path)
     assert tasks.project.store.head("tasks") == head
@@ -302,10 +302,10 @@ def test_signs_of_life_under_the_first_lease_keep_the_tasks_that_the_agent_claim
     for title in ("Two", "Three"):
         claims.done("Ready", root=tmp_path)
         held = lease(claims.claim(title, seconds=60, root=tmp_path))
-        file = store.at(tmp_path).lease_file(held)
+        file = leases.file_of(store.at(tmp_path).project, held)
         long_ago = time.time() - 1_000
         os.utime(file, (long_ago, long_ago))
-        claims.touch(root=tmp_path)  # as hooks do, which know the environment alone
+        keeping.touch(root=tmp_path)  # as hooks do, which know the environment alone
         assert file.stat().st_mtime > long_ago + 900
 
 

@@ -42,7 +42,8 @@ def health(
     watch: bool, interval: float, route: str | None, everything: bool, nudge: bool, root: str | None, as_json: bool
 ) -> None:
     """Show every session of this project: tokens in its window, pressure, growth, minutes to the next checkpoint
-    and to compaction, its last checkpoint, its current task, and problems.
+    and to compaction, its last checkpoint, its current task, and problems; and how its window is divided: tokens of
+    the current task and their share, minutes until it is 80 % full, compactions, size of the memory documents.
 
     Lists sessions known from hooks or from the client's logs and active in the last 24 hours. Read-only except for
     --nudge. Times are estimates. The thresholds are health_* in config.yaml.
@@ -128,6 +129,9 @@ def _emit(found: Health) -> None:
         say("no session of this project has stirred within a day: --all shows those of before")
         return
     table(_HEADINGS, _rows(found), right=(3, 4, 5, 6, 7, 8))
+    if live := [one for one in found.sessions if one.tokens is not None and one.state not in ("ended", "killed")]:
+        table(_BUDGET, map(_budget, live), right=(1, 2, 3, 4, 5, 6))
+        say(f"shares of a window of {live[0].window:,}: {_shares(live[0])}")
     for one in found.sessions:
         for warned in one.warnings:
             say(f"warning: {one.session}: {warned.rule}: {warned.text}")
@@ -135,6 +139,28 @@ def _emit(found: Health) -> None:
 
 
 _HEADINGS = ("SESSION", "STATE", "ROUTE", "FULL", "TOKENS", "A MINUTE", "CHECKPOINT IN", "COMPACTS IN", "SAVED")
+
+
+_BUDGET = ("SESSION", "WINDOW", "TASK", "ITS SHARE", "80 % IN", "COMPACTED", "LAST", "MEMORY")
+
+
+def _budget(one: Session) -> tuple[object, ...]:
+    """What a session's window is spent on, and how often it was compacted."""
+    return (
+        _plain(one.session[:_ID]),
+        f"{one.window:,}",
+        f"{one.active_task_tokens:,}",
+        f"{one.allocation.active_task:,}" if one.allocation is not None else "-",
+        _minutes(one.minutes_to_threshold),
+        f"{one.compactions} times",
+        _ago(one.minutes_since_compaction),
+        f"{-(-one.memory_size // 1024)} KB",
+    )
+
+
+def _shares(one: Session) -> str:
+    parts = one.allocation.parts().items() if one.allocation is not None else ()
+    return ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in parts)
 
 
 def _rows(found: Health) -> list[tuple[object, ...]]:

@@ -14,8 +14,9 @@ from ralf_cli.options import with_root
 def mcp(root: str | None) -> None:
     """Run an MCP (Model Context Protocol) server for this project's routes on standard input and output.
 
-    Tools: get_context, search, list_routes, record_decision, checkpoint, use_route. Resources: ralf://routes and
-    ralf://route/ROUTE. Prompt: resume. Exits on EOF. Requires the extra `mcp`.
+    Tools: get_context, search, list_routes, get_memory, record_decision, hand_over, propose_memory, checkpoint,
+    use_route, send_message, receive_messages. Resources: ralf://routes and ralf://route/ROUTE. Prompt: resume. Exits on
+    EOF. Requires the extra `mcp`.
 
     \b
     Examples:

@@ -74,7 +74,15 @@ def _show_life() -> None:
     lease = posix.environ[b"RALF_LEASE"].replace(b":", b"-")
     with suppress(RalfError, OSError, ValueError):
         if b"/" not in lease:
-            posix.utime(bytes(project.find(None).cache / "leases") + b"/" + lease)  # `ralf.tasks.store.lease_file`
+            where = bytes(project.find(None).cache / "leases") + b"/" + lease  # `ralf.tasks.leases.file_of`
+            try:
+                posix.utime(where)
+            except FileNotFoundError:
+                posix.stat(where + b".due")  # only for a lease of a store's engine there is this file
+
+                from ralf.tasks import keeping
+
+                keeping.touch()
 
 
 def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
@@ -96,6 +104,8 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     from ralf import extensions
     from ralf.errors import RalfError
 
+    if _may_exchange(root):
+        return ""
     if name in _WRITES:
         wrote.append(name)
     try:
@@ -110,6 +120,18 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     if wrote:
         _say(f"warning: {problem}" for problem in extensions.problems)
     return text if wrote else ""
+
+
+def _may_exchange(root: str | None) -> bool:
+    """Whether the command has to do with other machines, too (`options.with_root`, `reading.show`)."""
+    from ralf import project
+    from ralf.errors import RalfError
+    from ralf_integrations.stores import beside
+
+    try:
+        return beside.names_servers(project.find(root))
+    except (RalfError, OSError):  # the command meets it, too
+        return False
 
 
 def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None:

@@ -156,7 +156,10 @@ def show(
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
     if at is None:
+        from ralf_integrations.stores import beside
+
         context = ralf.get_context(route, root=root, query=query)
+        beside.place_file(root, context.route)
     else:
         from ralf.route.history import context_at
 

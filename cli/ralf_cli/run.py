@@ -98,6 +98,8 @@ def list_(status: str | None, all_: bool, root: str | None, as_json: bool) -> No
         say(f"not shown: {quiet:,} completed or cancelled: ralf run list --all")
     elif not shown:
         say(f"no run is {status}" if status else "no run yet")
+    if found.foreign:
+        say(f"not shown: {len(found.foreign):,} that your ralf did not write; if they are yours: ralf context trust")
     for name, problem in found.damaged:
         complain(f"{name}: {problem}", "ralf context verify --repair")
     if found.damaged:

@@ -36,14 +36,19 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     from ralf.refining.local_config import as_fields
     from ralf_cli.output import emit_json, fields_of
     from ralf_integrations.hooks import usage
+    from ralf_integrations.stores import beside
 
     project = projects.find(root)
     found = look(project, route)
     called = usage.last_called(project)
-    task = _task(project)
+    exchanged = beside.standing(project)
+    task = _task(project) if exchanged is None or not exchanged.is_away else None  # tasks lie on the servers
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
-        emit_json(fields_of(found) | spent | {"last_hook": _time(called), "task": task.task.id if task else ""})
+        more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}
+        if exchanged is not None:
+            more |= {"waiting_records": exchanged.waiting, "servers_reached": _time(exchanged.since)}
+        emit_json(fields_of(found) | spent | more)
         return
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
@@ -60,8 +65,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         click.echo("checkpoints      none yet")
     if found.others:
         left = found.routes - len(found.others) - bool(found.revision)
-        more = f" and {left:,} more: ralf context list" if left > 0 else ""
-        click.echo(f"other routes     {', '.join(found.others)}{more}")
+        rest = f" and {left:,} more: ralf context list" if left > 0 else ""
+        click.echo(f"other routes     {', '.join(found.others)}{rest}")
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
     if found.transcript is None:
@@ -69,6 +74,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     else:
         in_another = f"  (in route {found.session_route})" if found.session_route else ""
         click.echo(f"session          {found.transcript}{in_another}")
+    if exchanged is not None:
+        click.echo(f"other machines   {beside.told(exchanged)}")
     if found.opted_in:
         click.echo(f"last hook        {_time(called) or 'none has called yet'}")
     if found.problem:

@@ -125,6 +125,7 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") ->
         ("ralf task", _names(ctx, "task")),
         ("ralf loop", _names(ctx, "loop")),
         ("ralf run", _names(ctx, "run")),
+        ("ralf memory", _names(ctx, "memory")),
     ]
     groups.sort(key=lambda group: group[0] != path)
     near = _right(name, rest, groups) or hint or _near(name, rest, groups)

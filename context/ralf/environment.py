@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from ralf import extensions
 from ralf.text.patterns import regex
@@ -164,6 +165,15 @@ def sudo_user() -> int | None:
     return int(named) if named.isascii() and named.isdigit() and len(named) < _MOST_DIGITS else None
 
 
+_NATS = ("RALF_NATS_USER", "RALF_NATS_PASSWORD", "RALF_NATS_CREDS")
+
+
+def nats_login() -> tuple[str, str, str] | None:
+    """The user, the password and the path of the `.creds` file for NATS servers; None where no variable is set."""
+    user, password, creds = (os.environ.get(name, "") for name in _NATS)
+    return (user, password, creds) if user or password or creds else None
+
+
 def command() -> str:
     """What is typed in place of `ralf`, as the script of a loop says it; "" where we were not called by one."""
     found = os.environ.get("RALF_COMMAND", "")
@@ -225,6 +235,11 @@ started: list[int] = []
 
 _POLL_SECONDS = 0.01  # seconds between two looks
 
+_TAKE_LOGIN = """\
+import json, os, sys
+os.environ.update(json.load(sys.stdin))
+"""
+
 _RUN_MODULE = """\
 import sys
 from importlib import import_module
@@ -239,7 +254,8 @@ def start_detached(module: str, file: str, arguments: Sequence[str]) -> int:
     module, file   its name, and where it lies (`__name__` and `__file__` of whoever asks for itself)
 
     Returns its process id. Its environment is `of_a_model`, of which Python itself takes nothing: a
-    PYTHONPATH may name the project, and run its code. OSError, NotImplementedError (a system without `setsid` in
+    PYTHONPATH may name the project, and run its code. A login for NATS servers that is in our own environment comes to
+    it through a pipe, so that no list of processes shows it. OSError, NotImplementedError (a system without `setsid` in
     `posix_spawn`) as they come.
     """
     for child in list(started):
@@ -248,11 +264,36 @@ def start_detached(module: str, file: str, arguments: Sequence[str]) -> int:
                 continue
         started.remove(child)
     trees = [str(Path(file).parents[module.count(".")]), str(Path(__file__).parents[1])]
-    devices = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    argv = [sys.executable, "-E", "-P", "-c", _RUN_MODULE, module, *trees, *arguments]
-    child = os.posix_spawn(sys.executable, argv, of_a_model(), file_actions=devices, setsid=True)
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    login = {name: os.environ[name] for name in _NATS if name in os.environ}
+    code, pipe = _RUN_MODULE, -1
+    if login:
+        import json  # hooks start fast
+
+        code, pipe = _TAKE_LOGIN + _RUN_MODULE, _filled_pipe(json.dumps(login).encode())
+        actions.append((os.POSIX_SPAWN_DUP2, pipe, 0))
+    argv = [sys.executable, "-E", "-P", "-c", code, module, *trees, *arguments]
+    try:
+        child = os.posix_spawn(sys.executable, argv, of_a_model(), file_actions=actions, setsid=True)
+    finally:
+        if login:
+            os.close(pipe)
     started.append(child)
     return child
+
+
+def _filled_pipe(content: bytes) -> int:
+    """The end of a pipe from which a few bytes can be read."""
+    end, begin = os.pipe()
+    os.set_blocking(begin, False)  # what is too long is cut instead of waited for
+    try:
+        os.write(begin, content)
+    except OSError:
+        os.close(end)
+        raise
+    finally:
+        os.close(begin)
+    return end
 
 
 def status_within(child: int, seconds: float) -> int | None:

@@ -26,6 +26,7 @@
     │   └── DamagedBlob
     └── Busy                        exit status 5   somebody else is at it, or it moved on; trying again may help
         ├── Claimed                                 somebody has the task or the run; names the holder
+        ├── Fenced                                  the engine that says who may write is away, or says: not you
         ├── UnknownAnswer                           a call of a run was asked, and whether it was answered is unknown
         ├── Conflict                                the stream's head is not the one that the writer saw
         │   └── StaleLease                          whoever shows it has lost the task or the run since
@@ -147,11 +148,16 @@ class TaskNotFound(NotFound):
 
 
 class RunNotFound(NotFound):
-    """There is no such run; `closest` names those that resemble it, best first."""
+    """There is no such run; `closest` names those that resemble it, best first. `foreign`: there is one of this name,
+    all of whose records somebody else has written.
+    """
 
-    def __init__(self, run: str, closest: tuple[str, ...] = ()) -> None:
+    def __init__(self, run: str, closest: tuple[str, ...] = (), *, foreign: bool = False) -> None:
         what = "no such run" + (f"; closest: {', '.join(closest)}" if closest else "")
-        super().__init__(run, what, f"ralf run show {closest[0]}" if closest else "ralf run list")
+        hint = f"ralf run show {closest[0]}" if closest else "ralf run list"
+        if foreign:
+            what, hint = "its records are not those of this user's ralf", "if they are yours: ralf context trust"
+        super().__init__(run, what, hint)
         self.run = run
         self.closest = closest
 
@@ -253,6 +259,18 @@ class Claimed(Busy):
         self.task = task
         self.by = by
         self.since = since
+
+
+class Fenced(Busy):
+    """The engine that decides who may write cannot be reached, or has given the lease to somebody else: nothing was
+    recorded, unless a record was under way; the next look at the stream settles that.
+
+    lost  whether the lease has ended; else the engine cannot be reached
+    """
+
+    def __init__(self, where: object, what: str, hint: str = "ralf doctor", *, lost: bool = False) -> None:
+        super().__init__(where, what, hint)
+        self.lost = lost
 
 
 class UnknownAnswer(Busy):

@@ -18,8 +18,9 @@ from ralf.errors import RalfError, UsageError
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import SealedStore, Store
+from ralf.storage.journal import Store
 from ralf.storage.registry import Owner
+from ralf.storage.seals import SealedStore
 from ralf.text import cleaning
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ _NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{
 _LEAVES = frozenset(
     {
         *("routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"),
-        *("runs", "signals", "output", "graphs"),
+        *("runs", "signals", "output", "graphs", "agents", "memory"),
     }
 )
 """Folders of the store that hold a file or a folder for each route, run, blob or session: what lies in them is looked
@@ -96,6 +97,10 @@ class Project:
         """Journals and blobs; records that this user's ralf did not write are told from its own."""
         store = self._elsewhere() or open_store(self.folder, check=self._check_unseen)
         return SealedStore(store, lambda: self.owner.seal_key, self._vouches_for)
+
+    def open_files(self, kind: type[FileStore] = FileStore) -> FileStore:
+        """The embedded store in the project's folder, for a store that stands before it."""
+        return kind(self.folder, check=self._check_unseen)
 
     def _elsewhere(self) -> Store | None:
         """The store that `config.local.yaml` names, None for files. Errors: `StoreOpener`."""
@@ -339,6 +344,8 @@ class GitView:
     def __init__(self, folder: Path, owner: Owner) -> None:
         self._folder = folder
         self._owner = owner
+        self._ignore = os.fspath(folder / _IGNORE)
+        self._hidden_by: tuple[int, ...] = ()  # the stamp of a `.gitignore` that hides the store
 
     @cached_property
     def _indexes(self) -> list[git_files.Index]:
@@ -363,8 +370,8 @@ class GitView:
 
     def check_untracked(self, path: Path) -> None:
         """UsageError for a file of the store that git tracks: what is written into it would be committed."""
-        name = path.relative_to(self._folder).as_posix()
-        if name in self.tracked():
+        tracked = self.tracked()
+        if tracked and path.relative_to(self._folder).as_posix() in tracked:
             self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
 
     def would_commit(self, path: Path) -> str:
@@ -414,8 +421,13 @@ class GitView:
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
+        stamp = registry.settled_stamp(self._ignore)
+        if stamp and stamp == self._hidden_by:
+            return True
         found = _content(self._folder / _IGNORE)
-        return found is not None and (found == IGNORE_ALL or _hides_enough(found))
+        is_hidden = found is not None and (found == IGNORE_ALL or _hides_enough(found))
+        self._hidden_by = stamp if is_hidden else ()
+        return is_hidden
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git the route files, as this version or an earlier one writes it."""

@@ -102,7 +102,7 @@ class MemoryStore(SixMethods):
         entries = self._kept.streams.get(_checked(stream), [])
         return entries[_place(stream, entries, token)]
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         with self._kept.lock:
             entries = self._kept.streams.get(_checked(stream), [])
             records = [change(entry) for entry in entries]
@@ -116,7 +116,7 @@ class MemoryStore(SixMethods):
                 ]
             return changed
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         self._kept.streams.pop(_checked(stream), None)
 
     def has_blob(self, digest: Digest) -> bool:

@@ -21,13 +21,16 @@ from examples import examples
 from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageError
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
-from ralf.storage.journal import Entry, SealedStore, Store, Token, entry_at, has_blob
+from ralf.storage.journal import Entry, Store, Token, entry_at, has_blob, required
+from ralf.storage.seals import SealedStore
+from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
     "SixMethods": SixMethods,
     "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
+    "FilesAndNats": lambda folder: FilesAndNats(FileStore(folder), MemoryStore(folder)),
     **natskit.SERVERS,
 }
 STREAM = "routes/TASK-001"
@@ -115,6 +118,23 @@ def test_the_head_is_the_place_of_the_newest_record(store: Store) -> None:
         entries = list(store.read(STREAM))
         assert entries[number].token == token
     assert store.head(STREAM) == entries[-1].token
+
+
+@needs("tail")
+def test_the_newest_record_is_found_in_one_look(opened: Callable[[], Store]) -> None:
+    tail = required(opened().properties.tail, "read a stream from its end")
+    assert tail.newest(STREAM) is None
+    tokens = filled(opened(), 3)
+    assert opened().append(STREAM, record(3, "x" * 100_000), id="id-3", after=tokens[-1])
+    assert tail.newest(STREAM) == [*opened().read(STREAM)][-1]
+
+
+@needs("tail", "archive")
+def test_the_newest_record_is_found_in_the_archive_too(opened: Callable[[], Store]) -> None:
+    tokens = filled(opened(), 3)
+    required(opened().properties.archive, "archive").archive(STREAM, tokens[-1])
+    newest = required(opened().properties.tail, "read a stream from its end").newest(STREAM)
+    assert newest == [*opened().read(STREAM)][-1]
 
 
 def test_a_token_is_the_same_place_whoever_says_it(store: Store) -> None:
@@ -351,10 +371,11 @@ def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> N
 
 
 @needs("replace")
-def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store]) -> None:
+@pytest.mark.parametrize("wipe", [True, False])
+def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Callable[[], Store], wipe: bool) -> None:
     filled(opened(), 5)
     changed = opened().properties.replace.replace(
-        STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record
+        STREAM, lambda entry: record(9, "other") if entry.id == "id-2" else entry.record, wipe=wipe
     )
     assert changed == 1
     assert [(entry.id, entry.record) for entry in opened().read(STREAM)] == [
@@ -363,10 +384,12 @@ def test_records_that_are_rewritten_keep_their_ids_and_their_order(opened: Calla
 
 
 @needs("replace")
-@pytest.mark.parametrize("text", ["", "a longer text than before"])
-def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str) -> None:
+@pytest.mark.parametrize(("text", "wipe"), [("", True), ("a longer text than before", True), ("", False)])
+def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: str, wipe: bool) -> None:
     tokens = filled(store, 4)
-    store.properties.replace.replace(STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record)
+    store.properties.replace.replace(
+        STREAM, lambda entry: record(7, text) if entry.id == "id-3" else entry.record, wipe=wipe
+    )
     for token in tokens:
         with pytest.raises(UnknownToken):
             list(store.read(STREAM, after=token))
@@ -379,7 +402,11 @@ def test_every_place_of_before_is_unknown_after_a_rewrite(store: Store, text: st
 def test_a_stream_goes_on_after_a_rewrite_and_after_the_next_one(store: Store) -> None:
     old = filled(store, 3)[-1]
     for number in range(3):
-        store.properties.replace.replace(STREAM, lambda entry, number=number: record(number, "x" * number * 100))  # type: ignore[misc]
+        store.properties.replace.replace(
+            STREAM,
+            lambda entry, number=number: record(number, "x" * number * 100),  # type: ignore[misc]
+            wipe=number != 1,
+        )
         with pytest.raises(Conflict):
             store.append(STREAM, record(5), id="new", after=old)
         head = store.head(STREAM)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import random
 import select
 import signal
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,10 @@ _MAX_WRITE = 128 * 1024
 _NOSUID_NODEV = 2 | 4
 _CLONE_NEWNS, _REC_PRIVATE = 0x00020000, 0x4000 | (1 << 18)
 _DETACH = 2
+_PR_SET_PDEATHSIG = 1
+
+# What else may stand in a line of the marks' pipe
+_END, _CUT = "\0end", "\0cut "
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,33 @@ class Disk:
 
     def mark(self, text: str) -> None:
         """Put a word into the log, behind all that the disk was told so far."""
-        os.write(self._marks, text.encode() + b"\n")
+        self._tell(text)
+
+    def cut(self, path: Path, seed: int) -> None:
+        """Write what the disk may hold if the power goes now into a file; the disk itself goes on."""
+        self._tell(f"{_CUT}{seed} {path}")
+
+    def _tell(self, line: str) -> None:
+        os.write(self._marks, line.encode() + b"\n")
         os.read(self._answers, 1)
+
+
+def remains(base: bytes, log: Sequence[Entry], share: float, draw: random.Random) -> tuple[bytearray, str]:
+    """What a disk that held `base` may hold if the power goes at the end of a log: all that was safe, and any blocks of
+    what was not yet, about such a share of them; and that in words.
+    """
+    safe = max((n for n, entry in enumerate(log) if isinstance(entry, Flush)), default=0)
+    image, taken = bytearray(base), 0
+    for entry in log[:safe]:
+        if isinstance(entry, Write):
+            image[entry.offset : entry.offset + len(entry.data)] = entry.data
+    for entry in log[safe:]:
+        if isinstance(entry, Write):
+            for at in range(0, len(entry.data), BLOCK):  # a disk keeps blocks whole, and takes them in any order
+                if draw.random() < share:
+                    image[entry.offset + at : entry.offset + at + BLOCK] = entry.data[at : at + BLOCK]
+                    taken += 1
+    return image, f"flush {safe}, then {taken} blocks up to {len(log)}"
 
 
 @contextmanager
@@ -106,6 +136,7 @@ def logged(image: bytes, path: Path, log: list[Entry]) -> Iterator[Disk]:
     if not server:
         status = 1
         with suppress(BaseException):
+            _end_with_parent(device)
             for descriptor in (marks, answers, kept):
                 os.close(descriptor)
             _send(kept_in, _serve(device, bytearray(image), marks_out, answers_in))
@@ -116,7 +147,8 @@ def logged(image: bytes, path: Path, log: list[Entry]) -> Iterator[Disk]:
     try:
         yield Disk(path, marks, answers)
     finally:
-        os.close(marks)  # the disk's end: it sends its log, and the mount with it is dead
+        os.write(marks, f"{_END}\n".encode())  # it sends its log, and the mount with it is dead
+        os.close(marks)
         log.extend(_received(kept))
         _libc().umount2(os.fsencode(path), _DETACH)
         os.close(answers)
@@ -128,9 +160,23 @@ def logged(image: bytes, path: Path, log: list[Entry]) -> Iterator[Disk]:
 # ---- the server ----
 
 
+def _end_with_parent(device: int) -> None:
+    """End when the process dies that we serve. The device is closed first: who ends last unmounts what lies on the
+    disk, and would wait for an answer of its own.
+    """
+
+    def end(*_: object) -> None:
+        os.close(device)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, end)
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def _serve(device: int, content: bytearray, marks: int, answers: int) -> list[Entry]:
     """Answer the kernel until whoever marks has closed his end."""
     log: list[Entry] = []
+    base = bytes(content)
     while True:
         ready, _, _ = select.select([device, marks], [], [])
         if device in ready:
@@ -142,11 +188,22 @@ def _serve(device: int, content: bytearray, marks: int, answers: int) -> list[En
                 return log  # unmounted
             _answer(device, request, content, log)
         elif marks in ready:
-            texts = os.read(marks, 1 << 16)
-            if not texts:
-                return log
-            log += [Mark(text) for text in texts.decode().splitlines()]
-            os.write(answers, b"." * texts.count(b"\n"))
+            for line in os.read(marks, 1 << 16).decode().splitlines() or [_END]:
+                if line == _END:
+                    return log
+                if line.startswith(_CUT):
+                    _cut(base, log, line.removeprefix(_CUT))
+                else:
+                    log.append(Mark(line))
+                os.write(answers, b".")
+
+
+def _cut(base: bytes, log: Sequence[Entry], what: str) -> None:
+    """Write what is left of a disk: all that was not safe is gone, or none of it, or some."""
+    seed, _, path = what.partition(" ")
+    draw = random.Random(int(seed))
+    image, _ = remains(base, log, draw.choice((0.0, 1.0, draw.random())), draw)
+    Path(path).write_bytes(image)
 
 
 def _answer(device: int, request: bytes, content: bytearray, log: list[Entry]) -> None:

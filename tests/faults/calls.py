@@ -36,6 +36,7 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
+from ralf.memory import document, edits, records, writing
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
@@ -205,6 +206,46 @@ def _harmed(root: Path) -> list[str]:
     return said
 
 
+def _remembering(root: Path) -> list[str]:
+    """A memory with an item that a write drops."""
+    said = _some(root)
+    writing.record(find(root), "main", [writing.new_item("fact", text="old", origin="person")])
+    return said
+
+
+def _remember(root: Path, _: rig.Acknowledge) -> None:
+    deltas = [records.Dropped("fact-1", origin="person"), writing.new_item("fact", text="new", origin="person")]
+    writing.record(find(root), "main", deltas)
+    (root / "recorded").touch()
+
+
+def _remember_saved(root: Path, acknowledge: rig.Acknowledge) -> None:
+    """The same right after a person's save: one that is laid out with the store would pass for somebody's copy."""
+    path = edits.path_of(find(root), "main")
+    path.write_text(path.read_text().replace("] old", "] old, saved"))
+    _remember(root, acknowledge)
+
+
+def _memory_fault(root: Path, *known: str) -> str:
+    """What is wrong with a memory that has to be one of these, or what the write makes of it; the next one is written
+    at once, and its file shows it.
+    """
+    project = find(root)
+    texts = [item.text for item in writing.load(project, "main").items]
+    wanted = [["new"]] if (root / "recorded").exists() else [[one] for one in ("new", *known)]
+    if texts not in wanted:
+        return f"the memory is neither the old one nor the new one: {texts}"
+    after = writing.record(project, "main", [writing.new_item("fact", text="after", origin="person")])
+    if [item.text for item in after.items][-1:] != ["after"] or after.warnings:
+        return f"the next write did not do: {after}"
+    shown = document.parse(edits.path_of(project, "main").read_bytes(), Path("main.md"))
+    if [entry.fields["text"] for entry in shown.entries] != [item.text for item in after.items]:
+        return f"the file shows another memory: {shown}"
+    folder = edits.path_of(project, "main").parent
+    beside = [path.name for path in folder.iterdir() if not path.name.startswith(".ralf-")]
+    return "" if beside == ["main.md"] else f"left beside the file: {beside}"
+
+
 WORKS: dict[str, Work] = {
     "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
     "the first decision": Work(_nothing, _decide),
@@ -214,6 +255,10 @@ WORKS: dict[str, Work] = {
     "a drop": Work(_some, _drop),
     "a revert": Work(_some, _revert),
     "an archive": Work(_many, _archive),
+    "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
+    "a write to a memory that takes a save in": Work(
+        _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved")
+    ),
     "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
     "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
     "a plan undone": Work(_two_plans, _undo, fault=lambda root: _plan_fault(root, 1, 2)),
@@ -393,12 +438,21 @@ def _unsynced(calls: list[str]) -> set[str]:
         folder = os.path.dirname(path)
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or "/.autonomous/tasks/" in f"/{path}":
-            if call in ("write", "pwrite64", "ftruncate64"):
+        elif (
+            kept.startswith(("journal/", "routes/", "blobs/", "projects/", "memory/"))
+            or "/.autonomous/tasks/" in f"/{path}"
+        ):
+            if call in ("write", "pwrite64", "ftruncate64") and not kept.startswith(
+                "memory/main.md"
+            ):  # a person's save
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
                 dirty.add(folder)
     return {path for path in dirty if not path.endswith(".tmp")}
+
+
+LONG = ("a write to a memory", "a write to a memory that takes a save in")
+"""Each of these takes longer than all others together: they are done only when they are named."""
 
 
 def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
@@ -421,7 +475,7 @@ def _one(name: str, pairs: int, seed: int) -> rig.Found:
 def main() -> int:
     """The command; it starts itself again, with the shim."""
     if _LIBRARY in os.environ:
-        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS)
+        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS, alone=LONG)
     compiler = shutil.which("cc")
     if compiler is None:
         print("skipped: there is no C compiler (cc)", file=sys.stderr)

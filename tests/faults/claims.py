@@ -582,8 +582,8 @@ def _without_swap() -> Iterator[None]:
     from unittest.mock import patch
 
     from ralf.storage import files
+    from ralf.storage.database import Database
     from ralf.storage.filestore import Stream
-    from ralf.tasks.database import Database
 
     append, locked = Stream.append, files.locked
 

@@ -4,8 +4,12 @@ Writers in processes of their own append by compare-and-swap to the same streams
 the streams are replaced all the while. An append that ends as Busy is done again with the same id, as the contract
 says. At the end every acknowledged id is in its stream once, at the place that was answered.
 
+A kill or a pause follows the one before as soon as an append that was begun after it is acknowledged: this takes as
+long as an election, four to nine seconds. Half of the pauses last until another server leads, so that the old leader
+wakes up beside a new one.
+
     python -m tests.faults.nats                         200 kills and pauses in turn
-    python -m tests.faults.nats --kills 4 --every 3
+    python -m tests.faults.nats --kills 4
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from tests import natskit
@@ -31,17 +36,21 @@ from tests.faults.figures import told
 
 from ralf.errors import Busy, Conflict, RalfError, UnknownToken
 
+Moment = Any
+"""A `multiprocessing.Value` of seconds of the monotonic clock, which is the same for all processes."""
+
 KEPT, REPLACED = "runs/kept", "runs/replaced"
 _BEGUN_ANEW = 20.0  # seconds after which all go on to other streams: the cost of a look stays the same
-_PROJECT = "faults"
-_LONGEST_PAUSE = 8.0  # seconds that a leader is stopped at most: others take over after about five
+PROJECT = "faults"
+_SHORT_PAUSE = 3.0  # seconds that a leader is stopped at most without another one taking over
+PATIENCE = 120.0  # seconds in which appends have to go on after a kill or a pause
 _SIZE = 2_000  # characters of a record, about
 _END = 90.0  # seconds that a writer has for its last append
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is done: how many kills and pauses, a mean of `every` seconds between two, with so many writers."""
+    """What is done: kills and pauses, a mean of `every` seconds from the end of one to the next, so many writers."""
 
     kills: int
     every: float
@@ -52,7 +61,7 @@ class Run:
 def _store(servers: natskit.Servers):  # type: ignore[no-untyped-def]  # of a package that may not be there
     from ralf_integrations.stores.nats_store import NatsStore
 
-    return NatsStore(servers.address, _PROJECT, replicas=servers.count)
+    return NatsStore(servers.address, PROJECT, replicas=servers.count, key=natskit.KEY)
 
 
 def _now(kind: str) -> str:
@@ -60,8 +69,11 @@ def _now(kind: str) -> str:
     return f"{kind}-{int(time.time() / _BEGUN_ANEW)}"
 
 
-def _write(servers: natskit.Servers, name: str, told_in: Path, done: Path) -> None:
-    """Append until told to end; a line for each acknowledged record."""
+def write(servers: natskit.Servers, name: str, told_in: Path, done: Path, begun: Moment) -> None:
+    """Append until told to end; a line for each acknowledged record.
+
+    begun  when the newest record that is acknowledged was asked for
+    """
     store = _store(servers)
     dice = random.Random(name)
     heads: dict[str, str | None] = {}
@@ -86,10 +98,12 @@ def _write(servers: natskit.Servers, name: str, told_in: Path, done: Path) -> No
                     answer = {"stream": stream, "id": id_, "token": token, "took": time.monotonic() - asked}
                     file.write(json.dumps(answer) + "\n")
                     file.flush()
+                    with begun.get_lock():
+                        begun.value = max(begun.value, asked)
                     break
 
 
-def _replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
+def replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
     """Give all records of a stream a new version, over and over, and look whether all have one."""
     store, version = _store(servers), 0
     with told_in.open("w") as file:
@@ -100,7 +114,7 @@ def _replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
                 return json.dumps({**json.loads(entry.record), "version": version}).encode()
 
             try:
-                store.replace(stream, changed)
+                store.replace(stream, changed, wipe=version % 2 == 0)
                 versions = [json.loads(entry.record)["version"] for entry in store.read(stream)]
                 replaced = [each for each in versions if each]
                 if len(set(replaced)) > 1 or versions[: len(replaced)] != replaced:
@@ -118,12 +132,13 @@ def run(given: Run, folder: Path) -> rig.Found:
     done = folder / "done"
     forked = multiprocessing.get_context("fork")
     names = [f"w{number}" for number in range(given.writers)]
-    workers = [forked.Process(target=_write, args=(servers, name, folder / name, done)) for name in names]
-    workers.append(forked.Process(target=_replace, args=(servers, folder / "replacing", done)))
+    begun: Moment = forked.Value("d", 0.0)
+    workers = [forked.Process(target=write, args=(servers, name, folder / name, done, begun)) for name in names]
+    workers.append(forked.Process(target=replace, args=(servers, folder / "replacing", done)))
     for worker in workers:
         worker.start()
     try:
-        _disturb(given, servers, found)
+        disturb(given, servers, begun, found)
     finally:
         done.touch()
         for worker in workers:
@@ -134,34 +149,62 @@ def run(given: Run, folder: Path) -> rig.Found:
     answers = [json.loads(line) for name in names for line in (folder / name).read_text().splitlines()]
     for line in (folder / "replacing").read_text().splitlines():
         found.note("torn", f"a reader saw records of several replacements: {line}")
-    _judge(servers, answers, found)
+    judge(servers, answers, found)
     servers.stop()
     return found
 
 
-def _disturb(given: Run, servers: natskit.Servers, found: rig.Found) -> None:
+def disturb(given: Run, servers: natskit.Servers, begun: Moment, found: rig.Found, prefix: str = "RALF-") -> None:
+    """Kill and stop the leader of a stream in turn, and see that appends go on each time."""
     dice = random.Random(given.seed)
     counts: Counter[str] = Counter()
+    gaps: list[float] = []
+    led_by_another = 0
     while sum(counts.values()) < given.kills:
-        time.sleep(dice.uniform(0.5, 1.5) * given.every)
-        leader = servers.leader(_PROJECT)
+        time.sleep(dice.uniform(0.0, 2.0) * given.every)
+        leader = servers.leader(PROJECT, prefix)
         if leader is None:
             continue
+        at = time.monotonic()
         if sum(counts.values()) % 2:
-            servers.signal(leader, signal.SIGSTOP)
-            time.sleep(dice.uniform(0.2, _LONGEST_PAUSE))
-            servers.signal(leader, signal.SIGCONT)
             counts["pauses"] += 1
+            servers.signal(leader, signal.SIGSTOP)
+            try:
+                if dice.random() < 0.5:
+                    time.sleep(dice.uniform(0.2, _SHORT_PAUSE))
+                else:
+                    led_by_another += goes_on(begun, at)
+            finally:
+                servers.signal(leader, signal.SIGCONT)
         else:
+            counts["kills"] += 1
             servers.signal(leader, signal.SIGKILL)
             time.sleep(dice.uniform(0, 2))
             servers.start(leader)
-            counts["kills"] += 1
+        if not goes_on(begun, at):
+            found.note("blocked", f"no append within {PATIENCE:.0f} s after {dict(counts)}")
+        gaps.append(time.monotonic() - at)
+        if sum(counts.values()) % 20 == 0:
+            print(f"  {dict(counts)}, the longest gap {max(gaps):.1f} s", file=sys.stderr, flush=True)
     servers.ready()
+    gaps.sort()
     found.figures["leaders killed and stopped"] = f"{counts['kills']} and {counts['pauses']}"
+    found.figures["stopped until another one led"] = str(led_by_another)
+    found.figures["appends go on, half and all within"] = f"{gaps[len(gaps) // 2]:.1f} s and {gaps[-1]:.1f} s"
 
 
-def _judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found: rig.Found) -> None:
+def goes_on(begun: Moment, at: float, patience: float = PATIENCE) -> bool:
+    """Wait until an append that was asked for after a moment is acknowledged; whether one was."""
+    end = time.monotonic() + patience
+    while begun.value <= at:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found: rig.Found) -> None:
+    """Look for what was acknowledged: each record is there, once, at the place that was answered."""
     store = _store(servers)
     found.acknowledged = len(answers)
     for stream in sorted({str(each["stream"]) for each in answers}):
@@ -182,6 +225,8 @@ def _judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found
                 if places.get(id_, token) != token:
                     found.note("moved", f"{id_} was answered as {token} and is at {places[id_]}")
         for id_, token in acknowledged.items():  # again, long after any window for duplicates of the server's
+            if not counts[id_]:
+                continue
             try:
                 again = store.append(stream, b'{"doubled":1}', id=id_, after=token)
             except (Conflict, UnknownToken) as error:
@@ -206,7 +251,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run it, and print a line a figure."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.nats")
     parser.add_argument("--kills", type=int, default=200, help="kills and pauses; default: 200")
-    parser.add_argument("--every", type=float, default=6.0, help="seconds between two, about; default: 6")
+    parser.add_argument("--every", type=float, default=1.5, help="seconds between two, about; default: 1.5")
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--broken", choices=sorted(BROKEN), help="break the store: it has to be found")

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults import blocklog
-from tests.faults.blocklog import BLOCK, Entry, Flush, Mark, Write
+from tests.faults.blocklog import BLOCK, Entry, Mark, Write
 from tests.faults.figures import Figure, told
 
 import ralf
@@ -192,15 +192,15 @@ def _recorded(place: Path, mode: str, work: Work) -> tuple[bytes, list[Entry]]:
     mounted.mkdir()
     with base.open("wb") as file:
         file.truncate(IMAGE_BYTES)
-    _call("mkfs.ext4", "-q", "-F", "-b", str(BLOCK), "-J", "size=4", "-O", "^resize_inode", str(base))
+    call("mkfs.ext4", "-q", "-F", "-b", str(BLOCK), "-J", "size=4", "-O", "^resize_inode", str(base))
     image = base.read_bytes()
     with blocklog.logged(image, place / "disk", log) as disk:
-        _mount(disk.path, mounted, mode)
+        mount(disk.path, mounted, mode)
         root = mounted / "project"
         root.mkdir()
         os.sync()
         _in_child(lambda: work(root, disk.mark))
-        _call("umount", "-l", str(mounted))
+        call("umount", "-l", str(mounted))
     return image, log[: 1 + max(n for n, entry in enumerate(log) if isinstance(entry, Mark))]
 
 
@@ -228,32 +228,19 @@ def _states(base: bytes, log: Sequence[Entry], most: int, seed: int) -> Iterator
 
 def _random_state(base: bytes, log: Sequence[Entry], draw: random.Random) -> tuple[str, bytearray, list[str]]:
     moment = draw.randrange(1, len(log) + 1)
-    safe = max((n for n in range(moment) if isinstance(log[n], Flush)), default=0)
-    image = bytearray(base)
-    for entry in log[:safe]:
-        if isinstance(entry, Write):
-            image[entry.offset : entry.offset + len(entry.data)] = entry.data
-    share = draw.random()
-    taken = 0
-    for entry in log[safe:moment]:
-        if isinstance(entry, Write):
-            for at in range(0, len(entry.data), BLOCK):  # a disk keeps blocks whole, and takes them in any order
-                if draw.random() < share:
-                    image[entry.offset + at : entry.offset + at + BLOCK] = entry.data[at : at + BLOCK]
-                    taken += 1
-    marks = [entry.text for entry in log[:moment] if isinstance(entry, Mark)]
-    return f"flush {safe}, then {taken} blocks up to {moment}", image, marks
+    image, told_as = blocklog.remains(base, log[:moment], draw.random(), draw)
+    return told_as, image, [entry.text for entry in log[:moment] if isinstance(entry, Mark)]
 
 
 def _look(place: Path, mode: str, name: str, image: bytearray, marks: Sequence[str], result: Result) -> None:
     """Mount a state as the next boot would, and look at the store in it."""
     path, mounted = place / "state", place / "mounted"
     path.write_bytes(image)
-    _mount(path, mounted, mode)
+    mount(path, mounted, mode)
     try:
         found = _in_child(lambda: check(mounted / "project", marks))
     finally:
-        _call("umount", str(mounted))
+        call("umount", str(mounted))
     for line in found.splitlines():
         kind, _, text = line.partition(" ")
         getattr(result, kind).append(f"{mode}, {name}: {text}")
@@ -333,11 +320,13 @@ def _in_child(call: Callable[[], Iterator[str] | None]) -> str:
     return found
 
 
-def _mount(image: Path, folder: Path, mode: str) -> None:
-    _call("mount", "-t", "ext4", "-o", f"loop,data={mode},noatime", str(image), str(folder))
+def mount(image: Path, folder: Path, mode: str) -> None:
+    """Mount an image with ext4, whose journal is replayed if the power was cut."""
+    call("mount", "-t", "ext4", "-o", f"loop,data={mode},noatime", str(image), str(folder))
 
 
-def _call(*arguments: str) -> None:
+def call(*arguments: str) -> None:
+    """Run a program of the system; OSError with what it says where it fails."""
     done = subprocess.run(arguments, env={"PATH": _path()}, capture_output=True, timeout=60, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(arguments)}: {done.stderr.decode(errors='replace').strip()}")

@@ -299,13 +299,20 @@ def leftovers(root: Path) -> list[str]:
 
 
 def main(
-    name: str, run: Callable[..., Found], *, rounds: int, what: str, kinds: Iterable[str] = (), writers: int = 0
+    name: str,
+    run: Callable[..., Found],
+    *,
+    rounds: int,
+    what: str,
+    kinds: Iterable[str] = (),
+    alone: Iterable[str] = (),
+    writers: int = 0,
 ) -> int:
     """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
 
     run      called with the rounds, a seed and the kinds; of writers also with their number and that of hogs
     rounds   how many, unless the command says so; `what` they are
-    kinds    what it can be restricted to
+    kinds    what it can be restricted to; `alone`: those of them that are done only when they are named
     writers  how many write, unless the command says so, also beside processes that do nothing but keep the processors
              busy; 0: nothing to say
     """
@@ -329,7 +336,12 @@ def main(
             stack.enter_context(broken.LACKING[name]())
         if arguments.broken:
             stack.enter_context(broken.VARIANTS[arguments.broken]())
-        found = run(arguments.rounds, arguments.seed, arguments.only or list(kinds), **more)
+        found = run(
+            arguments.rounds,
+            arguments.seed,
+            arguments.only or [kind for kind in kinds if kind not in set(alone)],
+            **more,
+        )
     seconds = time.monotonic() - started
     title = f"{found.rounds:,} {what}"
     figures: list[tuple[str, object, str]] = [

@@ -25,6 +25,29 @@ if TYPE_CHECKING:
     from ralf.agent.runner import run_agent as run_agent
     from ralf.agent.signals import send_signal as send_signal
 
+__all__ = [
+    "AgentRun",
+    "AsyncAgentRun",
+    "Retry",
+    "RunList",
+    "RunState",
+    "SavedState",
+    "Signal",
+    "cancel_run",
+    "forget_run",
+    "get_run",
+    "list_runs",
+    "retry_run",
+    "run_agent",
+    "run_agent_async",
+    "send_signal",
+    "tail",
+]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
 
 def __getattr__(name: str) -> Any:
     home: Any

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
@@ -13,13 +12,15 @@ from typing import Any, TypeVar
 
 from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, seconds
 from ralf.agent.run import AgentRun, Unknown
-from ralf.agent.runner import Driver, Limits
+from ralf.agent.runner import Driver, Limits, checked
 
 Root = str | os.PathLike[str] | None
 
 T = TypeVar("T")
 
-_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
+
+_LONGEST_TURN = 0.1  # seconds between two looks whether another task has made a call
 
 
 class AsyncAgentRun:
@@ -43,7 +44,6 @@ class AsyncAgentRun:
     def _adopt(self, agent: AgentRun) -> None:
         self.sync = agent
         self.run, self.step = agent.run, agent.step
-        self._gates: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __aenter__(self) -> AsyncAgentRun:
         await asyncio.to_thread(lambda: self.sync.is_open)
@@ -171,7 +171,12 @@ class AsyncAgentRun:
     ) -> Any:
         """See `AgentRun.once`. `call`, and a function that looks an answer up, may be coroutine functions."""
         agent = self.sync
-        async with self._gates[key]:
+        await asyncio.to_thread(lambda: agent.term or agent.iteration)  # claims
+        pause = _LEAST_PAUSE
+        while (end_turn := agent.take_turn(key, asyncio.current_task())) is None:
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_TURN)
+        try:
             asked = await asyncio.to_thread(agent.begin_call, key, unknown)
             if asked.is_answered:
                 return asked.answer
@@ -183,6 +188,8 @@ class AsyncAgentRun:
                     await asyncio.to_thread(agent.ask, asked)
                     found = await _awaited(call(asked.idempotency_key))
             return await asyncio.to_thread(agent.answer, asked, found)
+        finally:
+            end_turn()
 
     async def wait_signal(self, name: str, timeout: float) -> Signal | None:  # as in threads
         """See `AgentRun.wait_signal`."""
@@ -198,7 +205,7 @@ class AsyncAgentRun:
                 return None
             await self.heartbeat()
             await asyncio.sleep(min(pause, left))
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, self.sync.most_pause)
 
 
 async def run_agent_async(
@@ -222,7 +229,7 @@ async def run_agent_async(
     """`ralf.agent.run_agent` for a handler that is a coroutine function. If the task is cancelled, the claim is
     released, and no attempt is counted.
     """
-    limits = Limits(max_iterations, max_duration, max_losses).check()
+    limits = checked(handler, retry, Limits(max_iterations, max_duration, max_losses))
     agent = AgentRun(
         run,
         step,

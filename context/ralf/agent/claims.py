@@ -8,13 +8,16 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
 
-from ralf.agent import signals
+from ralf.agent import records, signals
 from ralf.agent.model import RunState
 from ralf.agent.records import Holder, StepState, seconds_of, time_text
 from ralf.errors import Claimed
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.kept_lease import KeptLease
 from ralf.tasks import origin
 
 _LEAST_PAUSE = 0.05  # seconds between two signs of life of the thread that shows them
@@ -29,8 +32,14 @@ class Lease:
     """The file whose time of change is a sign of life of a claim's holder. It is made at the first sign."""
 
     def __init__(self, project: Project, run: str, step: str, term: int) -> None:
-        self._path = project.cache / "leases" / f"{run}:{step}:{term}"
+        self._project = project
+        self._name = f"{run}:{step}:{term}"
         self._touched = 0.0
+        self._has_ended = False
+
+    @cached_property
+    def _path(self) -> Path:
+        return self._project.cache / "leases" / self._name
 
     def touched(self) -> float:
         """When it was touched last, in seconds since 1970; 0.0 for never."""
@@ -46,8 +55,10 @@ class Lease:
     def touch(self) -> bool:
         """Show a sign of life; whether that could be done."""
         self._touched = time.monotonic()
+        if self._has_ended:  # a thread that shows signs of life may be at it once more
+            return False
         try:
-            os.utime(self._path)
+            os.utime(self._path, follow_symlinks=False)
         except FileNotFoundError:
             try:
                 files.make(self._path.parent)
@@ -59,15 +70,23 @@ class Lease:
         return True
 
     def end(self) -> None:
-        """Remove it."""
+        """Remove it for good."""
+        self._has_ended = True
         with suppress(OSError):
             self._path.unlink()
+
+
+def end_leases(project: Project, run: str) -> None:
+    """Remove the files of all claims of a run, those of holders that were killed among them."""
+    with suppress(OSError):
+        for path in (project.cache / "leases").glob(f"{run}:*"):
+            path.unlink(missing_ok=True)
 
 
 class Pulse:
     """Shows signs of life from a thread of its own while a call is made, which may take longer than the lease."""
 
-    def __init__(self, lease: Lease, seconds: float) -> None:
+    def __init__(self, lease: Lease | KeptLease, seconds: float) -> None:
         self._lease = lease
         self._pause = max(_LEAST_PAUSE, min(seconds / 4, 60.0))
         self._lock = threading.Lock()
@@ -103,23 +122,40 @@ def holder(writer: str, by: str, seconds: float) -> Holder:
     return Holder(writer, by, process, origin.born(process), origin.machine(), seconds, time_text(time.time()))
 
 
+def told(by: str, writer: str) -> str:
+    """How a step's lease names its holder."""
+    return f"{by} {writer}"
+
+
+def unrecorded(by: str, since: str) -> Holder:
+    """A holder of whom only the engine's lease says anything, as `told`."""
+    name, _, writer = by.rpartition(" ")
+    return Holder(writer, name, since=since)
+
+
 def claimed_by(run: str, where: str, one: Holder | None) -> Claimed:
     """The error that names a live holder."""
     return Claimed(where, one.by if one else "", one.since if one else "", f"ralf run show {run}")
 
 
 def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
-    """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease."""
+    """Whether a step's holder lives: its process is not dead, and its last sign of life not older than its lease. Of a
+    store with leases: whether it has the step's lease. Fenced where that cannot be known.
+    """
     one = state.holder
     if one is None:
         return False
+    leases = project.store.properties.leases
+    if leases is not None:  # of whatever machine the holder is, nothing else is known for sure
+        return leases.holder(records.stream_of(run, step)) is not None
     if origin.is_running(one.process, one.born, one.machine) is False:
         return False
     ours = one.process == os.getpid() and one.machine == origin.machine()
     if ours and one.writer not in held_here:
         return False
-    last = max(seconds_of(state.at), Lease(project, run, step, state.term).touched())
-    return abs(time.time() - last) < one.seconds  # a clock that was set back keeps no claim for ever
+    # Each sign by itself, and either way: a clock that was set back keeps no claim for ever, and ends none.
+    signs = seconds_of(state.at), Lease(project, run, step, state.term).touched()
+    return any(abs(time.time() - last) < one.seconds for last in signs)
 
 
 def status_of(project: Project, run: str, step: str, state: StepState) -> str:

@@ -11,13 +11,29 @@ from contextlib import suppress
 from ralf.agent import claims, contents, records
 from ralf.agent.claims import Lease, Pulse
 from ralf.agent.output import Output
-from ralf.agent.records import Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
+from ralf.agent.records import Answered, Body, Claimed as ClaimedRecord, Heard, Position, Released, Renewed, StepState
 from ralf.agent.signals import Inbox
 from ralf.agent.steplog import Made, StepLog, holder_name, prepare
-from ralf.errors import Busy, Conflict, RalfError, RunCancelled, RunEnded, StaleLease
+from ralf.errors import (
+    Busy,
+    Claimed,
+    Conflict,
+    Fenced,
+    RalfError,
+    RunCancelled,
+    RunEnded,
+    StaleLease,
+    UsageError,
+)
 from ralf.project import Project
+from ralf.storage.engine_calls import fenced
+from ralf.storage.kept_lease import KeptLease
 
 _MOST_TRIES = 100  # at a stream that somebody else rewrites
+
+_MOST_PAUSE, _MOST_PAUSE_OF_REQUESTS = 0.1, 0.5  # seconds between two looks for a signal
+
+_RELEASING = 1.0  # seconds that a lease may last after the record that releases its step
 
 _MOST_KEPT = 1 << 20  # bytes of a state that stays in memory
 
@@ -29,6 +45,7 @@ class Hold:
     made        what this iteration has done so far
     replays     outcomes of waits that are to be returned again
     unrecorded  outcomes on which no record depends yet
+    unsaved     answers of calls that could not be recorded: the calls were made
     newest      the newest state, None where it is to be read: while the step is ours nobody else saves one
     """
 
@@ -42,8 +59,10 @@ class Hold:
         self.made = Made({}, {}, [])
         self.replays: list[Heard] = []
         self.unrecorded: list[Heard] = []
+        self.unsaved: dict[str, tuple[bytes, bool]] = {}
         self.newest: bytes | None = None
-        self.gates: dict[str, threading.Lock] = {}
+        self._turn = threading.Condition(self.lock)
+        self._making: dict[str, object] = {}
         self._by = by
         self._seconds = seconds
         self._input = first_input
@@ -52,8 +71,9 @@ class Hold:
         self._process = 0
         self._refused: RalfError | None = None
         self._is_prepared = False
+        self._waited_for, self._waits_to = "", 0.0  # a time of the records, and when it is by the monotonic clock
         self._inbox: Inbox | None = None
-        self._lease = Lease(project, run, step, 0)
+        self._lease: Lease | KeptLease = Lease(project, run, step, 0)
         self.pulse = Pulse(self._lease, seconds)
 
     @property
@@ -71,7 +91,12 @@ class Hold:
             what = "was claimed before this process was forked"
             raise StaleLease(self.where, what, "", "make an AgentRun in the new process")
         if not self.term:
-            self._claim()
+            try:
+                with fenced(self.where):
+                    self._claim()
+            finally:
+                if not self.term:
+                    self._lease.end()
         return self.log.state
 
     def is_ours(self) -> bool:
@@ -86,15 +111,14 @@ class Hold:
             if not self._is_prepared:
                 prepare(self.project, self.log.stream)
                 self._is_prepared = True
-            if claims.is_alive(self.project, self.run, self.step, state):
-                raise claims.claimed_by(self.run, self.where, state.holder)
-            first = not state.records
             name = holder_name(self.project, self._by)
+            self._check_free(state, name)
+            first = not state.records
             body = ClaimedRecord(
                 term=state.term + 1,
                 holder=claims.holder(self._writer, name, self._seconds),
                 nonce=os.urandom(8).hex() if first else "",
-                input=contents.pack(self.project.store, self._input) if first else None,
+                input=self.pack(self._input) if first else None,
                 lost=state.holder is not None,
                 resumed=resumed,
                 heard=heard,
@@ -107,6 +131,8 @@ class Hold:
                     raise
                 self._inbox = None  # what was taken out of it was not recorded
                 continue
+            if body.lost:
+                Lease(self.project, self.run, self.step, state.term - 1).end()
             self._begin(state)
             if first:
                 from ralf.agent.listing import expire_daily  # only a new run pays for it
@@ -115,33 +141,59 @@ class Hold:
             return
         raise Busy(self.where, "is rewritten again and again", "try again")
 
+    def _check_free(self, state: StepState, name: str) -> None:
+        """Claimed where somebody has the step. Where the store has leases, that of the step is ours afterwards: whoever
+        has it is the only one who may claim the step, and the record that claims it is compared besides.
+        """
+        leases = self.project.store.properties.leases
+        if leases is None:
+            if claims.is_alive(self.project, self.run, self.step, state):
+                raise claims.claimed_by(self.run, self.where, state.holder)
+        elif not (isinstance(self._lease, KeptLease) and self._lease.is_held):
+            self._lease = KeptLease(leases, self.log.stream, claims.told(name, self._writer), self._seconds)
+            try:
+                self._lease.take_within(0.0 if state.holder is not None else _RELEASING)
+            except Claimed as error:
+                known = state.holder if state.holder is not None else claims.unrecorded(error.by, error.since)
+                raise claims.claimed_by(self.run, self.where, known) from None
+
     def _check_claimable(self, state: StepState) -> tuple[str, tuple[Heard, ...], Position | None]:
         """How a pause has ended, with which signal, and the position in the inbox behind it. RunEnded where nothing can
         be done at the step now.
         """
-        now = time.time()
         if state.phase == "paused":
             inbox = self._inbox_behind(state)
             sent = inbox.next(state.pause)
             if sent is not None:
                 heard = inbox.receive(sent)
                 return "signal", (heard,), inbox.position
-            if records.seconds_of(state.not_before) <= now:
+            if self._is_time(state):
                 return "timeout", (), None
             status = f"paused until {state.not_before} or a signal {state.pause}"
             raise RunEnded(self.where, status, f"ralf signal {self.run} {state.pause}")
         if state.phase:
             verb = "show" if state.phase == "completed" else "retry"
             raise RunEnded(self.where, state.phase, f"ralf run {verb} {self.run}")
-        if records.seconds_of(state.not_before) > now:
+        if not self._is_time(state):
             raise RunEnded(self.where, f"waiting until {state.not_before}", f"ralf run retry {self.run}")
         return "", (), None
+
+    def _is_time(self, state: StepState) -> bool:
+        """Whether a step continues by now. A clock that is set back lets no one wait longer than the wait was to be."""
+        until, now = records.seconds_of(state.not_before), time.time()
+        if until <= now:
+            return True
+        if self._waited_for != state.not_before:
+            longest = until - records.seconds_of(state.at) if state.at else until - now
+            self._waited_for, self._waits_to = state.not_before, time.monotonic() + min(until - now, longest)
+        return time.monotonic() >= self._waits_to
 
     def _begin(self, state: StepState) -> None:
         """Continue as the holder, from what the records say."""
         claims.held_here[self._writer] = self
         self._process, self.term, self._nonce = os.getpid(), state.term, state.nonce
-        self._lease = Lease(self.project, self.run, self.step, state.term)
+        if not isinstance(self._lease, KeptLease):
+            self._lease = Lease(self.project, self.run, self.step, state.term)
         self.pulse = Pulse(self._lease, self._seconds)
         self._inbox_behind(state)
         self.begin_iteration(self.log.made())
@@ -149,10 +201,39 @@ class Hold:
     def begin_iteration(self, made: Made) -> None:
         """Start an iteration, or go on with one, of which so much is done."""
         state = self.log.state
-        self.made, self.replays, self.unrecorded, self.gates = made, list(made.heard), [], {}
+        self.made, self.replays, self.unrecorded, self._making = made, list(made.heard), [], {}
+        self.unsaved = {}
         self.output.writer, self.output.about = self._writer, (state.term, state.iteration, state.attempt)
 
+    # ---- the calls that are being made ----
+
+    def begins(self, key: str, owner: object, *, wait: bool) -> bool:
+        """Let `owner`, a thread or a task, make the call of a key, which no one else makes until `ends`. Without `wait`
+        False where somebody else is at it. UsageError where that is `owner`.
+        """
+        with self.lock:
+            while (other := self._making.get(key)) is not None:
+                if other == owner:
+                    raise UsageError(self.where, f"the call {ascii(key)[:80]} is made within itself", "use another key")
+                if not wait:
+                    return False
+                self._turn.wait()
+            self._making[key] = owner
+            return True
+
+    def ends(self, key: str, owner: object) -> None:
+        """Let others make the call of a key, or see its answer."""
+        with self.lock:
+            if self._making.get(key) == owner:
+                del self._making[key]
+            self._turn.notify_all()
+
     # ---- losing and releasing the claim ----
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the engine with our lease did not answer when it was asked last."""
+        return isinstance(self._lease, KeptLease) and self._lease.is_away
 
     def check_ours(self) -> None:
         """StaleLease, RunCancelled where the newest state has no claim of ours."""
@@ -168,15 +249,35 @@ class Hold:
 
     def check_moved(self) -> None:
         """The same, where somebody else has appended, or rewritten the stream."""
-        if self.log.has_moved():
-            self.look()
-            self.check_ours()
+        with fenced(self.where):
+            if self.log.has_moved():
+                self.look()
+                self.check_ours()
+                self.made = self.log.made()  # answers without the words that somebody has purged
+            self._keep_lease()
 
     def look(self) -> StepState:
         """The state as the store has it now. Claims nothing."""
-        if self.log.has_moved():
+        with fenced(self.where):
+            if not self.log.has_moved():
+                return self.log.state
             self.newest = None
-        return self.log.look()
+            return self.log.look()
+
+    def _keep_lease(self) -> None:
+        """Take the lease again where it has ended and nobody has claimed the step since: the process was stopped, or
+        did not reach the engine. StaleLease where somebody is about to claim it.
+        """
+        if not (isinstance(self._lease, KeptLease) and self._lease.is_lost):
+            return
+        self.look()
+        self.check_ours()
+        try:
+            self._lease.take()
+        except Claimed as error:
+            by = claims.unrecorded(error.by, error.since).by
+            what = f"its claim, term {self.term}, was lost: no sign of life reached the engine in time; {by} has it now"
+            raise self._refuse(StaleLease(self.where, what, by, f"ralf run show {self.run}")) from None
 
     def _refuse(self, error: RalfError) -> RalfError:
         """Note that the step is lost for this object: what its caller has in memory is out of date."""
@@ -184,6 +285,11 @@ class Hold:
         self.output.drop()
         self.let_go()
         return error
+
+    def reopen(self) -> None:
+        """Forget that the step was cancelled under this object, for who begins anew with what the records say."""
+        if isinstance(self._refused, RunCancelled):
+            self._refused = None
 
     def let_go(self) -> None:
         """Hold the step no longer: the record that says so was written, or is somebody else's."""
@@ -194,9 +300,12 @@ class Hold:
         self._lease.end()
 
     def release(self) -> None:
-        """Record that the claim ends without a decision. What cannot be recorded is seen by the end of the process."""
+        """Record that the claim ends without a decision. What cannot be recorded is seen by the end of the process, or
+        of the lease.
+        """
         with suppress(RalfError, OSError):
-            self.write(lambda _: Released())
+            if not self.is_cut_off:
+                self.write(lambda _: Released())
         if self.term:
             self.let_go()
 
@@ -205,15 +314,41 @@ class Hold:
     def write(self, make: Callable[[StepState], Body]) -> StepState:
         """Append the record that `make` makes of the present state, which has to be ours."""
         id_ = os.urandom(8).hex()
-        for _ in range(_MOST_TRIES):
-            self.check_ours()
-            try:
-                return self.log.append(make(self.log.state), self._writer, id_)
-            except Conflict as error:
-                if type(error) is not Conflict:
-                    raise
-                self.log.look()
+        try:
+            with fenced(self.where):
+                for _ in range(_MOST_TRIES):
+                    self.check_ours()
+                    self._keep_lease()
+                    try:
+                        return self.log.append(make(self.log.state), self._writer, id_)
+                    except Conflict as error:
+                        if type(error) is not Conflict:
+                            raise
+                        self.log.look()
+        except Fenced:
+            if isinstance(self._lease, KeptLease):
+                self._lease.note_away()
+            raise
         raise Busy(self.where, "is rewritten again and again", "try again")
+
+    def record_answer(self, key: str, data: bytes, *, is_json: bool) -> None:
+        """Record the answer of a call. Where the engine is away it is kept: who makes the call again gets it then."""
+        try:
+            self.output.flush()
+            heard, inbox = self.received()
+            body = Answered(key, self.pack(data), is_json, heard, inbox)
+            self.write(lambda _: body)
+        except Fenced:
+            self.unsaved[key] = data, is_json
+            raise
+        self.unsaved.pop(key, None)
+        self.unrecorded = []
+        self.made.answered[key] = body
+
+    @property
+    def most_pause(self) -> float:
+        """Seconds between two looks for a signal, at most: each look at an engine is a request."""
+        return _MOST_PAUSE if self.project.store.properties.leases is None else _MOST_PAUSE_OF_REQUESTS
 
     def keep_newest(self, state: bytes | None) -> None:
         """Keep the newest state in memory, unless it is large."""
@@ -221,7 +356,8 @@ class Hold:
 
     def pack(self, data: bytes | None) -> contents.Tree | None:
         """Bytes as they stand in a record, None for None."""
-        return contents.pack(self.project.store, data) if data is not None else None
+        with fenced(self.where):
+            return contents.pack(self.project.store, data, self.where) if data is not None else None
 
     def unpacked(self, tree: contents.Tree | None) -> bytes:
         """The bytes of a content; errors as `contents.unpack`."""
@@ -235,7 +371,7 @@ class Hold:
         if self._lease.is_fresh():
             return
         self.check_moved()
-        if not self._lease.touch() and time.time() - records.seconds_of(self.log.state.at) > self._seconds / 4:
+        if not self._lease.touch() and abs(time.time() - records.seconds_of(self.log.state.at)) > self._seconds / 4:
             self.write(lambda _: Renewed())
 
     # ---- the inbox ----

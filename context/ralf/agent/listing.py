@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from ralf import project as projects
 from ralf.agent import claims, contents, records, signals, states
 from ralf.agent.model import ENDED, STATUSES, RunList, RunState, check_names
 from ralf.agent.records import Body, Cancelled, Retried
 from ralf.agent.steplog import StepLog, holder_name, prepare
-from ralf.errors import Busy, Conflict, Damaged, RalfError, RunEnded, RunNotFound, UsageError
+from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.journal import required
+from ralf.storage.journal import MALFORMED, Replace, Survey, required
 from ralf.text import cleaning
 
 Root = str | os.PathLike[str] | None
@@ -25,6 +27,8 @@ EXPIRES = 30 * 86_400.0
 """Seconds after its end in which a run's contents stay."""
 
 _DAY = 86_400.0
+
+_AT_ONCE = 50  # runs whose contents are dropped by one that begins
 
 _MOST_TRIES = 100  # at a stream into which its holder writes
 
@@ -40,19 +44,24 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
     project = projects.find(root)
     found: list[RunState] = []
     damaged: list[tuple[str, str]] = []
+    others: list[str] = []
+    inboxes = set(project.store.streams(records.SIGNALS))
     for run, steps in sorted(_runs(project).items()):
-        sent = None
+        sent = None if records.inbox_of(run) in inboxes else 0
         for step in steps:
             try:
                 sent = signals.count_of(project, run) if sent is None else sent
-                state = StepLog(project, run, step).look()
+                log = StepLog(project, run, step)
+                state = log.look()
                 if state.records:
                     found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
-            except (Damaged, UsageError) as error:
+                elif log.head is not None:
+                    others.append(f"{run}/{step}")
+            except (Damaged, UsageError, OSError) as error:
                 damaged.append((f"{run}/{step}", str(error)))
     counts = Counter(one.status for one in found)
     shown = tuple(one for one in found if status is None or one.status == status)
-    return RunList(shown, dict(counts), tuple(damaged))
+    return RunList(shown, dict(counts), tuple(damaged), tuple(others))
 
 
 def get_run(run: str, step: str | None = None, *, root: Root = None) -> RunState:
@@ -103,8 +112,10 @@ def not_found(project: Project, run: str, step: str = "") -> RunNotFound:
     import difflib  # only for who asks for what is not there
 
     steps = _steps(project, run)
+    if steps and not any(StepLog(project, run, one).look().records for one in steps):
+        return RunNotFound(run, foreign=True)
     if steps:
-        return RunNotFound(f"{run}/{step}", (run,))
+        return RunNotFound(f"{run}/{step}" if step else run, (run,))
     return RunNotFound(run, tuple(difflib.get_close_matches(run, _runs(project), _MOST_NAMED)))
 
 
@@ -164,7 +175,7 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
     prepare(project, log.stream)
     id_ = os.urandom(8).hex()
     for _ in range(_MOST_TRIES):
-        body = make(log)
+        body, holder = make(log), log.state.holder
         if body is None:
             return False
         try:
@@ -174,6 +185,10 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
                 raise
             log.look()
             continue
+        leases = project.store.properties.leases
+        if leases is not None and holder is not None:
+            with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
+                leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
         return True
     raise Busy(log.where, "is written to faster than it can be changed", "try again")
 
@@ -200,11 +215,12 @@ def forget_run(run: str, *, root: Root = None) -> int:
     for stream in streams:
         for entry in store.read(stream):
             count += 1
-            blobs.update(contents.blobs_in(entry.record))
+            blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
-    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0)
+    count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0).dropped
     for stream in streams:
         replacing.drop(stream)
+    claims.end_leases(project, run)
     return count
 
 
@@ -215,45 +231,81 @@ def _mains_last(run: str, steps: tuple[str, ...]) -> list[str]:
 # ---- what ended long ago ----
 
 
-def expire(project: Project, *, now: float | None = None) -> int:
+def expire(
+    project: Project, *, now: float | None = None, done: dict[str, int] | None = None, most: int | None = None
+) -> int:
     """Drop the contents, output and signals of runs all of whose steps ended `EXPIRES` seconds ago or earlier; how many
     runs had some. What they were, and how they ended, stays.
 
-    now  seconds since 1970; None: the clock
+    now   seconds since 1970; None: the clock
+    done  runs that are passed over, each with the time of its last change; those that were looked through are added
+    most  how many are looked through at most
     """
-    store, limit = project.store, (time.time() if now is None else now) - EXPIRES
-    replacing, survey = store.properties.replace, store.properties.survey
+    done = {} if done is None else done
+    limit = (time.time() if now is None else now) - EXPIRES
+    replacing, survey = project.store.properties.replace, project.store.properties.survey
     if replacing is None:
         return 0
-    count = 0
+    count = looked = 0
     for run, steps in _runs(project).items():
-        written = survey.written(f"{records.RUNS}{run}") if survey is not None else {}
-        if any(one.changed > limit * 1e9 for one in written.values()):
+        changed_at = _changed_at(survey, run)
+        if changed_at > limit * 1e9 or (changed_at and done.get(run) == changed_at):
             continue
-        found = [StepLog(project, run, step).look() for step in steps]
-        if not all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found):
-            continue
-        blobs = set[str]()
-        output = list(store.streams(f"{records.OUTPUT}{run}/"))
-        kept = [*(records.stream_of(run, step) for step in steps), records.inbox_of(run)]  # they are counted on
-        for stream in (*kept, *output):
-            for entry in store.read(stream):
-                blobs.update(contents.blobs_in(entry.record))
-        changed = sum(replacing.replace(stream, states.without_contents) for stream in kept) + len(output)
-        for stream in output:
-            replacing.drop(stream)
-        states.drop_blobs(project, blobs)
-        count += bool(changed)
+        if most is not None and looked >= most:
+            break
+        with suppress(RalfError, OSError):  # a damaged one keeps no other from its end
+            found = [StepLog(project, run, step).look() for step in steps]
+            if all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found):
+                looked += 1
+                count += _emptied(project, replacing, run, steps)
+                done[run] = _changed_at(survey, run)
     return count
 
 
+def _emptied(project: Project, replacing: Replace, run: str, steps: tuple[str, ...]) -> bool:
+    """Drop the contents, output and signals of a run; whether it had some."""
+    store, blobs = project.store, set[str]()
+    output = list(store.streams(f"{records.OUTPUT}{run}/"))
+    kept = [*(records.stream_of(run, step) for step in steps), records.inbox_of(run)]  # they are counted on
+    for stream in (*kept, *output):
+        for entry in store.read(stream):
+            blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
+    changed = sum(replacing.replace(stream, states.without_contents, wipe=False) for stream in kept) + len(output)
+    for stream in output:
+        replacing.drop(stream, wipe=False)
+    states.drop_blobs(project, blobs)
+    return bool(changed)
+
+
+def _changed_at(survey: Survey | None, run: str) -> int:
+    """When a run's streams were changed last, in nanoseconds; 0 where no one can tell."""
+    written = survey.written(f"{records.RUNS}{run}") if survey is not None else {}
+    return max((one.changed for one in written.values()), default=0)
+
+
 def expire_daily(project: Project) -> None:
-    """The same, once a day: a run that begins looks after those that ended. What fails is tried on another day."""
+    """The same, once a day: a run that begins looks after those that ended, `_AT_ONCE` of them at most. Where there are
+    more, the next run does. What fails is tried on another day.
+    """
     path = project.cache / "runs" / "expired"
     with suppress(OSError, RalfError):
         if path.exists() and abs(time.time() - path.stat().st_mtime) < _DAY:
             return
+        before = _done_before(path)
+        done = dict(before)
         files.make(path.parent)
         files.touch(path)
         os.utime(path)
-        expire(project)
+        expire(project, done=done, most=_AT_ONCE)
+        temporary = path.with_name(f"expired.{os.getpid()}.tmp")
+        long_ago = 0 if len(done.items() - before.items()) >= _AT_ONCE else None
+        files.replace_undurably(path, json.dumps(done).encode(), temporary, time_ns=long_ago)
+
+
+def _done_before(path: Path) -> dict[str, int]:
+    """The runs that were looked through, as the cache has them; {} for a file that is lost or not ours."""
+    try:
+        tree = json.loads(files.content_of(path))
+        return {str(run): int(at) for run, at in tree.items()}
+    except (OSError, *MALFORMED):
+        return {}

@@ -32,6 +32,8 @@ LONGEST_WAIT = 366 * 86_400.0
 def check_names(*names: str, what: str = "run or step") -> None:
     """UsageError for a name of a run, a step or a signal that a route could not have."""
     for name in names:
+        if not isinstance(name, str):
+            raise UsageError(ascii(name)[:80], f"is not the name of a {what}: a text is expected")
         try:
             cleaning.check(name)
         except UsageError as error:
@@ -40,10 +42,30 @@ def check_names(*names: str, what: str = "run or step") -> None:
             ) from None
 
 
+_MOST_KEY = 500  # characters
+
+
+def check_key(key: object, where: str, *, printable: bool = False) -> None:
+    """UsageError for what can be no key of a call or a stored result. `where`: the run, for messages."""
+    if not isinstance(key, str) or not 0 < len(key) <= _MOST_KEY:
+        raise UsageError(where, f"a key is a text of 1 to {_MOST_KEY} characters, not {ascii(key)[:80]}")
+    if printable and not key.isprintable():
+        raise UsageError(where, f"the key {ascii(key)[:80]} has characters that are not printable")
+    if any("\ud800" <= character <= "\udfff" for character in key):
+        raise UsageError(where, f"the key {ascii(key)[:80]} has half of a character: no UTF-8")
+
+
+def at_least_one(value: int, what: str) -> int:
+    """A count; UsageError where it is none, or less than 1."""
+    if not isinstance(value, int) or value < 1:
+        raise UsageError(what, f"{ascii(value)[:80]} is not a whole number of at least 1")
+    return value
+
+
 def seconds(value: float, what: str, *, least: float = 0.0) -> float:
     """A number of seconds; UsageError where it is none, or out of range."""
-    if not least <= value <= LONGEST_WAIT:  # NaN, too
-        raise UsageError(what, f"{value} is not a number of seconds from {least:g} to {LONGEST_WAIT:g}")
+    if not isinstance(value, (int, float)) or not least <= value <= LONGEST_WAIT:  # NaN, too
+        raise UsageError(what, f"{ascii(value)[:80]} is not a number of seconds from {least:g} to {LONGEST_WAIT:g}")
     return float(value)
 
 
@@ -139,11 +161,13 @@ class RunList:
 
     counts   of all that there are, by status
     damaged  runs whose records cannot be read, and why
+    foreign  steps all of whose records somebody else has written: they are not listed
     """
 
     runs: tuple[RunState, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     damaged: tuple[tuple[str, str], ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 KINDS = ("exponential", "linear", "fixed")
@@ -171,8 +195,7 @@ class Retry:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UsageError(ascii(self.kind), f"not a kind of retry; choose one of: {', '.join(KINDS)}")
-        if self.attempts < 1:
-            raise UsageError("attempts", f"{self.attempts} is less than 1")
+        at_least_one(self.attempts, "attempts")
         seconds(self.initial, "initial")
         seconds(self.maximum, "maximum")
         if not 1.0 <= self.multiplier <= 1_000.0:
@@ -185,7 +208,7 @@ class Retry:
         before = max(1, attempt)
         if self.kind == "exponential":
             try:
-                found = self.initial * self.multiplier ** (before - 1)
+                found = self.initial * float(self.multiplier) ** (before - 1)  # of a whole number it takes for ever
             except OverflowError:
                 found = self.maximum
         else:

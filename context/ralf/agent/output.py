@@ -14,7 +14,8 @@ from ralf.agent.model import ENDED, MAIN, check_names, seconds
 from ralf.agent.steplog import StepLog, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Token
+from ralf.storage.engine_calls import fenced
+from ralf.storage.journal import MALFORMED, Entry, Token, archive_long
 
 Root = str | os.PathLike[str] | None
 
@@ -48,7 +49,7 @@ class Output:
         """Add bytes: written now, or within `BATCH` seconds with what follows. Raises what an earlier write raised."""
         with self._lock:
             self._raise()
-            self._waiting += data
+            self._waiting += contents.checked(data, self._run)
             age = time.monotonic() - self._written
             if age >= BATCH or len(self._waiting) >= _MOST_WAITING:
                 self._write()
@@ -111,13 +112,14 @@ class Output:
             "term": term,
             "iteration": iteration,
             "attempt": attempt,
-            "data": contents.pack(store, bytes(self._waiting[:size])),
+            "data": contents.pack(store, bytes(self._waiting[:size]), self._run),
         }
         record = records.line_of(tree)
         id_ = os.urandom(8).hex()
         while True:
             try:
-                self._head = store.append(self._stream, record, id=id_, after=self._head)
+                with fenced(self._run):
+                    before, self._head = self._head, store.append(self._stream, record, id=id_, after=self._head)
                 break
             except Conflict as error:
                 if type(error) is not Conflict:
@@ -126,6 +128,8 @@ class Output:
                 self._head = error.head
         del self._waiting[:size]
         self._written = time.monotonic()
+        if before is not None:
+            archive_long(store, self._stream, before)
 
     def _check_ours(self) -> None:
         holder = StepLog(self._project, self._run, self._step).look().holder

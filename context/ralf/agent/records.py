@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from ralf.agent import contents
@@ -229,10 +230,14 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Contents were looked through, and some are perhaps gone: `left` bytes of them stay."""
+    """Contents were looked through, and some are perhaps gone: `left` bytes of them stay.
+
+    young  the blobs that were too young to be dropped, each with a space before it: no one is to take them for named
+    """
 
     kind: ClassVar[str] = "pruned"
     left: int = 0
+    young: str = ""
 
 
 Body = Claimed | Saved | Asked | Answered | Decided | Stored | Renewed | Released | Retried | Cancelled | Dead | Pruned
@@ -270,7 +275,7 @@ class StepState:
     pause        name of the signal that a pause waits for
     resumed      how the last pause of this iteration ended; resumed_by: by which signal
     states       number of the newest state; state_at: its record's place, state_record: its number, state_size: bytes
-    held         bytes of all contents but stored results; left: what the last look at them left (`ralf.agent.states`)
+    held         bytes of all contents; left: what the last look at them left (`ralf.agent.states`)
     trail        place of the newest record of this iteration that has a call, or the outcome of a wait
     input_at     place of the record that has this iteration's input; output_at: that has the step's result
     stored_at    place of the newest stored result
@@ -310,6 +315,11 @@ class StepState:
     ahead: tuple[Heard, ...] = ()
 
 
+_STATE_FIELDS = tuple(each.name for each in fields(StepState))
+
+_values_of = attrgetter(*_STATE_FIELDS)
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record: its number in the step, its time, who wrote it, and the state before it."""
@@ -324,7 +334,10 @@ class Record:
 def apply(state: StepState, record: Record, token: Token) -> StepState:
     """The state after a record at a place."""
     values = _APPLY[type(record.body)](state, record.body, token)
-    return replace(state, **{"records": record.number, "at": record.at, "began": state.began or record.at, **values})
+    before = dict(zip(_STATE_FIELDS, _values_of(state), strict=True))
+    return StepState(
+        **{**before, "records": record.number, "at": record.at, "began": state.began or record.at, **values}
+    )
 
 
 def fold(records: Iterable[tuple[Token, Record]]) -> StepState:
@@ -416,8 +429,8 @@ def _decide(state: StepState, body: Any, token: Token) -> _Values:
     return {**values, "phase": "failed"}
 
 
-def _store(_state: StepState, _body: Any, token: Token) -> _Values:
-    return {"stored_at": token}
+def _store(state: StepState, body: Any, token: Token) -> _Values:
+    return {"stored_at": token, "held": state.held + size_of(body.blob)}
 
 
 def _renew(_state: StepState, _body: Any, _token: Token) -> _Values:
@@ -524,17 +537,40 @@ def encoded(record: Record) -> bytes:
         "kind": record.body.kind,
         "w": record.writer,
         **tree_of(record.body),
-        "was": tree_of(record.was),
     }
-    return line_of(tree)
+    return line_of(tree, f',"was":{_state_text(record.was)}')
 
 
-def line_of(tree: dict[str, Any]) -> bytes:
-    """A record's tree as one line of JSON, its contents last."""
+def line_of(tree: dict[str, Any], more: str = "") -> bytes:
+    """A record's tree as one line of JSON, its contents last; `more`: further members before them, after a comma."""
     found = [(name, tree.pop(name)) for name in contents.FIELDS if tree.get(name) is not None]
-    line = json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
+    line = f"{_as_json(tree)[:-1]}{more}".encode()
     parts = [b',"%s":%s' % (name.encode(), contents.encoded(content)) for name, content in found]
-    return b"%s%s}" % (line[:-1], b"".join(parts)) if parts else line
+    return b"%s%s}" % (line, b"".join(parts))
+
+
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+_last_encoded: tuple[tuple[Any, ...], tuple[str, ...]] = ((object(),) * len(_STATE_FIELDS), ("",) * len(_STATE_FIELDS))
+"""The values of the state that was encoded last, and what each is as a member in JSON: most are the same again."""
+
+
+def _state_text(state: StepState) -> str:
+    """A state as JSON; what is as it always is at first is left out."""
+    global _last_encoded
+    values, (before, known) = _values_of(state), _last_encoded
+    members = tuple(
+        text if value is old else _member(name, default, value)
+        for (name, default), value, old, text in zip(_defaults(StepState), values, before, known, strict=True)
+    )
+    _last_encoded = values, members
+    return f"{{{''.join(members)[1:]}}}"
+
+
+def _member(name: str, default: Any, value: Any) -> str:
+    if value == default:
+        return ""
+    return f',"{name}":{value if type(value) is int else _as_json(_plain(value))}'
 
 
 def parsed(where: str, entry: Entry) -> Record | None:

@@ -7,18 +7,20 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from ralf import project as projects
 from ralf.agent import claims, contents, records, states
 from ralf.agent.hold import Hold
-from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, check_names, seconds
-from ralf.agent.records import Answered, Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
+from ralf.agent.model import MAIN, Retry, RunState, SavedState, Signal, at_least_one, check_key, check_names, seconds
+from ralf.agent.records import Asked, Claimed, Dead, Decided, Heard, Saved, StepState, Stored
 from ralf.agent.signals import signal_of
 from ralf.agent.steplog import Made
-from ralf.errors import Busy, Damaged, NotFound, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
+from ralf.errors import NotFound, RalfError, RunCancelled, RunEnded, StaleLease, UnknownAnswer, UsageError
+from ralf.storage.engine_calls import fenced
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -28,9 +30,9 @@ Root = str | os.PathLike[str] | None
 Unknown = str | Callable[[str], Any]
 """What to do about a call that was asked and has no answer: "repeat", "stop", or a function that looks it up."""
 
-_LEAST_PAUSE, _MOST_PAUSE = 0.005, 0.1  # seconds between two looks for a signal
+_LEAST_PAUSE = 0.005  # seconds between the first two looks for a signal
 
-_MOST_KEY, _MOST_REASON = 500, 500  # characters
+_MOST_REASON = 500  # characters
 
 _REFERENCE = regex(r"\[Result stored at (?P<run>[^/\s]+)/(?P<key>.+), [0-9]+ bytes\]")
 
@@ -61,7 +63,7 @@ class AgentRun:
     its lease ends. Every write is one record, durable when the call returns. Several threads may call the methods.
 
     Errors of every method that claims or writes: Claimed; StaleLease; RunCancelled; RunEnded for a step that has ended,
-    is paused or waits; DamagedJournal; Busy; OSError.
+    is paused or waits; Fenced where the engine of the store does not answer; DamagedJournal; Busy; OSError.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class AgentRun:
 
         run, step   names as routes have them
         by          the holder's name; "": what the environment says
-        lease       seconds without a sign of life after which another process may claim it
+        lease       seconds without a sign of life after which another process may claim it. Where the store has leases
+                    a thread shows them to its engine until then, and a process that dies or is stopped loses the claim
+                    when the engine's lease ends (`nats_lease`)
         keep        how many of the newest states always stay
         input       of the run's first iteration; ignored where the run has one already
         unknown     what `once` does about a call without an answer, unless it is told otherwise
@@ -93,14 +97,13 @@ class AgentRun:
         UsageError for a name or a number that makes no sense.
         """
         check_names(run, step)
-        if keep < 1:
-            raise UsageError("keep", f"{keep} is less than 1")
         self.run = run
         self.step = step
-        self._keep = keep
+        self._keep = at_least_one(keep, "keep")
         self._unknown = _checked(unknown)
         self._retry = retry
         self._loop_delay = seconds(loop_delay, "loop_delay")
+        self._tidied = -1  # the number of the record at which the stream's length was looked at last
         self._project = projects.find(root)
         lease_ = seconds(lease, "lease", least=0.001)
         self._hold = Hold(self._project, run, step, by=by, seconds=lease_, first_input=input)
@@ -176,13 +179,21 @@ class AgentRun:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def reopen(self) -> None:
+        """Have the next call claim the step again although it was cancelled meanwhile, where somebody has opened it
+        again. What the caller knows of the step's state is out of date.
+        """
+        with self._lock:
+            self._hold.reopen()
+
     def close(self) -> None:
         """Release the claim, if we hold it, and write what is left of the output. Done twice it changes nothing."""
         with self._lock:
             if self._hold.is_ours():
                 try:
                     with suppress(StaleLease):
-                        self._hold.output.flush(whole=True)
+                        if not self._hold.is_cut_off:
+                            self._hold.output.flush(whole=True)
                 finally:
                     self._hold.release()
 
@@ -237,7 +248,7 @@ class AgentRun:
         with self._lock:
             self._claimed()
             self._hold.output.flush()
-            tree = self._hold.pack(state)
+            tree = contents.pack(self._project.store, state, self._hold.where)
             heard, inbox = self._hold.received()
             ahead = self._hold.ahead()
             made = self._hold.write(lambda before: Saved(before.states + 1, tree, ahead, heard, inbox))
@@ -259,11 +270,16 @@ class AgentRun:
             return found[::-1]
 
     def _tidy(self) -> None:
-        """Drop the content of old states where that is worth a rewriting of the stream. What fails is tried later."""
-        if states.is_due(self._log.state):
-            with suppress(Busy, Damaged, OSError):
-                left = states.tidy(self._project, self._log, self._keep)
-                self._hold.write(lambda _: records.Pruned(left))
+        """Drop old contents where that is worth a rewriting of the stream, and keep the stream short. What fails is
+        tried later.
+        """
+        before, self._tidied = self._tidied, self._log.state.records
+        with suppress(RalfError, OSError):
+            if states.is_due(self._log.state):
+                pruned = states.tidy(self._project, self._log, self._keep)
+                self._hold.write(lambda _: pruned)
+            elif states.is_often(before, self._tidied):
+                states.shorten(self._project, self._log)
 
     # ---- calls that are made once ----
 
@@ -279,7 +295,7 @@ class AgentRun:
         A JSON value comes back as JSON has it: tuples as lists, keys as strings. UsageError for an answer of another
         kind. What `call` raises comes through.
         """
-        with self._gate(key):
+        with self._turn(key):
             asked = self.begin_call(key, unknown)
             if asked.is_answered:
                 return asked.answer
@@ -294,11 +310,20 @@ class AgentRun:
         """Show signs of life from a thread, for the length of a block that may take longer than the lease."""
         return self._hold.pulse.beating()
 
-    def _gate(self, key: str) -> threading.Lock:
-        """What two threads with the same key pass one after the other."""
-        with self._lock:
-            self._claimed()
-            return self._hold.gates.setdefault(key, threading.Lock())
+    @contextmanager
+    def _turn(self, key: str) -> Iterator[None]:
+        """Have two threads with the same key make the call one after the other."""
+        self._claimed()
+        owner = threading.get_ident()
+        self._hold.begins(key, owner, wait=True)
+        try:
+            yield
+        finally:
+            self._hold.ends(key, owner)
+
+    def take_turn(self, key: str, owner: object) -> Callable[[], None] | None:
+        """The same for who must not wait, of `owner`: what ends the turn, None where somebody else makes the call."""
+        return partial(self._hold.ends, key, owner) if self._hold.begins(key, owner, wait=False) else None
 
     def begin_call(self, key: str, unknown: Unknown | None = None) -> Call:
         """Look a call up before it is made: the first of three parts of `once`, for who makes it in another way.
@@ -306,11 +331,15 @@ class AgentRun:
         UnknownAnswer for one without an answer where `unknown` is "stop".
         """
         policy = _checked(unknown) if unknown is not None else self._unknown
-        if not 0 < len(key) <= _MOST_KEY:
-            raise UsageError("key", f"1 to {_MOST_KEY} characters are expected")
+        check_key(key, self._hold.where)
         with self._lock:
-            state = self._claimed()
+            self._claimed()
+            self._hold.check_moved()
+            state = self._log.state
             idempotency_key = self._idempotency_key(state, key)
+            if key in self._hold.unsaved:
+                data, is_json = self._hold.unsaved[key]
+                self._hold.record_answer(key, data, is_json=is_json)
             found = self._hold.made.answered.get(key)
             if found is not None:
                 data = self._hold.unpacked(found.answer)
@@ -338,13 +367,7 @@ class AgentRun:
         data = _json(call.key, answer) if is_json else bytes(answer)
         with self._lock:
             self._check_iteration(call)
-            self._hold.output.flush()
-            tree = self._hold.pack(data)
-            heard, inbox = self._hold.received()
-            body = Answered(call.key, tree, is_json, heard, inbox)
-            self._hold.write(lambda _: body)
-            self._hold.unrecorded = []
-            self._hold.made.answered[call.key] = body
+            self._hold.record_answer(call.key, data, is_json=is_json)
         return json.loads(data) if is_json else data
 
     def _check_iteration(self, call: Call) -> None:
@@ -424,6 +447,7 @@ class AgentRun:
         with self._lock:
             self._claimed()
             self._hold.output.flush(whole=True)
+            self._tidy()
             output_tree, state_tree = self._hold.pack(output), self._hold.pack(state)
             words = self._words(reason) if reason else ""
             # What was heard and is part of no state was not received: whoever tries again waits for it again.
@@ -446,7 +470,6 @@ class AgentRun:
             )
             if state is not None and not releases:
                 self._hold.keep_newest(state)
-                self._tidy()
             if releases:
                 self._hold.let_go()
             else:
@@ -456,7 +479,7 @@ class AgentRun:
         """What somebody says, as it is recorded: on one line, without control characters and secrets."""
         from ralf.redact import redactor_for  # only who fails pays for it
 
-        return cleaning.one_line(redactor_for(self._project).text(cleaning.clean(reason)))[:_MOST_REASON]
+        return cleaning.one_line(redactor_for(self._project).text(cleaning.clean(str(reason))))[:_MOST_REASON]
 
     def result(self) -> bytes | None:
         """The output of `complete`; None for a step that has not completed. Claims nothing."""
@@ -488,12 +511,17 @@ class AgentRun:
                 return None
             self.heartbeat()
             time.sleep(min(pause, left))
-            pause = min(1.5 * pause, _MOST_PAUSE)
+            pause = min(1.5 * pause, self.most_pause)
+
+    @property
+    def most_pause(self) -> float:
+        """Seconds between two looks for a signal, at most."""
+        return self._hold.most_pause
 
     def find_signal(self, name: str) -> tuple[bool, Signal | None]:
         """Whether a wait is over at once, and its outcome: the first of two parts of `wait_signal`."""
         check_names(name, what="signal")
-        with self._lock:
+        with fenced(self._hold.where), self._lock:
             self._claimed()
             inbox = self._hold.inbox
             again = next((one for one in self._hold.replays if one.name == name), None)
@@ -527,9 +555,8 @@ class AgentRun:
         """Store a large result under a key, and return the line that stands for it: `[Result stored at RUN/KEY, N
         bytes]`. The same bytes under the same key are stored once; others replace them.
         """
-        if not 0 < len(key) <= _MOST_KEY or not key.isprintable():
-            raise UsageError("key", f"1 to {_MOST_KEY} printable characters are expected")
-        sum_ = hashlib.sha256(blob).hexdigest()[:32]
+        check_key(key, self._hold.where, printable=True)
+        sum_ = hashlib.sha256(contents.checked(blob, self._hold.where)).hexdigest()[:32]
         with self._lock:
             self._claimed()
             before = self._log.stored(key)

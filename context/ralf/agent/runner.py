@@ -8,14 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ralf.agent.model import MAIN, Retry, RunState, seconds
+from ralf.agent.model import MAIN, Retry, RunState, at_least_one, seconds
 from ralf.agent.records import seconds_of
 from ralf.agent.run import AgentRun, Unknown
-from ralf.errors import RalfError, RunCancelled, StaleLease, UnknownAnswer, UsageError
+from ralf.errors import Fenced, RalfError, RunCancelled, StaleLease, UnknownAnswer, UsageError
 
 Root = str | os.PathLike[str] | None
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two looks at a step that waits
+
+_MOST_OUTAGES = 3  # of the engine in one attempt; then the handler's own error is taken for one
 
 NO_DECISION = "the handler returned without a decision: continue_with, complete, fail or pause"
 
@@ -34,11 +36,20 @@ class Limits(NamedTuple):
     def check(self) -> Limits:
         """These limits; UsageError for one that makes no sense."""
         for name, value in (("max_iterations", self.max_iterations), ("max_losses", self.max_losses)):
-            if value is not None and value < 1:
-                raise UsageError(name, f"{value} is less than 1")
+            if value is not None:
+                at_least_one(value, name)
         if self.max_duration is not None:
             seconds(self.max_duration, "max_duration")
         return self
+
+
+def checked(handler: object, retry: object, limits: Limits) -> Limits:
+    """The limits of a runner; UsageError where one of its arguments makes no sense."""
+    if not callable(handler):
+        raise UsageError("handler", f"a function is expected, and this is of type {type(handler).__name__}")
+    if not (retry is None or isinstance(retry, Retry)):
+        raise UsageError("retry", f"of type {type(retry).__name__}", "give a Retry: Retry(attempts=3)")
+    return limits.check()
 
 
 def run_agent(
@@ -77,10 +88,11 @@ def run_agent(
     unknown         see `AgentRun.once`; with "stop", a call without an answer makes the step dead
 
     The limits hold for this call; the store keeps only what they led to. `step`, `input`, `lease`, `keep`, `by` as for
-    `AgentRun`. Claimed names a live holder; StaleLease where another process has taken over meanwhile; UsageError for
+    `AgentRun`. Claimed names a live holder; StaleLease where another process has taken over meanwhile; Fenced where the
+    engine of a store cannot be reached: the attempt is not counted, and who calls again continues it; UsageError for
     values that make no sense; DamagedJournal, Busy, OSError.
     """
-    limits = Limits(max_iterations, max_duration, max_losses).check()
+    limits = checked(handler, retry, Limits(max_iterations, max_duration, max_losses))
     with AgentRun(
         run,
         step,
@@ -131,6 +143,7 @@ class Driver:
         self._waits = wait
         self._pause = _FIRST
         self._checked = 0  # the term whose losses were looked at
+        self._outages = 0
 
     def look(self) -> float | None:
         """0.0 where a handler is to be called now, seconds to wait before the next look, or None for the end."""
@@ -145,6 +158,7 @@ class Driver:
             return None
         if state.ended or not self._waits:
             return None
+        self._agent.reopen()
         self._pause, due = min(self._pause * 2, _LONGEST), self._pause
         left = seconds_of(state.not_before) - time.time() if state.not_before else due
         return max(_FIRST / 2, min(due, left))
@@ -155,6 +169,7 @@ class Driver:
 
     def returned(self, attempt: Attempt) -> None:
         """Record a handler's return, which is a failure where it has decided nothing."""
+        self._outages = 0
         if not self._has_decided(attempt):
             self._record(self._agent.fail, NO_DECISION)
 
@@ -162,6 +177,12 @@ class Driver:
         """Record the failure of a handler that raised `error`, unless the step is no longer ours: `look` sees that."""
         if not self._agent.term and isinstance(error, StaleLease | RunCancelled):
             return
+        if isinstance(error, Fenced):  # nothing can be recorded: no attempt is counted. `look` raises it, or it is over
+            self._outages += 1
+            if self._outages > _MOST_OUTAGES:
+                raise error
+            return
+        self._outages = 0
         import logging  # for failures alone
 
         where = f"{self._agent.run}/{self._agent.step}"

@@ -19,7 +19,8 @@ from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.storage.engine_calls import fenced
+from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at
 from ralf.text.frozen import dataclass
 
 Root = str | os.PathLike[str] | None
@@ -60,7 +61,7 @@ def send_signal(
     by    the sender's name; "": what the environment says
     id    the sender's own, for who may send twice: the same id is sent once, and the first signal returned
 
-    UsageError for a refused name or id, Busy, OSError.
+    UsageError for a refused name or id, Fenced, Busy, OSError.
     """
     check_names(run)
     check_names(name, what="signal")
@@ -68,6 +69,10 @@ def send_signal(
         raise UsageError(ascii(id)[:80], f"refused as a signal's id: 1 to {_MOST_ID} printable characters")
     project = projects.find(root)
     stream = records.inbox_of(run)
+    try:
+        content = data.encode() if isinstance(data, str) else data
+    except UnicodeEncodeError:
+        raise UsageError(run, "the signal's text has half of a character: no UTF-8", "send bytes") from None
     prepare(project, stream)
     tree = {
         "v": _VERSION,
@@ -75,10 +80,11 @@ def send_signal(
         "id": id or os.urandom(8).hex(),
         "name": name,
         "by": holder_name(project, by),
-        "data": contents.pack(project.store, data.encode() if isinstance(data, str) else data),
+        "data": contents.pack(project.store, content, run),
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
-    with files.locked(project.folder / "locks" / "signals" / f"{run}.lock", f"{run}: its inbox", seen=True):
+    lock = project.folder / "locks" / "signals" / f"{run}.lock"
+    with fenced(run), files.locked(lock, f"{run}: its inbox", seen=True):
         while True:
             head = project.store.head(stream)
             before = _newest(project, stream, head)
@@ -90,6 +96,8 @@ def send_signal(
                 if type(error) is not Conflict:
                     raise
                 continue
+            if head is not None:
+                archive_long(project.store, stream, head)
             return signal_of(project, _parsed(run, entry_at(project.store, stream, token)))
 
 

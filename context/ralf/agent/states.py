@@ -1,22 +1,23 @@
 """How long a step's contents stay: what it needs always, what is young while there is room, and then their size alone.
 
-Rewriting a stream costs as much as it is long. So it is looked at only when it has grown threefold, and rewritten only
-when at least half of it goes: a save costs the same however many came before.
+Rewriting a stream costs as much as it is long. So it is looked at only when it has grown threefold, or by `MOST`, and
+rewritten only when at least half of it goes: a save costs the same however many came before. Records that are left
+without contents move to the archive, where they take next to nothing.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ralf.agent import contents, records
-from ralf.agent.contents import Tree
-from ralf.agent.records import StepState
-from ralf.agent.steplog import StepLog, number_of
+from ralf.agent.records import Pruned, StepState
+from ralf.agent.steplog import Content, StepLog, contents_in
 from ralf.project import Project
-from ralf.storage.journal import Digest, Entry
+from ralf.storage.journal import LONG, Digest, Entry
 from ralf.text.patterns import regex
 
 AGE = 7 * 86_400.0
@@ -28,22 +29,32 @@ ROOM = 8 << 20
 LEAST = 32 << 20
 """Bytes by which a step's contents grow at least between two looks."""
 
-_WEIGHT = 4 << 10  # bytes of contents whose rewriting takes as long as that of a record without any
+MOST = 128 << 20
+"""Bytes by which they grow at most between two looks."""
+
+_WEIGHT = 256  # bytes of contents whose rewriting takes as long as that of an archived record without any
+
+_OFTEN = 256  # records after which the length of the stream is looked at
+
+_MOST_YOUNG = 2_000  # blobs
 
 _GRACE = 60.0  # seconds after a blob was put in which it stays: a record that names it may be on its way
 
-_FIELDS = ("state", "output", "answer", "input")
-
 
 def is_due(state: StepState) -> bool:
-    """Whether a step's contents have grown threefold since they were looked at last."""
+    """Whether a step's contents have grown threefold since they were looked at last, or by much."""
     grown = state.held - state.left
-    return grown >= LEAST and grown >= 2 * state.left
+    return grown >= LEAST and grown >= min(2 * state.left, MOST)
 
 
-def tidy(project: Project, log: StepLog, keep: int) -> int:
-    """Drop the contents of a step that may go, where it is worth it; how much stays: bytes of contents, and what its
-    records weigh. The log's state is that of the stream afterwards.
+def is_often(before: int, records_: int) -> bool:
+    """Whether between two numbers of records lies one at which the length of the stream is looked at."""
+    return before // _OFTEN != records_ // _OFTEN
+
+
+def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
+    """Drop the contents of a step that may go, where it is worth it, and archive its old records. Returns the record of
+    what stays, with what the records weigh. The log's state is that of the stream afterwards.
 
     keep  how many of the newest states stay
 
@@ -51,37 +62,67 @@ def tidy(project: Project, log: StepLog, keep: int) -> int:
     """
     replacing = project.store.properties.replace
     gone: dict[int, set[str]] = {}
-    blobs: set[Digest] = set()
     kept = freed = spare = 0
+    first = log.state.records  # the oldest one whose contents stay: of stored results, which may be old, any stay
     weight = _WEIGHT * log.state.records
     limit = time.time() - AGE
-    for one in reversed(list(_contents(log))):
-        needed = _is_needed(log.state, one, keep)
+    found, blobs = (log.kept, set(log.young)) if log.kept is not None else _contents(log)
+    going = set[Digest]()
+    keys = set[str]()
+    for one in reversed(found):
+        needed = _is_needed(log.state, one, keep) if one.field != "blob" else one.key not in keys
+        keys.add(one.key)
         spare += 0 if needed else one.size
         if needed or (spare <= ROOM and one.at >= limit):
             kept += one.size
+            first = first if one.field == "blob" else min(first, one.record)
         else:
             freed += one.size
             gone.setdefault(one.record, set()).add(one.field)
-            blobs.update(one.blobs)
-    if replacing is None or freed < max(kept, LEAST // 4):
-        return kept + freed + weight
-    replacing.replace(log.stream, lambda entry: _without(entry, gone))
-    log.refold()
-    drop_blobs(project, blobs)
-    return kept + weight
+            going.update(one.blobs)
+    if replacing is None:
+        return Pruned(kept + freed + weight)
+    if freed >= max(kept, LEAST // 4):
+        left = [one for one in found if one.field not in gone.get(one.record, ())]
+        log.kept = None  # until it is done
+        log.kept = left if log.replace(lambda entry: _without(entry, gone)) else None
+        freed = 0
+        blobs |= going
+    _archive(log, lambda entry: _is_behind(entry, first))
+    young = drop_blobs(project, blobs).young
+    return Pruned(kept + freed + weight, "".join(f" {digest}" for digest in young[:_MOST_YOUNG]))
 
 
-class _Content(NamedTuple):
-    """A content that is there: its record's number, time and iteration, its field, and of a state its number."""
+def shorten(project: Project, log: StepLog) -> None:
+    """Archive the records before that of the newest state, where it is records without contents that make the stream
+    long.
+    """
+    archiving = project.store.properties.archive
+    if archiving is not None and archiving.unarchived(log.stream) - log.state.held > LONG:
+        _archive(log, lambda entry: entry.token == log.state.state_at)
 
-    record: int
-    at: float
-    iteration: int
-    field: str
-    state: int
-    size: int
-    blobs: tuple[Digest, ...]
+
+def _archive(log: StepLog, is_needed: Callable[[Entry], bool]) -> None:
+    """Archive the records before the first one that is needed, once they are worth a rewriting of the others."""
+    archiving = log.project.store.properties.archive
+    if archiving is None:
+        return
+    upto, size = "", 0
+    for entry in log.project.store.read(log.stream, after=archiving.archived(log.stream)):
+        if is_needed(entry):
+            break
+        upto, size = entry.token, size + len(entry.record)
+    if size > LONG // 4:
+        archiving.archive(log.stream, upto, wait=False)
+
+
+_NUMBER = regex(rb'\{"v":1,"n":(\d+),')
+
+
+def _is_behind(entry: Entry, number: int) -> bool:
+    """Whether a record is the one of a number, or a later one."""
+    found = _NUMBER.match(entry.record)
+    return found is not None and int(found[1]) >= number
 
 
 _SAVED = regex(rb'\{"v":1,"n":(\d+),"at":"([^"]+)","kind":"saved","w":"[^"]*","number":(\d+),')
@@ -106,25 +147,37 @@ def _saved_text(record: bytes) -> tuple[int, float, int, int, int] | None:
     return int(begin[1]), records.seconds_of(begin[2].decode()), int(begin[3]), start, int(end[1])
 
 
-def _contents(log: StepLog) -> Iterator[_Content]:
-    """Every content of a step that is there, oldest first."""
+def _contents(log: StepLog) -> tuple[list[Content], set[Digest]]:
+    """Every content of a step that is there, oldest first; and the blobs that were too young to be dropped when they
+    were looked at last.
+    """
+    made = list[Content]()
+    young = set[Digest]()
     for entry in log.project.store.read(log.stream):
         if not entry.foreign and (found := _saved_text(entry.record)) is not None:
             number, at, state, _, size = found
-            yield _Content(number, at, 0, "state", state, size, ())
+            made.append(Content(number, at, 0, "state", state, size, ()))
             continue
         if _SAVED.match(entry.record) and _GONE.search(entry.record, max(0, len(entry.record) - 2 * _TAIL)):
             continue
         record = records.parsed(log.where, entry)
-        for field in _FIELDS if record is not None else ():
-            tree: Tree | None = getattr(record.body, field, None) if record is not None else None
-            if record is not None and tree is not None and contents.is_kept(tree):
-                at, state = records.seconds_of(record.at), number_of(record.body)
-                size, blobs = contents.size_of(tree), tuple(contents.blobs_of(tree))
-                yield _Content(record.number, at, record.was.iteration, field, state, size, blobs)
+        if record is None:
+            continue
+        if isinstance(record.body, Pruned):
+            young = set(record.body.young.split())
+        made += contents_in(record)
+    return made, young
 
 
-def _is_needed(state: StepState, one: _Content, keep: int) -> bool:
+def young_in(record: bytes) -> set[Digest]:
+    """The blobs that were too young to be dropped when the contents of a step were looked through: not named by it."""
+    if b'"kind":"pruned"' in record:
+        with suppress(ValueError):
+            return set(str(json.loads(record).get("young", "")).split())
+    return set()
+
+
+def _is_needed(state: StepState, one: Content, keep: int) -> bool:
     """Whether a step goes on with a content: a new state, an answer of this iteration, its input, the result."""
     if one.field == "state":
         return one.state > state.states - keep
@@ -162,23 +215,30 @@ def without_contents(entry: Entry) -> bytes:
     return _emptied(tree, fields) if fields else entry.record
 
 
+class Dropped(NamedTuple):
+    """How many blobs were dropped, and those that no record names and that stay, since they were put a moment ago."""
+
+    dropped: int = 0
+    young: tuple[Digest, ...] = ()
+
+
 def drop_blobs(
     project: Project, digests: set[Digest], *, but: frozenset[str] = frozenset(), grace: float = _GRACE
-) -> int:
-    """Drop those of some blobs that no record of any stream names, and that were not put a moment ago; how many.
+) -> Dropped:
+    """Drop those of some blobs that no record of any stream names, and that were not put a moment ago.
 
     but    streams that do not count: they are about to go
-    grace  seconds after a blob was put in which it stays. What stays is dropped by `ralf context prune`
+    grace  seconds after a blob was put in which it stays: a record that names it may be on its way
     """
     heap = project.store.properties.heap
     if not digests or heap is None:
-        return 0
+        return Dropped()
     from ralf.transcripts.events import named_digests  # reads all streams
 
     named = {digest for digest, streams in named_digests(project.store).items() if streams - but}
     found = [blob for blob in heap.blobs() if blob.digest in digests and blob.digest not in named]
     now = time.time()
-    old = [blob.digest for blob in found if not 0 <= now - blob.put < grace]
+    old = {blob.digest for blob in found if not 0 <= now - blob.put < grace}
     for digest in old:
         heap.drop_blob(digest)
-    return len(old)
+    return Dropped(len(old), tuple(blob.digest for blob in found if blob.digest not in old))

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from ralf import environment
-from ralf.agent import records
+from ralf.agent import contents, records
+from ralf.agent.contents import Tree
 from ralf.agent.records import Answered, Body, Decided, Heard, Record, Saved, StepState, Stored
 from ralf.errors import UnknownToken, UsageError
 from ralf.project import Project
-from ralf.storage.journal import Token, entry_at
+from ralf.storage.journal import Digest, Entry, Token, entry_at, newest_entry, required
 from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
 _MOST_TRIES = 20  # at a stream that is rewritten again and again
+
+_MOST_KEPT = 10_000  # contents that are kept in mind
+
+_MOST_STEPS = 500  # from record to record: to read the whole stream in order takes less than more of them
+
+_PLACES = ("state_at", "trail", "input_at", "output_at", "stored_at")
+"""Fields of a state that name a place in its stream."""
+
+_FIELDS = ("state", "output", "answer", "input", "blob")
+"""The contents of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,21 @@ class Made:
     heard: list[Heard]
 
 
+class Content(NamedTuple):
+    """A content that is there: its record's number, time and iteration, its field, of a state its number, and of a
+    stored result its key.
+    """
+
+    record: int
+    at: float
+    iteration: int
+    field: str
+    state: int
+    size: int
+    blobs: tuple[Digest, ...]
+    key: str = ""
+
+
 class StepLog:
     """The records of one step. `state` and `head` are as of the last look or append; not for several threads."""
 
@@ -43,8 +71,12 @@ class StepLog:
         self.where = run if step == "main" else f"{run}/{step}"
         self.state = StepState()
         self.head: Token | None = None
+        self.kept: list[Content] | None = None  # the contents of all records, where all were appended by this object
+        self.young: tuple[Digest, ...] = ()  # with it: the blobs that were too young when they were looked at last
         self._looked: tuple[Token, Record] | None = None  # the newest record, where it was just read
         self._stamp: tuple[int, ...] = ()  # of the file in which `head` was the newest
+        self._stored: dict[str, Token] = {}  # places of the newest results, as of the record at `_stored_at`
+        self._stored_at: Token = ""
 
     # ---- the newest state ----
 
@@ -52,21 +84,21 @@ class StepLog:
         """The state as the store has it now: one record is read. DamagedJournal, UsageError as `records.parsed`."""
         store = self.project.store
         for _ in range(_MOST_TRIES):
-            head = store.head(self.stream)
-            if head == self.head:
-                break
-            if head is None:
-                self.state, self.head = StepState(), None
-                break
             with suppress(UnknownToken):  # rewritten in between
-                entry = entry_at(store, self.stream, head)
+                entry = newest_entry(store, self.stream)
+                if entry is None:
+                    self.state, self.head = StepState(), None
+                    break
+                if entry.token == self.head:
+                    break
+                self.kept = None
                 record = records.parsed(self.where, entry)
                 if record is None and self._is_registered_since():
                     continue
                 if record is None:  # somebody else's: only ours count
                     return self.refold()
-                self.state, self.head = records.apply(record.was, record, head), head
-                self._looked = head, record
+                self.state, self.head = records.apply(record.was, record, entry.token), entry.token
+                self._looked = entry.token, record
                 break
         return self.state
 
@@ -82,7 +114,7 @@ class StepLog:
             head = token
             if record is not None:
                 state = records.apply(state, record, token)
-        self.state, self.head = state, head
+        self.state, self.head, self.kept = state, head, None
         return state
 
     def all(self) -> Iterator[tuple[Token, Record | None]]:
@@ -92,6 +124,8 @@ class StepLog:
 
     def has_moved(self) -> bool:
         """Whether somebody else has appended since the last look. A file that is as it was is not opened."""
+        if self.head is None:
+            return True  # nothing was seen yet
         stamp = self._file_stamp()
         if stamp and stamp == self._stamp:
             return False
@@ -136,12 +170,15 @@ class StepLog:
         return record
 
     def _chain(self, start: Token, before: Callable[[StepState], Token]) -> Iterator[Record]:
-        """Records, newest first, each of which names the place of the one before. UnknownToken."""
+        """Records, newest first, each of which names the place of the one before. UnknownToken, also for too many."""
         token = start
-        while token:
+        for _ in range(_MOST_STEPS):
+            if not token:
+                return
             record = self._at(token)
             yield record
             token = before(record.was)
+        raise UnknownToken(self.stream, "this place is too far back")
 
     def made(self) -> Made:
         """What this iteration has done so far."""
@@ -197,15 +234,44 @@ class StepLog:
         return None
 
     def stored(self, key: str) -> Stored | None:
-        """The newest result that was stored under a key."""
+        """The newest result that was stored under a key. Places that are known are not looked for again."""
+        for fresh in (False, True):
+            if fresh:
+                self._find_stored()
+            else:
+                self._add_stored()
+            if key not in self._stored:
+                return None
+            with suppress(UnknownToken):
+                body = self._at(self._stored[key]).body
+                if isinstance(body, Stored) and body.key == key:
+                    return body
+        raise UnknownToken(self.stream, "is rewritten again and again")
+
+    def _add_stored(self) -> None:
+        """Add the places of results that were stored since the last look."""
+        newest, found = self.state.stored_at, dict[str, Token]()
+        token = newest
         try:
-            for record in self._chain(self.state.stored_at, lambda was: was.stored_at):
-                if isinstance(record.body, Stored) and record.body.key == key:
-                    return record.body
+            for record in self._chain(newest, lambda was: was.stored_at):
+                if token == self._stored_at:
+                    break
+                if isinstance(record.body, Stored):
+                    found.setdefault(record.body.key, token)
+                token = record.was.stored_at
         except UnknownToken:
-            found = [one.body for _, one in self.all() if one is not None and isinstance(one.body, Stored)]
-            return next((body for body in reversed(found) if body.key == key), None)
-        return None
+            self._find_stored()
+            return
+        self._stored = {**(self._stored if token else {}), **found}
+        self._stored_at = newest
+
+    def _find_stored(self) -> None:
+        """The same by reading the whole stream."""
+        self.refold()
+        self._stored = {
+            one.body.key: token for token, one in self.all() if one is not None and isinstance(one.body, Stored)
+        }
+        self._stored_at = self.state.stored_at
 
     # ---- writing ----
 
@@ -213,8 +279,63 @@ class StepLog:
         """Append one record behind the head as it was last seen. Conflict where there is another one by now."""
         record = Record(self.state.records + 1, records.time_text(time.time()), writer, body, self.state)
         token = self.project.store.append(self.stream, records.encoded(record), id=id_, after=self.head)
+        if self.head is None:
+            self.kept = []
+        if self.kept is not None:
+            self.kept += contents_in(record)
+            self.young = tuple(body.young.split()) if isinstance(body, records.Pruned) else self.young
+            self.kept = self.kept if len(self.kept) <= _MOST_KEPT else None
         self.state, self.head, self._looked = records.apply(self.state, record, token), token, None
         return self.state
+
+    def replace(self, change: Callable[[Entry], bytes]) -> bool:
+        """Replace the bytes of records, as `Replace.replace` does; the places in the state are the new ones then.
+
+        Whether nothing else of the state has changed: there was nobody else's record. All but the newest one are read
+        only as far as the last place lies.
+        """
+        count, last = 0, ("", "")
+        numbers: dict[Token, int] = {}
+        places = {name: token for name in _PLACES if (token := getattr(self.state, name))}
+
+        def counted(entry: Entry) -> bytes:
+            nonlocal count, last
+            count, last = count + 1, (entry.token, entry.id)
+            if entry.token in places.values():
+                numbers[entry.token] = count
+            return change(entry)
+
+        store = self.project.store
+        required(store.properties.replace, "replace records").replace(self.stream, counted, wipe=False)
+        newest = newest_entry(store, self.stream)
+        if (
+            newest is None
+            or (count, *last) != (self.state.records, self.head, newest.id)
+            or len(numbers) < len(set(places.values()))
+        ):
+            self.refold()  # somebody else has appended, or rewritten the stream, or there are another user's records
+            return False
+        found = {count: newest.token}
+        until = max((number for number in numbers.values() if number != count), default=0)
+        for number, entry in enumerate(store.read(self.stream) if until else (), start=1):
+            found[number] = entry.token
+            if number == until:
+                break
+        moved: dict[str, Any] = {name: found[numbers[token]] for name, token in places.items()}
+        self.state, self.head, self._looked = dataclasses.replace(self.state, **moved), newest.token, None
+        return True
+
+
+def contents_in(record: Record) -> Iterator[Content]:
+    """The contents of a record that are there."""
+    body = record.body
+    key = body.key if isinstance(body, Stored) else ""
+    for name in _FIELDS:
+        tree: Tree | None = getattr(body, name, None)
+        if tree is not None and contents.is_kept(tree):
+            at, state = records.seconds_of(record.at), number_of(body)
+            size, blobs = contents.size_of(tree), tuple(contents.blobs_of(tree))
+            yield Content(record.number, at, record.was.iteration, name, state, size, blobs, key)
 
 
 def prepare(project: Project, stream: str) -> None:

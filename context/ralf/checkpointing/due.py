@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from ralf.checkpointing.completion import completes, promises
 from ralf.config import DEFAULT_WINDOW, Limits
 from ralf.transcripts.events import Event, Position
 
@@ -35,10 +36,6 @@ _PER_DECISION = 1_000
 _REARM_BELOW = 0.10
 
 # Compiled where they are first needed: most hooks meet none of what they look for.
-_CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
-
-_PROMISE = r"(?im)<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$"
-
 _DECISION = (
     r"(?i)\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
     r"from now on)\b"
@@ -65,6 +62,7 @@ class State:
     finished    the to-do list was complete when last seen
     open_tasks  ids of the tasks known to be open
     due         what has fallen due and has not been taken yet, or ""
+    finishing   ids of the calls of `ralf task done` that were not answered
     """
 
     session: str = ""
@@ -80,16 +78,17 @@ class State:
     finished: bool = False
     open_tasks: tuple[str, ...] = ()
     due: Reason | Literal[""] = ""
+    finishing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"open_tasks": list(self.open_tasks)}
+        return asdict(self) | {"open_tasks": list(self.open_tasks), "finishing": list(self.finishing)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> State:
         """The reverse of `to_dict`; a key that this version does not know is left out."""
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
-        return cls(**known | {"open_tasks": tuple(known.get("open_tasks", ()))})
+        return cls(**known | {name: tuple(known.get(name, ())) for name in ("open_tasks", "finishing")})
 
 
 class BudgetWatcher:
@@ -99,7 +98,7 @@ class BudgetWatcher:
 
     compaction      The client compacted its window.
     task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
-                    outside code), or the client said so (`completed`).
+                    outside code), its call of `ralf task done` succeeded, or the client said so (`completed`).
     todos-done      The agent's to-do list has no open item left (TodoWrite, update_plan) or the last open one was
                     closed (TaskUpdate), once for each time that this happens: a good border, no word about the task.
     pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
@@ -266,8 +265,13 @@ class BudgetWatcher:
     def _done_with(self, event: Event) -> Reason | None:
         """Keeps the state of the to-do list; what is done with this event and was not before."""
         if event.kind == "assistant":
-            promised = "<promise>" in event.text and re.search(_PROMISE, re.sub(_CODE, "", event.text))
-            return "task-completed" if promised else None
+            return "task-completed" if promises(event.text) else None
+        if event.kind == "call" and completes(event.input):
+            self.state = replace(self.state, finishing=(*self.state.finishing, event.call_id))
+        elif event.kind == "result" and event.call_id in self.state.finishing:
+            left = tuple(known for known in self.state.finishing if known != event.call_id)
+            self.state = replace(self.state, finishing=left)
+            return None if event.failed else "task-completed"
         return "todos-done" if self._ticks_off(event) else None
 
     def _ticks_off(self, event: Event) -> bool:
@@ -328,30 +332,45 @@ class Piece:
 
 @dataclass(slots=True)
 class _Record:
-    """The events of one record, and whether a segment may end before it."""
+    """The events of one record, and whether a segment may end before it.
+
+    completed  a task is complete with it
+    """
 
     events: list[Event]
     tokens: int
     cuttable: bool
     asked: bool
+    completed: bool = False
+
+    @property
+    def closes(self) -> bool:
+        """Whether it only says more of a task that is complete."""
+        return not self.asked and all(event.kind not in ("call", "result", "note") for event in self.events)
 
 
 def cut(events: Iterable[Event], limit: int, count: Callable[[str], int]) -> Iterator[Piece]:
     """The segments of a stream of events, in order; the last one is what remains.
 
     A segment ends before the record that would take it past `limit` tokens, or at a person's turn if one lies in its
-    last tenth; never between a call and its result. A record that alone passes the limit, or a call with its result,
-    is a segment of its own. Holds no more than one segment in memory.
+    last tenth; never between a call and its result. It also ends where a task is complete, behind what the agent says
+    of that, once more follows. A record that alone passes the limit, or a call with its result, is a segment of its
+    own. Holds no more than one segment in memory.
     """
     held: list[_Record] = []
-    total = 0
+    total, completed = 0, False
     for record in _records(events, count):
+        if completed and record.cuttable and not record.closes:
+            yield _piece(held)
+            held, total, completed = [], 0, False
         held.append(record)
+        completed = completed or record.completed
         total += record.tokens
         while total > limit and (end := _end(held, limit)):
             yield _piece(held[:end])
             held = held[end:]
             total = sum(rest.tokens for rest in held)
+            completed = any(rest.completed for rest in held)
     if held:
         yield replace(_piece(held), rest=True)
 
@@ -393,6 +412,7 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
     An agent that speaks again has its results, or will never get them.
     """
     waiting: set[str] = set()
+    finishing: set[str] = set()
     record: _Record | None = None
     for event in events:
         if record is None or event.start != record.events[0].start:
@@ -407,7 +427,12 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
         record.asked = record.asked or event.kind == "user"
         if event.kind == "call":
             waiting.add(event.call_id)
+            if not event.agent and completes(event.input):
+                finishing.add(event.call_id)
         elif event.kind == "result":
             waiting.discard(event.call_id)
+            record.completed = record.completed or (event.call_id in finishing and not event.failed)
+        elif event.kind == "assistant" and not event.agent:
+            record.completed = record.completed or promises(event.text)
     if record is not None:
         yield record

@@ -1,9 +1,9 @@
 """The messages of a conversation, in the shapes of Anthropic's and OpenAI's interfaces, which one list may mix.
 
-A message is a mapping with a `role`, and a `content` that is a text or a list of blocks. A tool's call is a block of
-the type `tool_use`, an element of `tool_calls`, or an item of the type `function_call`; its result is a block of the
-type `tool_result`, a message of the role `tool`, or an item of the type `function_call_output`. What else a message
-has is kept as it is.
+A message is a mapping with a `role`, and a `content` that is a text or a list of blocks. A tool's call is a block of a
+type such as `tool_use`, an element of `tool_calls`, or an item of a type such as `function_call`; its result is a block
+of a type such as `tool_result`, a message of the role `tool`, or an item of a type such as `function_call_output`. What
+else a message has is kept as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from ralf.errors import UsageError
 
 Message = Mapping[str, Any]
 
@@ -27,9 +29,18 @@ TOO_DEEP = 1 << 40
 
 _SYSTEM = ("system", "developer")
 
-_CALLS = ("tool_use", "server_tool_use", "function_call")
+_CALLS = ("tool_use", "_call")  # end the types: `mcp_tool_use`, `custom_tool_call`
 
-_RESULTS = ("tool_result", "function_call_output")
+_RESULTS = ("tool_result", "_call_output")
+
+
+def checked(messages: Sequence[Any]) -> Sequence[Message]:
+    """The same messages; UsageError for one that is no mapping."""
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            what = f"a mapping is expected, and this is of type {type(message).__name__}"
+            raise UsageError(f"message {index}", what, "of a model of pydantic: message.model_dump()")
+    return messages
 
 
 # ---- who says what ----
@@ -46,14 +57,24 @@ def is_request(message: Message) -> bool:
         return False
     content = message.get("content")
     if isinstance(content, list):
-        return any(not (isinstance(block, dict) and block.get("type") in _RESULTS) for block in content)
+        return any(not (isinstance(block, dict) and is_result(block)) for block in content)
     return bool(content)
+
+
+def is_result(block: Message) -> bool:
+    """Whether a block of a content, or an item, is the result of a tool."""
+    return _ends(block, _RESULTS)
+
+
+def _ends(block: Message, ends: tuple[str, ...]) -> bool:
+    type_ = block.get("type")
+    return isinstance(type_, str) and type_.endswith(ends)
 
 
 def calls(message: Message) -> set[str]:
     """The ids of the tools' calls in a message."""
-    found = [block.get("id") or block.get("call_id") for block in _blocks(message) if block.get("type") in _CALLS]
-    if message.get("type") == "function_call":
+    found = [block.get("id") or block.get("call_id") for block in _blocks(message) if _ends(block, _CALLS)]
+    if _ends(message, _CALLS):
         found.append(message.get("call_id"))
     if isinstance(made := message.get("tool_calls"), list):
         found += [call.get("id") for call in made if isinstance(call, dict)]
@@ -62,13 +83,11 @@ def calls(message: Message) -> set[str]:
 
 def results(message: Message) -> set[str]:
     """The ids of the calls whose results stand in a message."""
-    found = [
-        block.get("tool_use_id") or block.get("call_id") for block in _blocks(message) if block.get("type") in _RESULTS
-    ]
+    found = [block.get("tool_use_id") or block.get("call_id") for block in _blocks(message) if is_result(block)]
     if message.get("role") == "tool":
         found.append(message.get("tool_call_id"))
-    if message.get("type") == "function_call_output":
-        found.append(message.get("call_id"))
+    if is_result(message):
+        found.append(message.get("call_id") or message.get("id"))
     return {id_ for id_ in found if isinstance(id_, str)}
 
 
@@ -78,7 +97,8 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def groups(messages: Sequence[Message]) -> list[list[int]]:
-    """The indices of the messages, in groups that are kept or cut as one: a call and its result stay together.
+    """The indices of the messages, in groups that are kept or cut as one: a call and its result stay together, and an
+    item of reasoning with what follows it, which OpenAI's interface refuses without it.
 
     Each group, and the list of them, is in the messages' order. An id that is used again means the call before it.
     """
@@ -90,12 +110,17 @@ def groups(messages: Sequence[Message]) -> list[list[int]]:
             index = leader[index]
         return index
 
+    def join(one: int, other: int) -> None:
+        first, second = sorted((leading(one), leading(other)))
+        leader[second] = first
+
     caller: dict[str, int] = {}
     for index, message in enumerate(messages):
+        if index and messages[index - 1].get("type") == "reasoning":
+            join(index - 1, index)
         for id_ in results(message):
             if id_ in caller:
-                first, second = sorted((leading(caller[id_]), leading(index)))
-                leader[second] = first
+                join(caller[id_], index)
         caller |= dict.fromkeys(calls(message), index)
     found: dict[int, list[int]] = {}
     for index in range(len(messages)):
@@ -180,7 +205,8 @@ def _cut_text(text: str, level: int) -> str:
     if len(text) <= level:
         return text
     head, tail = text[: level - level // 3], text[len(text) - level // 3 :]
-    return f"{head}\n[… {len(text) - len(head) - len(tail):,} characters left out …]\n{tail}"
+    cut = f"{head}\n[… {len(text) - len(head) - len(tail):,} characters left out …]\n{tail}"
+    return cut if len(cut) < len(text) else text
 
 
 def _changed(message: Message, change: Callable[[str], str]) -> Message:
@@ -197,7 +223,7 @@ def _changed(message: Message, change: Callable[[str], str]) -> Message:
         made = dict(value)
         if isinstance(value.get("text"), str):
             made["text"] = change(value["text"])
-        if value.get("type") in _RESULTS:
+        if is_result(value):
             made |= {key: content(value[key]) for key in ("content", "output") if key in value}
         return made
 

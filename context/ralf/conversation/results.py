@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ralf.conversation.messages import Message
+from ralf.conversation.messages import Message, checked, is_result
+from ralf.errors import NotFound
 from ralf.text.patterns import regex
 
 OVER = 8_000
 """Characters over which a result is kept outside."""
 
-_REFERENCE = regex(r"\[Result stored at ([^\s,\]]{1,300}), [0-9]{1,15} bytes\]")
+_REFERENCE = regex(r"\[Result stored at [^\s,\]/]{1,100}/(result-[0-9a-f]{16,64}(?:\.json)?), [0-9]{1,15} bytes\]")
 
 _JSON = ".json"  # ends the key of a result that is no text
 
@@ -31,18 +32,35 @@ class Results(Protocol):
 def store_results(messages: Sequence[Message], run: Results, *, over: int = OVER) -> list[Message]:
     """The messages with each tool's result of more than `over` characters kept with a run, and a line that refers to
     it in its place. `restore` puts them back byte for byte. Done again, it keeps nothing twice.
+
+    A result that looks like such a line and is none is kept, too, whatever its length: `restore` gives it back. What
+    JSON cannot hold stays where it is.
     """
 
     def stored(content: Any) -> Any:
         is_text = isinstance(content, str)
-        text = content if is_text else json.dumps(content, ensure_ascii=False)
-        if len(text) <= over:
+        try:
+            text = content if is_text else json.dumps(content, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError):
+            return content
+        if len(text) <= over and not (is_text and _only_looks_like_one(text, run)):
             return content
         blob = text.encode("utf-8", "surrogatepass")
         name = f"result-{hashlib.sha256(blob).hexdigest()[:16]}"
         return run.external(name if is_text else name + _JSON, blob)
 
-    return [_results_changed(message, stored) for message in messages]
+    return [_results_changed(message, stored) for message in checked(messages)]
+
+
+def _only_looks_like_one(text: str, run: Results) -> bool:
+    """Whether a text has the form of a line that refers to a result, and the run has no such result."""
+    if _REFERENCE.fullmatch(text) is None:
+        return False
+    try:
+        run.fetch(text)
+    except NotFound:
+        return True
+    return False
 
 
 def restore(messages: Sequence[Message], run: Results) -> list[Message]:
@@ -55,7 +73,19 @@ def restore(messages: Sequence[Message], run: Results) -> list[Message]:
         text = run.fetch(content).decode("utf-8", "surrogatepass")
         return json.loads(text) if found[1].endswith(_JSON) else text
 
-    return [_results_changed(message, restored) for message in messages]
+    return [_results_changed(message, restored) for message in checked(messages)]
+
+
+def is_stored(message: Message) -> bool:
+    """Whether all results in a message are lines that refer to what is kept elsewhere."""
+    found: list[Any] = []
+
+    def noted(content: Any) -> Any:
+        found.append(content)
+        return content
+
+    _results_changed(message, noted)
+    return bool(found) and all(isinstance(one, str) and _REFERENCE.fullmatch(one) for one in found)
 
 
 def _results_changed(message: Message, change: Callable[[Any], Any]) -> Message:
@@ -63,12 +93,12 @@ def _results_changed(message: Message, change: Callable[[Any], Any]) -> Message:
     made = dict(message)
     if message.get("role") == "tool" and "content" in message:
         made["content"] = change(message["content"])
-    elif message.get("type") == "function_call_output" and "output" in message:
+    elif is_result(message) and "output" in message:
         made["output"] = change(message["output"])
     elif isinstance(message.get("content"), list):
         made["content"] = [
             {**block, "content": change(block["content"])}
-            if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block
+            if isinstance(block, dict) and is_result(block) and "content" in block
             else block
             for block in message["content"]
         ]

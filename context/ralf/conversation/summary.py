@@ -6,19 +6,20 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ralf import project as projects
 from ralf.brief.rendering import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
-from ralf.conversation.messages import Count, Message, cost, is_system
+from ralf.conversation.messages import Count, Message, checked, cost, is_system
 from ralf.conversation.truncation import Pins, Truncation, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.finding.reader import get_context
 from ralf.project import Project
 from ralf.redact import redactor_for
+from ralf.redact.redactor import Redactor
 from ralf.summarize import Summarizer
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import dataclass
@@ -71,11 +72,14 @@ def summarize(
     UsageError for a refused route or budget.
     """
     counted = count if count is not None else tokens.count
+    if not isinstance(budget, int) or budget < 0:
+        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
+    checked(messages)
     size = sum(cost(message, counted) for message in messages)
     if size <= budget:
         return Summary(tuple(messages), Truncation(tuple(messages), tokens=size))
     pinned = pins if callable(pins) else {id(messages[index]) for index in pins if 0 <= index < len(messages)}
-    own = [message for message in messages if not _is_summary(message)]
+    own = [message for message in messages if not is_summary(message)]
 
     def is_pinned(message: Message) -> bool:
         return pinned(message) if callable(pinned) else id(message) in pinned
@@ -106,8 +110,8 @@ def _system_prompt(messages: Sequence[Message]) -> Sequence[Message]:
     return messages
 
 
-def _is_summary(message: Message) -> bool:
-    """Whether a message is a brief that an earlier call has put there."""
+def is_summary(message: Message) -> bool:
+    """Whether a message is ours, a brief or a summary, and nothing else."""
     content = message.get("content")
     if message.get("role") != "user" or not isinstance(content, str) or not content.startswith(cleaning.OWN_OUTPUT):
         return False
@@ -122,28 +126,41 @@ def _brief(route: str, room: int, root: str | os.PathLike[str] | None) -> Messag
 def _checkpoint(
     project: Project, route: str, cut: Sequence[Message], summarizer: Summarizer | str | None
 ) -> CheckpointReport:
-    """A checkpoint of messages, written down redacted in a folder of this user's, and only as long as it takes.
+    """A checkpoint of messages.
 
     A conversation that is handed over whole each time begins with the same message: it is one session, of which what
     was taken stays taken. One whose beginning has changed since is another.
     """
-    redactor = redactor_for(project)
-    lines = [_line(redactor.tree(_plain(message))) for message in cut]
-    with tempfile.TemporaryDirectory(prefix="ralf-conversation-") as folder:
-        for named in (lines[:1], lines):
-            path = Path(folder, f"conversation-{hashlib.sha256(b''.join(named)).hexdigest()[:16]}.jsonl")
-            path.write_bytes(b"".join(lines))
+    for named in (cut[:1], cut):
+        with transcript_of(project, cut, named) as path:
             try:
                 return checkpoint(route, path, root=project.root, summarizer=summarizer, reason="compaction")
             except TranscriptChanged:
-                if named is lines:
+                if named is cut:
                     raise
     raise AssertionError("unreachable")
 
 
-def _plain(message: Message) -> Any:
-    return json.loads(json.dumps(dict(message), ensure_ascii=False, default=str))
+@contextmanager
+def transcript_of(project: Project, messages: Sequence[Message], named: Sequence[Message]) -> Iterator[Path]:
+    """Messages as the transcript of a session, redacted, in a folder of this user's, and only as long as it takes.
+
+    named  the messages by which the session is called
+    """
+    redactor = redactor_for(project)
+    lines = [_line(message, redactor) for message in messages]
+    name = hashlib.sha256(b"".join(lines[: len(named)])).hexdigest()[:16]
+    with tempfile.TemporaryDirectory(prefix="ralf-conversation-") as folder:
+        path = Path(folder, f"conversation-{name}.jsonl")
+        path.write_bytes(b"".join(lines))
+        yield path
 
 
-def _line(message: Any) -> bytes:
-    return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+def _line(message: Message, redactor: Redactor) -> bytes:
+    """A message, redacted, as a line of a transcript; of one that JSON cannot hold only that there was one."""
+    try:
+        plain = json.loads(json.dumps(dict(message), ensure_ascii=False, default=str))
+        text = json.dumps(redactor.tree(plain), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = json.dumps({"role": str(message.get("role")), "content": "[a message that is no JSON]"})
+    return text.encode("utf-8", "surrogatepass") + b"\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ralf.conversation.messages import Count, Message, cost, groups, is_request, is_system, shortened
+from ralf.conversation.messages import Count, Message, checked, cost, groups, is_request, is_system, shortened
 from ralf.errors import UsageError
 from ralf.text import tokens
 from ralf.text.frozen import dataclass
@@ -41,10 +41,10 @@ def truncate(messages: Sequence[Message], budget: int, *, pins: Pins = (), count
     system prompt. The newest messages are shortened too, where not one of them would stay. UsageError for a negative
     budget or an index that is none.
     """
-    if budget < 0:
-        raise UsageError(str(budget), "a budget has no fewer than 0 tokens")
+    if not isinstance(budget, int) or budget < 0:
+        raise UsageError(ascii(budget)[:80], "a budget is a whole number of tokens, 0 or more")
     counted = count if count is not None else tokens.count
-    together = groups(messages)
+    together = groups(checked(messages))
     group_of = {index: group for group in together for index in group}
     kept: dict[int, Message] = {}
     shorter: set[int] = set()
@@ -103,8 +103,8 @@ def _pinned(messages: Sequence[Message], pins: Pins) -> list[int]:
     if callable(pins):
         return [index for index, message in enumerate(messages) if pins(message)]
     for index in pins:
-        if not 0 <= index < len(messages):
-            raise UsageError(f"pin {index}", f"there are {len(messages)} messages")
+        if not isinstance(index, int) or not 0 <= index < len(messages):
+            raise UsageError(f"pin {ascii(index)[:80]}", f"no index of one of {len(messages)} messages")
     return list(pins)
 
 

@@ -167,7 +167,7 @@ class Troubles:
         self._failing: dict[str, _Since] = {}
         for error in unsolved:
             if not error.fixed_by:
-                self._failing.setdefault(_same(error.command), _Since()).errors.append(error)
+                self._failing.setdefault(comparable(error.command), _Since()).errors.append(error)
 
     def failed(self, line: str, command: str, time: str) -> None:
         """A command or tool failed with this line of error; "" where none was found."""
@@ -176,8 +176,10 @@ class Troubles:
         line = trimmed(line, _LONG_ERROR)
         error = ErrorFact(line, command, "", time)
         self._put(error)
-        before = self._failing.get(_same(command), _Since()).errors
-        self._failing[_same(command)] = _Since([e for e in before if (e.error, e.command) != (line, command)] + [error])
+        before = self._failing.get(comparable(command), _Since()).errors
+        self._failing[comparable(command)] = _Since(
+            [e for e in before if (e.error, e.command) != (line, command)] + [error]
+        )
 
     def changed(self, path: str) -> None:
         """A file was changed."""
@@ -189,7 +191,7 @@ class Troubles:
 
         An error of git also when git did the same another way, or committed what had been in conflict.
         """
-        same, named = _same(command), _same(trimmed(command, NAMED))
+        same, named = comparable(command), comparable(trimmed(command, NAMED))
         verbs = frozenset(_GIT_VERB.findall(command))
         for failing in [
             name
@@ -210,7 +212,7 @@ class Troubles:
 _VIEWER = regex(r" ?(?:head|tail|grep|rg|cat|less|sort|tee|wc)\b[^&;]{0,200}$")
 
 
-def _same(command: str) -> str:
+def comparable(command: str) -> str:
     """One form for commands that differ only in spaces, in where their errors are sent, and in how much of their output
     is shown.
     """

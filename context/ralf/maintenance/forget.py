@@ -7,16 +7,18 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ralf import project as projects, routing
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import opaque
+from ralf.maintenance import memories, opaque
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -71,6 +73,7 @@ class Forgotten:
     blobs    how many blobs were put anew without the words, or dropped
     caches   files of the cache that were removed; the search index among them
     left     files below the context folder in which the words still stand: [] is the proof that they are gone
+    unreached  why runs of agents were not looked at, whose servers cannot be reached; "" where they were
     """
 
     route: str
@@ -82,6 +85,7 @@ class Forgotten:
     blobs: int = 0
     caches: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    unreached: str = ""
 
     @property
     def touched(self) -> bool:
@@ -137,6 +141,7 @@ class _Forgetting:
         self._stream = journal.stream_of(route)
         self._route = route
         self._target = target
+        self._streams, self._unreached = journal.within_reach(self._store)
         self._digests: dict[Digest, Digest] = {}  # old to new
         self._gone: list[Digest] = []
         self._records: dict[str, int] = {}
@@ -144,8 +149,8 @@ class _Forgetting:
 
     def looked_at(self) -> Forgotten:
         """Report what would be touched."""
-        self._find_blobs(named_digests(self._store))
-        for stream in self._store.streams(""):
+        self._find_blobs(named_digests(self._store, self._streams))
+        for stream in self._streams:
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
         self._files = self._files_held()
@@ -160,18 +165,18 @@ class _Forgetting:
         return self._report(dropped, done=True)
 
     def _purge_all(self) -> None:
-        named = named_digests(self._store)
+        named = named_digests(self._store, self._streams)
         self._find_blobs(named)
-        held = [
-            stream for stream in sorted(self._store.streams("")) if self._changed(stream) or self._is_in_file(stream)
-        ]
+        held = [stream for stream in sorted(self._streams) if self._changed(stream) or self._is_in_file(stream)]
         self._files = self._files_held()
         if not (held or self._files or self._digests or self._gone or self._target.item.label):
             return
         broken_off = self._begin(named)
         for stream in held:
-            if not stream.startswith(_ROUTES):
-                self._records[stream] = self._replacing.replace(stream, self._purge_of(stream))
+            if memories.is_memory(stream):
+                self._records[stream] = memories.rewritten(self._project, stream, partial(self._replace, stream))
+            elif not stream.startswith(_ROUTES):
+                self._records[stream] = self._replace(stream)
             elif stream != self._stream:
                 self._purge(stream)
         _sweep_temporary(self._project)
@@ -181,7 +186,7 @@ class _Forgetting:
                 self._files.append(self._project.name_of(path))
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
-        now = named_digests(self._store)
+        now = named_digests(self._store, self._streams)
         for digest in (*self._digests, *self._gone, *broken_off):
             if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
                 self._heap.drop_blob(digest)
@@ -195,6 +200,8 @@ class _Forgetting:
         files = {record.render for _, record in records if not record.foreign}  # of which some are kept
         for blob in list(self._heap.blobs()):
             streams = named.get(blob.digest, set())
+            if self._unreached and not streams and blob.digest not in files:
+                continue  # it may be a run's
             if blob.digest in files or (blob.digest in self._target.evidence and streams == {self._stream}):
                 self._gone.append(blob.digest)
                 continue
@@ -226,7 +233,7 @@ class _Forgetting:
             }
             with open_route(self._project, self._route) as writer:
                 writer.absorb_edits()
-                writer.append("forget", payload, id=f"forget-{label or 'text'}-{writer.context.revision}")
+                writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
                 writer.render_file()
         for digest in self._digests:
             content = _content(self._project, digest)
@@ -242,6 +249,9 @@ class _Forgetting:
         item = self._target.item if stream == self._stream else Item()
         return opaque.purge_of(self._store, Purge(stream, self._target.wording, item, self._digests))
 
+    def _replace(self, stream: str) -> int:
+        return self._replacing.replace(stream, self._purge_of(stream))
+
     def _changed(self, stream: str) -> int:
         """How many records of a stream hold something that is to be forgotten."""
         purge = self._purge_of(stream)
@@ -250,7 +260,9 @@ class _Forgetting:
         return purge.changed
 
     def _is_in_file(self, stream: str) -> bool:
-        """Whether a route's file holds the words, or what its writers left beside it."""
+        """Whether the file of a route or a memory holds the words, or what its writers left beside it."""
+        if memories.is_memory(stream):
+            return memories.holds_words(self._project, stream, lambda path: holds(path, self._target.wording))
         path = self._project.routes / f"{_route_of(stream)}.md"
         found = (path, *hidden_beside(path)) if stream.startswith(_ROUTES) else ()
         return any(holds(one, self._target.wording) for one in found)
@@ -332,6 +344,7 @@ class _Forgetting:
             blobs=len(self._digests) + len(self._gone),
             caches=tuple(self._project.name_of(path) for path in caches),
             left=tuple(self._project.name_of(path) for path in left),
+            unreached=self._unreached,
         )
 
 
@@ -364,11 +377,13 @@ _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 
 def _loose_files(project: Project) -> Iterator[Path]:
-    """Route files, what was set aside beside them, what a repair kept because it could not be read, and the accounts of
-    migrations. What a writer is about to put in place, or has displaced, is its own: the route's next writer sweeps it.
+    """Files of routes and memories, what was set aside beside them, what a repair kept as unreadable, and the accounts
+    of migrations. What a writer is about to put in place, or has displaced, is its own: the next writer
+    sweeps it.
     """
     accounts = (project.folder / "migrations").glob("*")
-    for path in sorted([*project.routes.glob("*"), *(project.folder / "damaged").rglob("*"), *accounts]):
+    own = (*project.routes.glob("*"), *memories.file_paths(project))
+    for path in sorted([*own, *(project.folder / "damaged").rglob("*"), *accounts]):
         if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
             yield path
 
@@ -475,8 +490,8 @@ def _sweep_temporary(project: Project) -> None:
 
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
-    """The files of the cache that hold the words, and the indexes of search and tasks, which do in their own way."""
-    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"))
+    """The files of the cache that hold the words, and the indexes, which do in their own way."""
+    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"), *project.cache.glob("memory/*/*"))
     return sorted({*remains(project.cache, wording), *indexes})
 
 
@@ -511,7 +526,8 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream, properties = journal.stream_of(route), project.store.properties
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
-    named = named_digests(project.store)
+    streams, unreached = journal.within_reach(project.store)
+    named = named_digests(project.store, streams)
     kept = _set_aside(project, route)
     lost = _digests_named(kept) - named.keys()  # of records that were damaged
     own = lost | {digest for digest, streams in named.items() if streams == {stream}}
@@ -543,6 +559,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         blobs=len(blobs),
         caches=tuple(project.name_of(path) for path in caches),
         left=tuple(project.name_of(path) for path in left),
+        unreached=unreached,
     )
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ralf.agent import contents, records
+from ralf.compaction.records import STREAMS as COMPACTIONS
 from ralf.maintenance.purge import Purge, Wording
 from ralf.storage.journal import Entry, Store
 
-_STREAMS = (records.RUNS, records.SIGNALS, records.OUTPUT, "sessions/", "graphs/")
+_STREAMS = (records.RUNS, records.SIGNALS, records.OUTPUT, "sessions/", "graphs/", COMPACTIONS)
 
 _MASK = "*"
 

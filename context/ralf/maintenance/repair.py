@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import routing
 from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
-from ralf.maintenance import verify
+from ralf.maintenance import memories, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
@@ -190,6 +190,7 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         if route is None:
             for stream in verify.other_streams(health):
                 _other(mending, stream)
+            memories.repaired(project, mending.aside, mending.note)
             _rest(mending, before)
         scans = (health.scan(journals.stream_of(name)) for name in before.routes)
         for path in health.note_lost({digest for scan in scans for _, digest in verify.evidence(scan)}):
@@ -344,7 +345,11 @@ def _journal(mending: _Repair, scan: Scan, shown: int) -> None:
     """Write a journal anew: the records that can be read, in their order, and records that say what is lost.
 
     shown  how many checkpoints there were, as far as anybody knows
+
+    One that is too long to be held stays as it is: nothing of it may be left out.
     """
+    if scan.long:
+        return
     sealed = partial(mending.project.store.sealed, scan.stream)
     mending.health.mend_stream(scan, lambda kept: chained(scan, kept, shown, sealed), mending)
 

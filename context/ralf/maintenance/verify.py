@@ -14,7 +14,7 @@ from ralf.agent import contents
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
-from ralf.maintenance import opaque
+from ralf.maintenance import memories, opaque
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, load, offsets, state
@@ -82,7 +82,7 @@ def of_journal(scan: Scan) -> Iterator[Finding]:
     """Yield the findings about a journal, of a route or any other stream."""
     for lines in scan.lines:
         if lines.wrong:
-            yield Finding(lines.path, lines.wrong, _ASIDE)
+            yield Finding(lines.path, lines.wrong, "" if scan.long else _ASIDE)
         for piece in lines.pieces:
             if piece.wrong:
                 where = f"the record at byte {piece.start}" if piece.entry or piece.wrong else ""
@@ -206,9 +206,9 @@ def _sessions(project: Project, route: str, places: Container[Token | None]) -> 
 # The whole project.
 
 
-_KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes")
+_KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes", "memory")
 
-_PRIVATE = ("journal", "archive", "blobs")  # what others on this machine have no business with
+_PRIVATE = ("journal", "archive", "blobs", "memory")  # what others on this machine have no business with
 
 _MOST_TRIES = 20
 
@@ -270,6 +270,7 @@ def verify(
             *_vanished(project, routes),
             *_copies(project, routes),
             *_search(project),
+            *memories.findings(project),
             *map(_left, leftovers(project)),
         ]
         what = "can be read or written by others on this machine"

@@ -35,7 +35,12 @@ _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _ON_THE_DISK = ("", "files")
 
-_STORES = (*_ON_THE_DISK, "nats")
+NATS = ("nats", "files+nats")
+"""The stores that need NATS servers."""
+
+_STORES = (*_ON_THE_DISK, *NATS)
+
+_LEAST_LEASE = 2  # seconds
 
 _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
@@ -55,13 +60,16 @@ class LocalConfig:
     redaction_key  64 hexadecimal digits, made at first need: `ralf.redact`
     verify_commands  whether the `verify:` commands of tasks may be run: `ralf.tasks.evidence`
     verify_timeout   seconds that one of them may take
-    store       where journals and blobs are kept: "" or `files`, or `nats`: `ralf_integrations.stores`
+    store       where journals and blobs are kept: "" or `files`, `nats`, `files+nats`: `ralf_integrations.stores`
     nats_servers  URLs of NATS servers
     nats_project  the name under which they know the project
     nats_replicas  how many of them keep each record
+    nats_lease  seconds that a lease lasts there without renewal
     nats_user, nats_password  who we are there
     nats_monitoring  URLs of their monitoring ports, for `ralf doctor`
+    nats_creds  path of a `.creds` file, instead of a user and a password
     nats_ca     path of the certificates that vouch for the servers
+    nats_certificate, nats_key  paths of our own certificate and its key
     """
 
     summarizer: str = ""
@@ -76,13 +84,17 @@ class LocalConfig:
     verify_commands: bool = False
     verify_timeout: int = 600
     store: str = ""
-    nats_servers: tuple[str, ...] = ()
+    nats_servers: tuple[str, ...] = field(default=(), repr=False)
     nats_project: str = ""
     nats_replicas: int = 3
+    nats_lease: int = 15
     nats_user: str = ""
     nats_password: str = field(default="", repr=False)
+    nats_creds: str = ""
     nats_ca: str = ""
-    nats_monitoring: tuple[str, ...] = ()
+    nats_certificate: str = ""
+    nats_key: str = ""
+    nats_monitoring: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def runs_something(self) -> bool:
@@ -121,7 +133,7 @@ def load_local_config(path: Path) -> LocalConfig:
     if found.summarizer not in ("", *MODELS):
         raise UsageError(path, f"summarizer: expected {', '.join(MODELS)}, got {found.summarizer!r}")
     if found.store not in _STORES:
-        raise UsageError(path, f"store: expected files or nats, got {found.store!r}", "docs/engines.md")
+        raise UsageError(path, f"store: expected files, nats or files+nats, got {found.store!r}", "docs/engines.md")
     try:
         _check(found)
     except UsageError as error:
@@ -130,6 +142,9 @@ def load_local_config(path: Path) -> LocalConfig:
 
 
 def _check(found: LocalConfig) -> None:
+    if found.nats_lease < _LEAST_LEASE:
+        what = f"{found.nats_lease} s is too short: its holder could not renew it in time"
+        raise UsageError("nats_lease", what, "nats_lease: 15")
     cap = found.cap
     if found.summarizer:
         found.command_of(found.summarizer)
@@ -195,6 +210,11 @@ def _set(project: Project, key: str, value: str | bool) -> bool:
     return True
 
 
+_QUOTED = ("nats_user", "nats_password", "redaction_key")
+
+_LOGINS = ("nats_servers", "nats_monitoring")  # somebody may have written a password into them: no error repeats it
+
+
 def _value(path: Path, key: str, value: Any, kind: str) -> Any:
     if kind == "int":
         return config.checked(path, key, value, kind)
@@ -203,9 +223,12 @@ def _value(path: Path, key: str, value: Any, kind: str) -> Any:
             raise UsageError(path, f"{key}: expected true or false, got {value!r}", f"{key}: true")
         return value
     if kind == "str":
+        if key in _QUOTED and not isinstance(value, str | None):  # YAML has made a number of it, which is another word
+            raise UsageError(path, f"{key}: write it in quotes", f'{key}: "…"')
         return "" if value is None else str(value)
     if not isinstance(value, list) or not all(isinstance(word, str | int | float) for word in value) or not value:
-        raise UsageError(path, f"{key}: expected a list of arguments, got {value!r}", f'{key}: ["one", "two"]')
+        got = "something else" if key in _LOGINS else repr(value)
+        raise UsageError(path, f"{key}: expected a list of arguments, got {got}", f'{key}: ["one", "two"]')
     return tuple(map(str, value))
 
 

@@ -317,7 +317,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
             "because": clean(because).strip(),
             "timestamp": utc_now(),
         }
-        writer.append("drop", payload, id=f"drop-{decision.id}-{writer.context.revision}")
+        writer.append("drop", payload, id=f"drop-{decision.id}-{uuid.uuid4().hex}")
         writer.render_file()
     return Dropped(found, replace(decision, status="dropped"), changed=True)
 
@@ -384,7 +384,7 @@ def revert(
             told = history.between(project, found, (history.NOW, now), (moment, now))
             return Reverted(found, moment, None, told, tuple(writer.warnings), writer.damage)
         payload = revert_payload(now, then, moment, because=because, timestamp=utc_now())
-        after = writer.append(fold.REVERT, payload, id=f"revert-{now.revision}-{then.revision}")
+        after = writer.append(fold.REVERT, payload, id=f"revert-{then.revision}-{uuid.uuid4().hex}")
         writer.render_file()
         warnings, damage = tuple(writer.warnings), writer.damage
     told = history.between(project, found, (f"r{now.revision}", now), (f"r{after.revision}", after))

@@ -9,7 +9,7 @@ from typing import Any
 from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import MOST_SOURCES, Decision, RouteContext, Section, Tombstone
+from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
@@ -29,7 +29,17 @@ LINKS = ("supersedes", "superseded_by")
 
 
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels. See
+    `labels_given`.
+    """
+    return labels_given(context, kind, payload)[0]
+
+
+def labels_given(
+    context: RouteContext, kind: str, payload: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels; and by
+    `#n` the label of the nth decision of the list, "" for one that is left out as it was dropped.
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
     it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
@@ -38,7 +48,9 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
     calls them the same.
     """
     if kind not in ("checkpoint", "refinement", "decision", "handover"):
-        return payload
+        return payload, {}
+    if kind == "decision" and not payload.get("decision"):
+        return payload, {}  # said before
     items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
     active: dict[str, list[Decision]] = {}
     taken: set[str] = set()
@@ -77,11 +89,11 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
         made.append(item)
     made = [_linked(item, labels) for item in made]
     if kind == "decision":
-        return {**payload, "decision": made[0] if made else {}}
+        return {**payload, "decision": made[0] if made else {}}, labels
     if payload.get("amended"):
         linked = ({**item, **_links(item, labels)} for item in payload["amended"])
         payload = {**payload, "amended": [item for item in linked if item.get("superseded_by") != ""]}
-    return {**payload, "decisions": made}
+    return {**payload, "decisions": made}, labels
 
 
 def _is_one(known: Decision, new: Decision) -> bool:
@@ -390,6 +402,50 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
+
+
+def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
+    """A render and a person's edit of it, by the labels and numbers that `recorded` has for what the render shows: its
+    records were put behind those of another machine since, which has given the old ones to others.
+    """
+    base = contexts[0]
+    ours = {item.id: item for item in recorded.decisions}
+    labels: dict[str, str] = {}
+    for item in base.decisions:
+        if item.id not in ours or said(ours[item.id]) != said(item):
+            alike = (one for one in recorded.decisions if said(one) == said(item))
+            labels[item.id] = next((one.id for one in alike if one.timestamp == item.timestamp), item.id)
+    places = {(one.timestamp, one.session, one.lines): one for one in recorded.checkpoint_history}
+    numbers: dict[int | None, int] = {}
+    for entry in base.checkpoint_history:
+        now = places.get((entry.timestamp, entry.session, entry.lines))
+        if now is not None and now.checkpoint_id != entry.checkpoint_id:
+            numbers[_number_of(entry)] = _number_of(now)
+    return [_moved(context, labels, numbers) for context in contexts]
+
+
+def _moved(context: RouteContext, labels: Mapping[str, str], numbers: Mapping[int | None, int]) -> RouteContext:
+    decisions = (replace(item, id=labels.get(item.id, item.id)) for item in context.decisions)
+    entries = []
+    for entry in context.checkpoint_history:
+        number = numbers.get(_number_of(entry))
+        if number is not None:
+            title = entry.summary_ref.partition(":")[2]
+            named = f"### Checkpoint {number}" + (f":{title}" if title else "")
+            entry = replace(entry, checkpoint_id=f"cp-{number:03d}", summary_ref=named)
+        entries.append(entry)
+    sections = (replace(one, number=numbers.get(one.number, one.number)) for one in context.body.sections)
+    return replace(
+        context,
+        decisions=tuple(_relinked(item, labels) for item in decisions),
+        checkpoint_history=tuple(entries),
+        body=replace(context.body, sections=tuple(sections)),
+    )
+
+
+def _number_of(entry: Checkpoint) -> int:
+    number = entry.checkpoint_id.removeprefix("cp-")
+    return int(number) if number.isdecimal() else 0
 
 
 def _is_same(ours: Decision, theirs: Decision) -> bool:

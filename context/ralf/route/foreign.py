@@ -291,6 +291,8 @@ def with_other_file(project: Project, route: str, state: State, content: bytes, 
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
     found = filed.with_own_lines(found, base)
+    if base is not None and place and not _is_place(project, route, place):
+        (base, found), place = edits.moved([base, found], recorded), None
     state = replace(state, moved=found.body.has_moved)
     if base is None:
         return _of_another_history(project, route, state, found)
@@ -470,6 +472,15 @@ def _base(project: Project, route: str, state: State, found: RouteContext) -> tu
     if base is None or base.lineage != found.lineage:
         return None, None
     return base.as_filed(), shown.token if shown is not None else None
+
+
+def _is_place(project: Project, route: str, place: Token) -> bool:
+    """Whether a record stands where it did: the journal may have been replaced."""
+    try:
+        journal.at(project.store, route, place)
+    except UnknownToken:
+        return False
+    return True
 
 
 def _taken_in_by(project: Project, route: str, found: RouteContext) -> RouteContext | None:

@@ -79,7 +79,7 @@ def _recorded(project: Project, route: str, kept: Snapshot | None, head: Token) 
 
     if kept is not None:
         try:
-            records = [record for _, record in journal.read(project.store, route, after=kept.token)]
+            records = [record for _, record in journal.read(project.store, route, after=kept.token or None)]
         except UnknownToken:
             pass  # the journal was rewritten, or is another
         else:

@@ -50,7 +50,7 @@ MOST_ITEMS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state after the record at `token`.
+    """The state after the record at `token`; "": before the first one.
 
     renders  revision and digest of the last route files that were written, oldest first (`state.State`)
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -185,6 +185,24 @@ class RouteWriter:
             with suppress(OSError):  # the write itself has reported its error
                 self.render_file()
         self.save_snapshot()
+
+    def follow(self, change: Callable[[], None]) -> RouteContext:
+        """Have `change` replace the journal or append to it, and go on from what it holds then; the file is behind.
+
+        The file shows no more than the journal has (`absorb_edits`), and is remembered so first: it stays so, should
+        this process end in between.
+        """
+        if not self._absorbed:
+            raise RuntimeError("absorb_edits comes first: the file may hold a save that is in no record")
+        if self._content and not self._leaves_file:
+            self._renders = [(states.TAKEN_IN, self._digest)]
+        kept = states.Snapshot("", fold.empty(self._route), tuple(self._renders))
+        states.save_snapshot(self._project.cache, self._route, kept, shown=False)
+        change()
+        self.token = self._project.store.head(journal.stream_of(self._route))
+        self.context = fold.fold(*foreign.records_from_base(self._project, self._route))
+        self._owes = not self._leaves_file
+        return self.context
 
     def accept(self, kind: str, payload: Mapping[str, Any], *, id: str, content: bytes | None) -> RouteContext:  # noqa: A002
         """Append a record of the foreign content that the user has accepted, and render the file.

@@ -445,8 +445,11 @@ def locked(path: Path, what: str, timeout: float = LOCK_TIMEOUT, *, seen: bool =
     timeout   seconds; Busy if another process holds it all that time
     seen      whether waiters take turns, and the holder can see them by `is_lock_awaited`
     """
-    make(path.parent)
-    lock = LockFile(path)
+    try:
+        lock = LockFile(path)
+    except FileNotFoundError:
+        make(path.parent)
+        lock = LockFile(path)
     if not _came(lock, path, timeout, seen):
         raise Busy(what, f"locked by another process for {timeout:g} s", "try again")
     try:

@@ -23,6 +23,7 @@ from ralf.storage.journal_file import (
     Line,
     Part,
     PartGone,
+    Seen,
     extend_part,
     holds_only,
     lines_of_part,
@@ -44,13 +45,23 @@ class Stream:
     """The stream `name`, of checked parts, below `folder`."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        *above, last = name.split("/")
         self.name = name
-        self.path = folder.joinpath("journal", *above, f"{last}.jsonl")
-        self.parts = folder.joinpath("archive", "journal", *above, last)
+        self.path = folder / f"journal/{name}.jsonl"
         self._folder = folder
-        self._lock = folder / "locks" / "streams" / f"{name}.journal.lock"
-        self._ids = IdIndex(folder / "cache" / "ids" / f"{name}.idx")
+        self._left: Seen | None = None  # the journal as our last append has left it
+
+    @cached_property
+    def parts(self) -> Path:
+        """The folder of its parts in the archive."""
+        return self._folder / f"archive/journal/{self.name}"
+
+    @cached_property
+    def _lock(self) -> Path:
+        return self._folder / f"locks/streams/{self.name}.journal.lock"
+
+    @cached_property
+    def _ids(self) -> IdIndex:
+        return IdIndex(self._folder / f"cache/ids/{self.name}.idx")
 
     # ---- writing ----
 
@@ -59,27 +70,48 @@ class Stream:
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
         line = journal_file.framed(id, record)
-        with self.writing():
+        with self.writing(), self._made() as journal:
+            is_as_left = journal.is_as_seen
+            end, head, known = self._find_left(journal, id) or self._find(journal, id)
+            if known is not None:
+                os.fsync(journal.descriptor)  # the writer that appended it may have died before its fsync
+                return journal_file.token_at(known, self._line(journal, known))
+            if head != after:
+                raise Conflict(self.name, head)
+            if not end:  # the name first: a reader that finds records here takes them for durable
+                durable.sync_parents(self.path.parent, self._folder)
+            self._left = None
+            with durable.naming(self.path):
+                journal.append(line, end)
+            self._ids.add(id, end, end + len(line), later=is_as_left)
+            token = journal_file.token_at(end, line)
+            self._left = journal.seen(end + len(line), token)
+        return token
+
+    def _made(self) -> Journal:
+        """The journal, open to append to; made where there is none."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        try:
+            return Journal(self.path, flags, self._left)
+        except FileNotFoundError:
             files.make(self.path.parent)
-            with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
-                if self.parts.exists() or not self._ids.path.exists():  # a writer that replaced files may have died
-                    self._sweep(journal)
-                end = journal.cut_torn_tail()
-                head = self._last_token(journal, end)
-                known = self._ids.find(
-                    id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at)
-                )
-                if known is not None:
-                    os.fsync(journal.descriptor)  # the writer that appended it may have died before its fsync
-                    return journal_file.token_at(known, self._line(journal, known))
-                if head != after:
-                    raise Conflict(self.name, head)
-                if not end:  # the name first: a reader that finds records here takes them for durable
-                    durable.sync_parents(self.path.parent, self._folder)
-                with durable.naming(self.path):
-                    journal.append(line, end)
-                self._ids.add(id, end, end + len(line))
-        return journal_file.token_at(end, line)
+            return Journal(self.path, flags)
+
+    def _find_left(self, journal: Journal, id: str) -> tuple[int, Token | None, int | None] | None:  # noqa: A002
+        """The same as `_find`, for a file that is as we left it: nothing is read. None where it is not."""
+        left = self._left
+        if left is None or not journal.is_as_seen or not self._ids.reaches(left.end):
+            return None
+        return left.end, left.head, self._ids.find_kept(id, lambda at: self._known_at(journal, at))
+
+    def _find(self, journal: Journal, id: str) -> tuple[int, Token | None, int | None]:  # noqa: A002
+        """Where the journal ends, its head, and where the record of an id is, None for none."""
+        if self.parts.exists() or not self._ids.path.exists():  # a writer that replaced files may have died
+            self._sweep(journal)
+        end = journal.cut_torn_tail()
+        head = self._last_token(journal, end)
+        known = self._ids.find(id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at))
+        return end, head, known
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
         """See `ralf.storage.journal.Replace.replace`. What is replaced is gone from the disk when this returns."""
@@ -178,6 +210,19 @@ class Stream:
         self._switch(Header(), header, lines)
         durable.removed(stray_parts(self.parts, header.parts))
 
+    def write_anew(self, records: Iterable[tuple[str, bytes]], head: Token | None) -> None:
+        """See `FileStore.write_anew`."""
+        with self.writing():
+            files.make(self.path.parent)
+            with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
+                self._sweep(journal)
+                found = self._last_token(journal, journal.cut_torn_tail())
+                if found != head:
+                    raise Conflict(self.name, found)
+                durable.sync_parents(self.path.parent, self._folder)
+                lines = [journal_file.framed(id_, record) for id_, record in records]
+                self._switch(journal.header, Header(journal.end() + 1), lines)
+
     def may_have_left(self) -> bool:
         """Whether a writer that died may have left files."""
         with suppress(FileNotFoundError), Journal(self.path) as journal:
@@ -252,9 +297,20 @@ class Stream:
 
     def head(self) -> Token | None:
         """See `ralf.storage.journal.Store.head`."""
-        with suppress(FileNotFoundError), Journal(self.path) as journal:
-            return self._last_token(journal, journal.end())
+        left = self._left
+        with suppress(FileNotFoundError), Journal(self.path, seen=left) as journal:
+            return left.head if left is not None and journal.is_as_seen else self._last_token(journal, journal.end())
         return None
+
+    def newest(self) -> Entry | None:
+        """See `ralf.storage.journal.Tail.newest`."""
+        last = ""
+        with suppress(FileNotFoundError), Journal(self.path) as journal:
+            place, line = journal.newest_line()
+            if line:
+                return journal_file.parsed(self.path, place, line)
+            last = journal.header.last
+        return self.entry(last) if last else None
 
     @contextmanager
     def _opened(self, start: int) -> Iterator[tuple[Journal, Iterator[Line]]]:
@@ -353,7 +409,7 @@ class FileStore:
     @property
     def properties(self) -> Properties:
         """Everything that a store can do; see `ralf.storage.journal.Store.properties`."""
-        return Properties(lookup=self, replace=self, archive=self, heap=self, survey=self, files=self)
+        return Properties(lookup=self, replace=self, archive=self, heap=self, survey=self, files=self, tail=self)
 
     # ---- streams ----
 
@@ -363,11 +419,17 @@ class FileStore:
         self._check(found.path)
         return found.append(record, id, after)
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
         return self._stream(stream).rewrite(change)
 
-    def drop(self, stream: str) -> None:
+    def write_anew(self, stream: str, records: Iterable[tuple[str, bytes]], *, head: Token | None) -> None:
+        """Have these ids and records stand for all of a stream, archived ones too: for a stream that follows another
+        store's. Conflict where `head` is not its newest place. Whole or not at all; every token of it is void after.
+        """
+        self._stream(stream).write_anew(records, head)
+
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         """Forget a stream; see `ralf.storage.journal.Replace.drop`."""
         self._stream(stream).drop()
 
@@ -378,6 +440,10 @@ class FileStore:
     def entry(self, stream: str, token: Token) -> Entry:
         """The record at a place; see `ralf.storage.journal.Lookup.entry`."""
         return self._stream(stream).entry(token)
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record; see `ralf.storage.journal.Tail.newest`."""
+        return self._stream(stream).newest()
 
     def head(self, stream: str) -> Token | None:
         """The place of the newest record; see `ralf.storage.journal.Store.head`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -16,8 +17,9 @@ from ralf.storage import blob_files, files, journal, journal_file
 from ralf.storage.files import content_of
 from ralf.storage.filestore import FileStore, Stream
 from ralf.storage.id_index import IdIndex
-from ralf.storage.journal import Digest, Entry, SealedStore, has_blob
+from ralf.storage.journal import Digest, Entry, has_blob
 from ralf.storage.journal_file import Header, Part
+from ralf.storage.seals import SealedStore
 from ralf.text import cleaning
 
 # ---- reading a journal with its damage: goes on at the next record whose checksum is right ----
@@ -68,6 +70,7 @@ class Scan:
     lines   of its parts and its file, oldest first
     torn    what follows the last whole line: it was never acknowledged, even where it is a whole record
     gaps    revisions that are missing, as first and last, where there are records after them
+    long    too long to be held in memory: the pieces are without their bytes, and no repair can be made of them
     """
 
     stream: str
@@ -76,6 +79,7 @@ class Scan:
     torn: bytes = b""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     disordered: bool = False
+    long: bool = False
 
     @property
     def damaged(self) -> bool:
@@ -104,7 +108,12 @@ def scan(stream: Stream, opened: Callable[[Entry], Entry]) -> Scan:
     Without the stream held a part may be gone that the journal's file still named when it was read.
     """
     found = Scan(stream.name)
-    content, wrong = _content(stream)
+    try:
+        content, wrong = _content(stream)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        return _scan_long(stream)
     end = 0
     if content:
         try:
@@ -127,6 +136,22 @@ def scan(stream: Stream, opened: Callable[[Entry], Entry]) -> Scan:
         for lines in found.lines:
             lines.pieces = [_with_origin(piece, opened) for piece in lines.pieces]
     return found
+
+
+def _scan_long(stream: Stream) -> Scan:
+    """Read a stream whose file is too long to be held, up to the first damage. Of its records only those stay in memory
+    that name blobs.
+    """
+    if stream.name.startswith(ROUTES):
+        return replace(read_through(stream.name, stream.path, stream.read(None)), long=True)
+    lines = Lines(stream.path)
+    try:
+        for entry in stream.read(None):
+            kept = entry if b'"digests"' in entry.record else entry._replace(record=b"{}")
+            lines.pieces.append(Piece(len(lines.pieces), b"", kept, None, ""))
+    except DamagedJournal as error:
+        lines.wrong = error.what
+    return Scan(stream.name, lines=[lines], long=True)
 
 
 def read_through(name: str, path: Path, entries: Iterator[Entry]) -> Scan:

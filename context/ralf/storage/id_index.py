@@ -20,6 +20,7 @@ from ralf.storage.files import content_of, open_single_link
 _ENTRY = struct.Struct(">8sQ")
 _INDEX_HEADER = struct.Struct(">4sIQ")
 _NAME = b"ids2"
+_MOST_UNSAVED = 64 * _ENTRY.size  # bytes of entries that wait
 
 
 class IdIndex:
@@ -29,9 +30,15 @@ class IdIndex:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._header = b""
+        self._header = b""  # of the file, as it was when it was last read or written
         self._entries = bytearray()
         self._hashes: set[bytes] | None = None  # of the entries, once they are asked for again
+        self._end = -1  # of the journal, as far as it has these ids
+        self._unsaved = 0  # bytes of entries that the file has not
+
+    def reaches(self, end: int) -> bool:
+        """Whether the entries in memory go up to this end of the journal."""
+        return self._end == end
 
     def find(
         self,
@@ -58,41 +65,64 @@ class IdIndex:
             added = b"".join(_ENTRY.pack(_hash(known), start) for known, start, _ in ids(indexed))
             content = with_header(bytes(entries) + added, end)
             self._keep(content[: _INDEX_HEADER.size], content[_INDEX_HEADER.size :])
-            entries = self._entries
             self._save(content)
+        self._end = end
+        return self._found(id, end, known_at)
+
+    def find_kept(self, id: str, known_at: Callable[[int], tuple[str, int]]) -> int | None:  # noqa: A002
+        """The same for a journal that nobody has written to since `reaches` became true of its end: no file is read."""
+        self._hash_entries()
+        return self._found(id, self._end, known_at)
+
+    def _found(self, id: str, end: int, known_at: Callable[[int], tuple[str, int]]) -> int | None:  # noqa: A002
         wanted, place = _hash(id), -1
         if self._hashes is not None and wanted not in self._hashes:
             return None
-        while (place := entries.find(wanted, place + 1)) >= 0:
+        while (place := self._entries.find(wanted, place + 1)) >= 0:
             if place % _ENTRY.size == 0:
-                offset: int = _ENTRY.unpack_from(entries, place)[1]
+                offset: int = _ENTRY.unpack_from(self._entries, place)[1]
                 if offset < end and known_at(offset)[0] == id:
                     return offset
         return None
 
-    def add(self, id: str, start: int, end: int) -> None:  # noqa: A002
+    def add(self, id: str, start: int, end: int, *, later: bool = False) -> None:  # noqa: A002
         """Note a record that was just appended at `start` and ends at `end`. What cannot be noted, or not behind all
         that comes before it, is indexed later.
+
+        later  whether the file need not have it at once: whoever opens the journal anew reads the last few lines
         """
-        with (
-            suppress(OSError, struct.error),
-            os.fdopen(open_single_link(os.fspath(self.path), os.O_RDWR), "r+b") as file,
-        ):
-            found = file.read(_INDEX_HEADER.size)
-            name, sum_, indexed = _INDEX_HEADER.unpack(found)
-            if (name, indexed) != (_NAME, start):
-                return
-            entry = _ENTRY.pack(_hash(id), start)
-            header = _INDEX_HEADER.pack(_NAME, zlib.crc32(entry, sum_), end)
-            file.seek(0, os.SEEK_END)
-            file.write(entry)
-            file.seek(0)
-            file.write(header)
-            if found == self._header:
-                self._header = header
-                self._entries += entry
-                if self._hashes is not None:
-                    self._hashes.add(entry[:8])
+        if self._end != start:
+            return
+        entry = _ENTRY.pack(_hash(id), start)
+        self._entries += entry
+        if self._hashes is not None:
+            self._hashes.add(entry[:8])
+        self._end = end
+        self._unsaved += _ENTRY.size
+        if not later or self._unsaved >= _MOST_UNSAVED:
+            self._extend()
+
+    def _extend(self) -> None:
+        """Write the entries that the file has not. Where it is not as it was left, what is in memory is given up, too:
+        it is missing once a writer has begun to replace the journal, and the next one has to look for what was left.
+        """
+        try:
+            descriptor = open_single_link(os.fspath(self.path), os.O_RDWR)
+            try:
+                if os.pread(descriptor, _INDEX_HEADER.size, 0) == self._header:
+                    added = bytes(self._entries[-self._unsaved :])
+                    sum_ = _INDEX_HEADER.unpack(self._header)[1]
+                    header = _INDEX_HEADER.pack(_NAME, zlib.crc32(added, sum_), self._end)
+                    place = _INDEX_HEADER.size + len(self._entries) - len(added)
+                    if os.pwrite(descriptor, added, place) == len(added):
+                        os.pwrite(descriptor, header, 0)
+                        self._header, self._unsaved = header, 0
+                        return
+            finally:
+                os.close(descriptor)
+        except (OSError, struct.error):
+            pass
+        self._keep(b"", b"")
 
     def drop(self) -> None:
         """Remove the index, as the journal was rewritten."""
@@ -116,9 +146,9 @@ class IdIndex:
                 header = file.read(_INDEX_HEADER.size)
                 name, sum_, indexed = _INDEX_HEADER.unpack(header)
                 if header == self._header and name == _NAME and indexed <= end:
-                    if self._hashes is None:
-                        places = range(0, len(self._entries), _ENTRY.size)
-                        self._hashes = {bytes(self._entries[place : place + 8]) for place in places}
+                    if self._unsaved:  # of lines that somebody else has seen since
+                        self._keep(header, bytes(self._entries[: -self._unsaved]))
+                    self._hash_entries()
                     return int(indexed)
                 entries = file.read()
         except (OSError, struct.error):
@@ -131,8 +161,15 @@ class IdIndex:
         self._keep(header, entries if zlib.crc32(entries) == sum_ else b"")
         return int(indexed) if self._entries else 0
 
+    def _hash_entries(self) -> None:
+        if self._hashes is None:
+            places = range(0, len(self._entries), _ENTRY.size)
+            self._hashes = {bytes(self._entries[place : place + 8]) for place in places}
+
     def _keep(self, header: bytes, entries: bytes) -> None:
+        """Have these entries in memory, which are those of the file of this header."""
         self._header, self._entries, self._hashes = header, bytearray(entries), None
+        self._end, self._unsaved = -1, 0
 
     def _save(self, content: bytes) -> None:
         with suppress(OSError):  # a cache that cannot be written costs time, not data

@@ -2,8 +2,8 @@
 
 The docstrings of the port are its contract. A store has the six methods of `Store`, and names in its `properties` what
 it can do beyond them. `tests/conformance` holds every implementation to the contract; `ralf.storage.filestore` is the
-embedded one, and `tests/conformance/memory_store.py` the plainest one. `SealedStore` stands before either and tells
-this user's records from foreign ones.
+embedded one, and `tests/conformance/memory_store.py` the plainest one. `ralf.storage.seals` stands before either and
+tells this user's records from foreign ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, Fenced, NotFound, RalfError, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
@@ -118,19 +118,22 @@ class Lookup(Protocol):
 class Replace(Protocol):
     """Replaces records, and drops streams: what a forget asks for. Nothing else changes what was appended."""
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records, and return how many are others now; durable when this returns.
 
         change  told each record, oldest first; returns the bytes that are to stand in its place, or its own
+        wipe    whether the bytes that were replaced have to be gone; False where this only makes room: then an engine
+                may leave them where they are until it needs the room, which can be much quicker
 
         Ids and order stay, and nobody appends meanwhile. Whole or not at all: a reader sees all records as they were or
-        all as they are now. Nothing of what was replaced is left. Every token of the stream is void afterwards
-        (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes through: then
-        nothing was done.
+        all as they are now. With `wipe` nothing of what was replaced is left. Every token of the stream is void
+        afterwards (UnknownToken), unless no record changed. DamagedJournal as in `read`; what `change` raises comes
+        through: then nothing was done.
         """
 
-    def drop(self, stream: str) -> None:
-        """Forget a stream: all its records, archived ones too; nothing happens when there is none.
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
+        """Forget a stream: all its records, archived ones too; nothing happens when there is none. `wipe`: as in
+        `replace`.
 
         Durable when this returns. Nothing of it is left, and it may be begun anew. Broken off, it has all records or
         none, and done again it is completed.
@@ -208,6 +211,58 @@ class Files(Protocol):
         """How many bytes the files of streams and blobs have, archived ones left out."""
 
 
+class Tail(Protocol):
+    """Reads a stream from its end."""
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record, None for a stream without one: head and entry in one look. DamagedJournal as in `read`."""
+
+
+class Leases(Protocol):
+    """Says who may write, on whatever machine they are. A lease ends by itself unless its holder renews it; for a store
+    that has leases they are the only sign of life of who holds a step of a run or a task.
+
+    Every method asks the engine, and waits no longer than the store's other calls do; Fenced where it cannot be
+    reached. Two that are equal are of the same engine and project.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts that is not renewed, unless it was taken for longer."""
+
+    def take(self, name: str, holder: str, *, seconds: float = 0.0) -> Token:
+        """Take a lease that nobody has; the token is what renews and releases it.
+
+        name     a path like a stream's, which says what the lease is for
+        holder   one line for others: who has it
+        seconds  how long it lasts each time, in whole seconds; 0: `seconds` of the engine
+
+        Claimed where somebody has it, named as they named themselves. After Fenced it may have been taken all the same,
+        and then ends by itself.
+        """
+
+    def renew(self, name: str, token: Token, *, seconds: float = 0.0) -> Token:
+        """Have a lease last `seconds` from now on, 0: as long as it was taken for, and return the token that stands for
+        it then.
+
+        Fenced with `lost` where it has ended, or somebody else has it.
+        """
+
+    def resume(self, name: str, holder: str) -> Token:
+        """The token of a lease that was taken in this holder's name, for a process that continues with what another one
+        has taken. Fenced with `lost` where nobody has it under this name.
+        """
+
+    def holder(self, name: str) -> str | None:
+        """Who has a lease, None for nobody."""
+
+    def held(self, prefix: str) -> frozenset[str]:
+        """The names of all leases that somebody has and that begin with `prefix`, which ends with a slash; one look."""
+
+    def release(self, name: str, token: Token) -> None:
+        """End a lease at once; nothing happens where it has ended or somebody else has it."""
+
+
 class Properties(NamedTuple):
     """What a store can do beyond the six methods of `Store`; None for what it cannot."""
 
@@ -217,6 +272,8 @@ class Properties(NamedTuple):
     heap: Heap | None = None
     survey: Survey | None = None
     files: Files | None = None
+    tail: Tail | None = None
+    leases: Leases | None = None
 
 
 def required(capability: _Capability | None, what: str) -> _Capability:
@@ -224,6 +281,16 @@ def required(capability: _Capability | None, what: str) -> _Capability:
     if capability is None:
         raise UsageError("the store of this project", f"cannot {what}")
     return capability
+
+
+def within_reach(store: Store) -> tuple[list[str], str]:
+    """The names of all streams, and ""; of a store that keeps some where they cannot be reached now, of the others, and
+    why.
+    """
+    try:
+        return list(store.streams("")), ""
+    except Fenced as error:
+        return list(store.streams(stream_of(""))), str(error)
 
 
 def entry_at(store: Store, stream: str, token: Token) -> Entry:
@@ -234,6 +301,29 @@ def entry_at(store: Store, stream: str, token: Token) -> Entry:
         if entry.token == token:
             return entry
     raise UnknownToken(stream, "no such place in this stream")
+
+
+def newest_entry(store: Store, stream: str) -> Entry | None:
+    """A stream's newest record, None where it has none, also of a store that can only look a place up: then
+    UnknownToken where the stream was rewritten in between. Errors: `Lookup.entry`.
+    """
+    tail = store.properties.tail
+    if tail is not None:
+        return tail.newest(stream)
+    head = store.head(stream)
+    return entry_at(store, stream, head) if head is not None else None
+
+
+LONG = 16 << 20
+"""Bytes that the records of a stream may have that only grows, before they are archived: compressed, read as before."""
+
+
+def archive_long(store: Store, stream: str, upto: Token) -> None:
+    """Archive the records of a stream up to a place once they take more than `LONG`; each is moved once."""
+    archive = store.properties.archive
+    if archive is not None and archive.unarchived(stream) > LONG:
+        with suppress(RalfError, OSError):  # the next call tries again
+            archive.archive(stream, upto, wait=False)
 
 
 def has_blob(store: Store, digest: Digest) -> bool:
@@ -260,117 +350,6 @@ def written(store: Store, folder: str) -> Mapping[str, Written]:
         return survey.written(folder)
     streams = (stream.removeprefix(f"{folder}/") for stream in store.streams(f"{folder}/"))
     return {stream: Written(0, sys.maxsize) for stream in streams if "/" not in stream}
-
-
-# ---- seals: what tells this user's records from those that came from elsewhere ----
-#
-# A seal is a keyed hash (BLAKE2b, 128 bits) of stream and record, the last member of the record's JSON object. The key
-# lies in the user's own folder.
-
-_SIZE = 16  # bytes
-
-_BEGIN, _END = b',"seal":"', b'"}'
-
-_LENGTH = len(_BEGIN) + 2 * _SIZE + len(_END)
-
-
-class SealedStore:
-    """A `Store` that seals what is appended and says of each entry whether it is foreign.
-
-    store    where the records lie
-    key      called for the key when a record is read or written; None for none: records are written without a seal
-    vouched  told a stream: whether its records without a seal are this user's, too
-    """
-
-    def __init__(self, store: Store, key: Callable[[], bytes | None], vouched: Callable[[str], bool]) -> None:
-        self._store = store
-        self._key = key
-        self._vouched = vouched
-        # The names of blobs are sums of what they hold, and stand in sealed records: nothing of them is sealed.
-        self.streams, self.put_blob, self.open_blob = store.streams, store.put_blob, store.open_blob
-
-    @property
-    def properties(self) -> Properties:
-        """What the store can do, with seals; see `Store.properties`."""
-        inner = self._store.properties
-        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self)
-
-    def _replacing(self) -> Replace:
-        return required(self._store.properties.replace, "replace records")
-
-    # ---- streams ----
-
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
-        """Append one record with its seal; see `Store.append`."""
-        return self._store.append(stream, self.sealed(stream, record), id=id, after=after)
-
-    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
-        """The records after a place, without their seals; see `Store.read`."""
-        for entry in self._store.read(stream, after=after):
-            yield self.opened(stream, entry)
-
-    def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place, without its seal; see `Lookup.entry`."""
-        return self.opened(stream, entry_at(self._store, stream, token))
-
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
-        """Replace the bytes of records; a foreign one stays foreign. See `Replace.replace`."""
-
-        def changed(entry: Entry) -> bytes:
-            ours = self.opened(stream, entry)
-            made = change(ours)
-            if made == ours.record:
-                return entry.record
-            return made if ours.foreign else self.sealed(stream, made)
-
-        return self._replacing().replace(stream, changed)
-
-    def adopt(self, stream: str) -> int:
-        """Seal the records of a stream that have no seal of ours, so that they are this user's; how many there were.
-        Errors: `Replace.replace`.
-        """
-
-        def sealed(entry: Entry) -> bytes:
-            ours = self.opened(stream, entry)
-            return entry.record if ours.record != entry.record else self.sealed(stream, entry.record)
-
-        return self._replacing().replace(stream, sealed)
-
-    def head(self, stream: str) -> Token | None:
-        """The place of the newest record; see `Store.head`."""
-        return self._store.head(stream)
-
-    def drop(self, stream: str) -> None:
-        """Forget a stream; see `Replace.drop`."""
-        self._replacing().drop(stream)
-
-    # ---- seals ----
-
-    def under(self, key: bytes) -> SealedStore:
-        """The same store as the owner of another key sees it."""
-        return SealedStore(self._store, lambda: key, lambda _: False)
-
-    def sealed(self, stream: str, record: bytes) -> bytes:
-        """A record with our seal; as it is where there is no key."""
-        key = self._key()
-        if key is None or record[-1:] != b"}" or record == b"{}":
-            return record
-        return b"%s%s%s%s" % (record[:-1], _BEGIN, _seal(key, stream, record), _END)
-
-    def opened(self, stream: str, entry: Entry) -> Entry:
-        """The entry without its seal, or as it is, foreign unless its stream is vouched for."""
-        key = self._key()
-        if key is not None and entry.record[-_LENGTH : len(_BEGIN) - _LENGTH] == _BEGIN:
-            record = entry.record[:-_LENGTH] + b"}"
-            found = entry.record[len(_BEGIN) - _LENGTH : -len(_END)]
-            if found == _seal(key, stream, record):  # nobody can time a process that reads a file of theirs
-                return entry._replace(record=record)
-        return entry if self._vouched(stream) else entry._replace(foreign=True)
-
-
-def _seal(key: bytes, stream: str, record: bytes) -> bytes:
-    name = stream.encode()
-    return hashlib.blake2b(b"%d:%s%s" % (len(name), name, record), key=key, digest_size=_SIZE).hexdigest().encode()
 
 
 # ---- a route's records in the store's stream, oldest first; format: docs/format.md ----
@@ -500,11 +479,9 @@ def newest(store: Store, route: str) -> Record | None:
     `Lookup.entry`.
     """
     for _ in range(_MOST_LOOKS):
-        token = store.head(stream_of(route))
-        if token is None:
-            return None
         with suppress(UnknownToken):  # rewritten in between
-            return at(store, route, token)
+            entry = newest_entry(store, stream_of(route))
+            return parsed(route, entry) if entry is not None else None
     raise DamagedJournal(route, "its newest record cannot be found", MEND_JOURNAL)
 
 

@@ -139,6 +139,7 @@ def _text_of(quoted: bytes) -> str | None:
 
 _BACKWARD = 1024  # how much of a journal's end is read first when its last line is looked for; then eight times more
 _MOST_BACKWARD = 64 * 1024
+_TAIL, _MOST_TAIL = 32 << 10, 2 << 20  # how much is read first when it is wanted itself, and at most in one piece
 _LARGE, _MOST_RESERVED = 256 << 10, 4 << 20  # bytes of a file for whose growth room is reserved, and of that room
 _HEADER = rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n'  # compiled where there is one, as are those below
 _PART = r"\d{6}-[0-9a-f]{12}\.jsonl\.gz"
@@ -146,6 +147,8 @@ MOST = 256 << 20
 """The most bytes of lines that a part may claim."""
 
 _HEADER_BEGINS = b'{"header":'
+
+_BEGIN = 64  # bytes that have the offset of a header, which grows whenever a file is replaced
 
 _FARTHEST = 10**17
 """An offset beyond every journal: from there on a token would have too many digits."""
@@ -185,20 +188,47 @@ class Header:
         return b'{"header":%s,"sha256":"%s"}\n' % (text, sum_of(text))
 
 
+class Stamp(NamedTuple):
+    """What changes of a journal's file with whatever is done to it."""
+
+    inode: int
+    size: int
+    written: int
+    changed: int
+
+
+class Seen(NamedTuple):
+    """What is known of a journal as long as its file has this stamp and begins like this: its header, and end and token
+    of its last line. A file that was replaced begins otherwise, whatever its stamp.
+    """
+
+    stamp: Stamp
+    begin: bytes
+    header: Header
+    end: int
+    head: Token
+
+
 class Journal:
     """A journal's file that is open. Leave it with `with`.
 
     descriptor, header  of the file as it was when it was opened, whatever takes its name since
+    is_as_seen          whether it was then as it is known to have been
     """
 
-    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
-        """FileNotFoundError where there is none, DamagedJournal where something else than a journal lies in its
-        place.
+    def __init__(self, path: Path, flags: int = os.O_RDONLY, seen: Seen | None = None) -> None:
+        """Open it; `seen`: what is known of it.
+
+        FileNotFoundError where there is none, DamagedJournal where something else than a journal lies in its place.
         """
         self.path = path
-        self.descriptor = _opened(path, flags)
+        self.descriptor, found = _opened(path, flags)
         try:
-            self.header = _header_of(path, self.descriptor)
+            self._allocated = found.st_blocks * 512
+            self._begin = os.pread(self.descriptor, _BEGIN, 0)
+            self.is_as_seen = seen is not None and (seen.stamp, seen.begin) == (_stamp_of(found), self._begin)
+            known = seen.header if seen is not None and self.is_as_seen else None
+            self.header = known or _header_of(path, self.descriptor, self._begin)
         except BaseException:
             os.close(self.descriptor)
             raise
@@ -210,6 +240,11 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # what has to be on the disk was synced; and the descriptor is gone in any case
             os.close(self.descriptor)
+
+    def seen(self, end: int, head: Token) -> Seen:
+        """What is known of the file as it is now, whose last line has this end and this token."""
+        begin = self._begin if len(self._begin) == _BEGIN else os.pread(self.descriptor, _BEGIN, 0)
+        return Seen(_stamp_of(os.fstat(self.descriptor)), begin, self.header, end, head)
 
     def end(self) -> int:
         """The place where the last complete line ends."""
@@ -238,6 +273,21 @@ class Journal:
                 return start + found + 1 - self._shift
             end, size = start, min(8 * size, _MOST_BACKWARD)
         return self.header.offset
+
+    def newest_line(self) -> tuple[int, bytes]:
+        """Place and bytes of the file's last complete line, 0 and b"" where it has none."""
+        size, most = os.fstat(self.descriptor).st_size, _TAIL
+        while most <= _MOST_TAIL:
+            start = max(self.header.length, size - most)
+            content = os.pread(self.descriptor, size - start, start)
+            end = content.rfind(b"\n") + 1
+            begin = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
+            if begin or start == self.header.length:
+                return (start + begin - self._shift, content[begin:end]) if end else (0, b"")
+            most *= 8
+        end = self.end()
+        place = self.last_line(end)
+        return (place, os.pread(self.descriptor, end - place, place + self._shift)) if place is not None else (0, b"")
 
     def frame(self, offset: int) -> bytes:
         """The first FRAME_BYTES of the line of this file at a place."""
@@ -278,7 +328,7 @@ class Journal:
         """Have the disk keep room behind the end of a large file: a sync that need not wait for the allocation of
         blocks takes two thirds of the time, and without the file's times a tenth less.
         """
-        if size >= _LARGE and os.fstat(self.descriptor).st_blocks * 512 < size + more:
+        if size >= _LARGE and self._allocated < size + more:
             files.reserve(self.descriptor, size, more + min(max(size // 8, _LARGE), _MOST_RESERVED))
 
     def _take_back(self, end: int) -> None:
@@ -304,11 +354,16 @@ def _reading(descriptor: int) -> Iterator[BinaryIO]:
             file.close()
 
 
-def _opened(path: Path, flags: int) -> int:
+def _stamp_of(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _opened(path: Path, flags: int) -> tuple[int, os.stat_result]:
+    """A descriptor of a journal's file, and what it is."""
     try:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
-        if error.errno in (errno.EISDIR, errno.ENXIO):
+        if error.errno in (errno.EISDIR, errno.ENXIO, errno.ELOOP):
             raise DamagedJournal(path, "is no regular file", MEND_JOURNAL) from None
         raise
     found = os.fstat(descriptor)
@@ -319,7 +374,7 @@ def _opened(path: Path, flags: int) -> int:
         os.close(descriptor)
         what = "has a second name (a hard link), whose file would be written, too"
         raise DamagedJournal(path, what, f"cp -p {path} {path}.copy && mv {path}.copy {path}")
-    return descriptor
+    return descriptor, found
 
 
 def header_in(path: Path, content: bytes) -> Header:
@@ -329,8 +384,8 @@ def header_in(path: Path, content: bytes) -> Header:
     return _header(path, content[: content.find(b"\n") + 1])
 
 
-def _header_of(path: Path, descriptor: int) -> Header:
-    if os.pread(descriptor, len(_HEADER_BEGINS), 0) != _HEADER_BEGINS:
+def _header_of(path: Path, descriptor: int, begin: bytes) -> Header:
+    if not begin.startswith(_HEADER_BEGINS):
         return Header()
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import stat
+import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -132,6 +133,27 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+_found_before: dict[tuple[str, int], tuple[tuple[int, ...], Registration]] = {}
+"""By file and user, the file's stamp and what it said: a process reads it again only where it was changed."""
+
+_FINE, _COARSE = 50_000_000, 2_000_000_000
+"""Nanoseconds after which every change of a file also changes its times: where they have a fraction of a millisecond,
+by the kernel's clock, and elsewhere, as no file system has a coarser one.
+"""
+
+
+def settled_stamp(path: str | Path) -> tuple[int, ...]:
+    """What changes with a file; () for none, and where it was changed so lately that one more change may not show."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    changed = max(found.st_mtime_ns, found.st_ctime_ns)
+    if changed > time.time_ns() - (_FINE if changed % 1_000_000 else _COARSE):
+        return ()
+    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def folder() -> Path | None:
     """The user's own folder, whether it is there or not; None for a user without a home."""
     return environment.user_folder()
@@ -139,8 +161,12 @@ def folder() -> Path | None:
 
 def path_of(root: Path) -> Path | None:
     """The file of the project at `root`; None for a user without a home."""
+    return _path_of(os.path.realpath(root))
+
+
+def _path_of(root: str) -> Path | None:
     place = folder()
-    return None if place is None else place / PROJECTS / f"{_name_of(os.path.realpath(root))}.json"
+    return None if place is None else place / f"{PROJECTS}/{_name_of(root)}.json"
 
 
 def find(root: Path) -> Registration | None:
@@ -148,16 +174,24 @@ def find(root: Path) -> Registration | None:
 
     UsageError when someone else could have written the file, Damaged when it cannot be read.
     """
-    path = path_of(root)
+    real = os.path.realpath(root)
+    path = _path_of(real)
     if path is None:
         return None
+    key, stamp = (os.fspath(path), os.geteuid()), settled_stamp(path)
+    before = _found_before.get(key)
+    if stamp and before is not None and before[0] == stamp:
+        return before[1]
     try:
         text = read(path)
     except UsageError:
         if not os.path.exists(path):  # noqa: PTH110  # a folder that may not be looked into holds nothing for us
             return None
         raise
-    return None if text is None else _parsed(path, text, os.path.realpath(root))
+    found = None if text is None else _parsed(path, text, real)
+    if found is not None and stamp:
+        _found_before[key] = stamp, found
+    return found
 
 
 def update(root: Path, **changes: Any) -> Registration:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from ralf.project import Project
 from ralf.storage import files
-from ralf.tasks import records
-from ralf.tasks.database import Database, Torn
+from ralf.storage.database import Database, Torn
+from ralf.tasks import origin, records
+from ralf.tasks.database import SCHEMA, VERSION, KnownRows
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.records import Known
 
@@ -68,8 +69,11 @@ class Chain(NamedTuple):
 class Answers(Database):
     """The index as it was last kept up; see `ralf.tasks.index.Index`."""
 
+    version, schema = VERSION, SCHEMA
+
     def __init__(self, project: Project, path: Path | None) -> None:
-        super().__init__(path)
+        super().__init__(path, origin.boot())
+        self.known = KnownRows(self.db)
         self._root = os.fspath(project.folder.parents[1])
         self.used: set[str] = set()  # tasks that were asked for
 

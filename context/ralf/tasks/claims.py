@@ -13,11 +13,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralf import environment
-from ralf.errors import Claimed, DamagedPlan, NotFound, NothingReady, NotVerified, StaleLease, TaskNotFound, UsageError
+from ralf.errors import (
+    Claimed,
+    DamagedPlan,
+    NotFound,
+    NothingReady,
+    NotVerified,
+    StaleLease,
+    TaskNotFound,
+    UsageError,
+)
 from ralf.redact import redactor_for
-from ralf.storage import files
-from ralf.tasks import elsewhere, origin, records, store
-from ralf.tasks.database import Torn
+from ralf.storage.database import Torn
+from ralf.tasks import elsewhere, leases, origin, records, store
 from ralf.tasks.index import Index
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
 from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken
@@ -46,6 +54,7 @@ def claim(
     seconds: int = 900,
     process: int = 0,
     born: int = 0,
+    keep: bool = False,
     root: Root = None,
 ) -> TaskState:
     """Claim a task, or the next one that is ready; its `claim` says the number of the lease.
@@ -57,11 +66,14 @@ def claim(
     seconds  how long it lasts without a sign of life
     process  of the agent, and when it was `born` (`ralf.tasks.origin.born`): while it runs the claim lives, and when
              it is dead the claim is lost at once
+    keep     whether this process renews the engine's lease until the claim has ended, where the store has leases. Only
+             that lease counts there, on every machine: the task is free soon after this process has died. Else it lasts
+             `seconds`, and `renew`, `progress` and `ralf.tasks.keeping` renew it
 
     Whoever has a task already gets the same claim again, and `warnings` say so: the command that claimed it may have
     died before it could tell. They also say where another clone has worked on the task. Claimed names who has it;
     NothingReady says what keeps each task; TaskNotFound; UsageError for a task that is foreign, or not pending;
-    DamagedPlan.
+    DamagedPlan; Fenced where the engine of the store cannot be reached.
     """
     tasks = store.at(root)
     name = store.holder(tasks.project, by)
@@ -81,8 +93,8 @@ def claim(
     def work(writer: Writer) -> TaskState:
         id_, known, has_it = writer.index.sure(lambda: _chosen(tasks, writer.index, task, wanted, role))
         if has_it and known is not None:
-            return _again(tasks, writer, id_, known, wanted)
-        return _take(tasks, writer, id_, known, wanted)
+            return _again(tasks, writer, id_, known, wanted, keep=keep)
+        return _take(tasks, writer, id_, known, wanted, keep=keep)
 
     made = tasks.write(work, first=refuse, lately=True)
     return elsewhere.noted(tasks.project, [made])[0]
@@ -171,46 +183,35 @@ def _is_same(known: Known, wanted: Taken) -> bool:
     return claim_.by == wanted.by and (not told or same)
 
 
-def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Taken) -> TaskState:
+def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Taken, *, keep: bool) -> TaskState:
     """The claim that its holder has, once more: a sign of life."""
     claim_ = _claim_of(known)
+    (leases.keep if keep else leases.renew)(tasks.project, id_, claim_)
     if not writer.has_written(id_):
         writer.append(Renewed(id_, claim_.number, wanted.process, wanted.born, wanted.machine))
-    _show_life(tasks, claim_.lease(id_))
+    leases.show_life(tasks.project, claim_.lease(id_))
     return writer.state(id_, f"{id_}: you already hold this task, since {claim_.claimed}; this is the same claim")
 
 
-def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Taken) -> TaskState:
-    if lost is not None and lost.claim is not None:
-        writer.append(Lost(id_, lost.claim.number, f"no sign of life from {lost.claim.by}; claimed by {wanted.by}"))
-        _end(tasks, lost.claim.lease(id_))
-    if id_ in writer.index.held():
-        raise Torn(f"{id_} is claimed")
-    writer.append(replace(wanted, task=id_, digest=writer.index.check(id_)))
-    again = lost is not None and lost.claim is not None and lost.claim.by == wanted.by
+def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Taken, *, keep: bool) -> TaskState:
+    old = lost.claim if lost is not None else None
+    number = writer.index.number + (2 if old is not None else 1)
+    is_free = id_ not in writer.index.held()
+    with leases.taken(tasks.project, id_, number, wanted.by, is_free=is_free, keep=keep, seconds=wanted.seconds):
+        if old is not None:
+            writer.append(Lost(id_, old.number, f"no sign of life from {old.by}; claimed by {wanted.by}"))
+            leases.end_file(tasks.project, old.lease(id_))
+        if id_ in writer.index.held():
+            raise Torn(f"{id_} is claimed")
+        if writer.append(replace(wanted, task=id_, digest=writer.index.check(id_))).number != number:
+            raise Torn(f"{id_}: its claim has another number")
+    tasks.look_again()
+    again = old is not None and old.by == wanted.by
     state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
-    if state.claim is not None:
+    if state.claim is not None and leases.of(tasks.project) is None:
         with suppress(OSError):
-            _begin(tasks, state.claim.lease(id_))
+            leases.begin_file(tasks.project, state.claim.lease(id_))
     return state
-
-
-def _begin(tasks: Tasks, lease: str) -> None:
-    """Make the file of a lease. An agent's `RALF_LEASE` stays that of the first task that it had, so both names are
-    links to one file: a sign of life under either counts for the claim that is held now. OSError as it comes.
-    """
-    path = tasks.lease_file(lease)
-    files.make(path.parent)
-    try:
-        first = tasks.lease_file("{}:{}".format(*_parsed(environment.lease())))
-        os.link(first, path)
-    except UsageError:  # the environment names none
-        files.touch(path)
-    except OSError:  # it has ended, or the file system has no links
-        files.touch(path)
-        with suppress(OSError):
-            os.link(path, first)
-    _show_life(tasks, lease)
 
 
 def _check_claimable(tasks: Tasks, index: Index, id_: str) -> None:
@@ -278,27 +279,11 @@ def _way_out(index: Index) -> str:
 # ---- signs of life ----
 
 
-def touch(lease: str = "", *, root: Root = None) -> None:
-    """Show that a lease's holder lives: for hooks and commands that run with `RALF_LEASE`. One system call, no record;
-    nothing where the lease holds no longer.
-
-    lease  "": what the environment says
-    """
-    told = lease or environment.lease()
-    if told:
-        with suppress(UsageError):
-            _parsed(told)
-            _show_life(store.at(root), told)
-
-
-def _show_life(tasks: Tasks, lease: str) -> None:
-    with suppress(OSError, ValueError):
-        os.utime(tasks.lease_file(lease))
-
-
-def _end(tasks: Tasks, lease: str) -> None:
-    with suppress(OSError):
-        tasks.lease_file(lease).unlink()
+def _show_engine(tasks: Tasks, index: Index, id_: str, number: int) -> None:
+    """Show a sign of life of a claim's holder to the engine, where the store has leases. StaleLease, Fenced."""
+    claim_ = index.states([id_])[id_][1].claim
+    if claim_ is not None and claim_.number == number:
+        leases.renew(tasks.project, id_, claim_)
 
 
 def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None) -> TaskState:
@@ -317,8 +302,9 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
     def work(writer: Writer) -> TaskState:
         id_, number, _ = _lease(tasks, writer.index, None, told, "")
         start = born or (origin.born(process) if process else 0)
+        _show_engine(tasks, writer.index, id_, number)
         writer.append(Renewed(id_, number, process, start, origin.machine() if process else ""))
-        _show_life(tasks, told)
+        leases.show_life(tasks.project, told)
         return writer.state(id_)
 
     return tasks.write(work)
@@ -336,6 +322,7 @@ def progress(
 
     def work(writer: Writer) -> TaskState:
         id_, number, _ = _lease(tasks, writer.index, task, lease, by)
+        _show_engine(tasks, writer.index, id_, number)
         writer.append(Progress(id_, number, words))
         return writer.state(id_)
 
@@ -396,7 +383,7 @@ def done(
         change = writer.change_of(id_, status="completed")
         tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
         writer.append(Done(id_, number, store.holder(tasks.project, by), words, tokens, tree, (change,)))
-        _end(tasks, f"{id_}:{number}")
+        leases.end(tasks.project, id_, number)
         failed = proof is not None and proof.state == "failed"
         told = (
             f"{id_}: recorded as completed, but the last test run failed: {proof.command}" if proof and failed else ""
@@ -424,7 +411,7 @@ def fail(
             store.check_ours(state)
         change = writer.change_of(id_, status="failed")
         writer.append(Failed(id_, number, store.holder(tasks.project, by), words, (change,)))
-        _end(tasks, f"{id_}:{number}")
+        leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
     return tasks.write(work)
@@ -455,7 +442,7 @@ def release(
         if not number:
             raise NotFound(id_, "no one holds this task", f"ralf task show {id_}")
         writer.append(Released(id_, number, outcome, words))
-        _end(tasks, f"{id_}:{number}")
+        leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
     return tasks.write(work)
@@ -494,18 +481,6 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
 # ---- whose a claim is ----
 
 
-def _parsed(lease: str) -> tuple[str, int]:
-    """Task and number of a lease; UsageError."""
-    id_, _, number = lease.rpartition(":")
-    if not cleaning.is_valid(id_) or not (number.isascii() and number.isdigit()) or len(number) > 15:
-        raise UsageError(
-            ascii(lease)[:80],
-            "not a lease; `ralf task claim` prints one, such as TASK-7k3q:17",
-            "if RALF_LEASE holds it: unset RALF_LEASE",
-        )
-    return id_, int(number)
-
-
 def _lease(
     tasks: Tasks, index: Index, task: str | None, lease: str | None, by: str, *, closing: str = ""
 ) -> tuple[str, int, bool]:
@@ -516,7 +491,7 @@ def _lease(
     named = tasks.resolve(index, task) if task is not None else None
     told = lease if lease is not None else environment.lease()
     if told and not (named is None and lease is None and _has_gone_on(tasks, index, told, by)):
-        id_, number = _parsed(told)
+        id_, number = leases.parsed(told)
         if named is None or named == id_ or lease is not None:
             if named is not None and named != id_:
                 raise UsageError(named, f"the lease is of {id_}", f"ralf task show {id_}")
@@ -547,7 +522,7 @@ def _lease(
 
 def _has_gone_on(tasks: Tasks, index: Index, lease: str, by: str) -> bool:
     """Whether the environment's lease is of a task that its holder has ended, and the holder has another task now."""
-    id_, number = _parsed(lease)
+    id_, number = leases.parsed(lease)
     _, known = index.states([id_]).get(id_, (None, None))
     ended = {one.number for one in known.attempts if one.outcome in ENDED_ITSELF} if known is not None else set()
     if number not in ended:

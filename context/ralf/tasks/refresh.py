@@ -143,12 +143,12 @@ def refresh(
 
     Writes nothing. TaskNotFound, UsageError for a title that several have, and for what is no lease.
     """
-    from ralf.tasks import claims, store
+    from ralf.tasks import keeping, store
 
     project = projects.find(root)
     by, lease = store.holder(project, by), environment.lease() if lease is None else lease
     if lease:
-        claims.touch(lease, root=root)
+        keeping.touch(lease, root=root)
     tasks = store.Tasks(project)
 
     def gathered(index: Index) -> Refresh:

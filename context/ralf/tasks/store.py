@@ -14,10 +14,11 @@ from ralf import environment, project as projects
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, DamagedTask, RalfError, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.database import rebuilt_when_damaged
+from ralf.storage.engine_calls import fenced
 from ralf.storage.registry import NO_FOLDER
-from ralf.tasks import folders, origin, records
+from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.answers import with_live_claim, words_of
-from ralf.tasks.database import rebuilt_when_damaged
 from ralf.tasks.index import Index
 from ralf.tasks.model import Claim, TaskState
 from ralf.tasks.records import STREAM, Known
@@ -60,6 +61,7 @@ class Tasks:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.folder = project.folder.parent / folders.TASKS
+        self._alive: frozenset[str] | None = None
 
     # ---- reading: takes no lock ----
 
@@ -153,6 +155,7 @@ class Tasks:
         """What `work` says of the index as things are now."""
 
         def looked(path: Path | None) -> T:
+            self.look_again()
             index = Index(self.project, path)
 
             def asked() -> T:
@@ -165,7 +168,8 @@ class Tasks:
             finally:
                 index.close()
 
-        return rebuilt_when_damaged(self._place(), looked)
+        with fenced("tasks", waits=False):
+            return rebuilt_when_damaged(self._place(), looked)
 
     def glance(self, work: Callable[[Index], T]) -> T:
         """What `work` says of the index as the last call left it, with newer records if there are any: for a look
@@ -173,6 +177,7 @@ class Tasks:
         """
 
         def looked(path: Path | None) -> T:
+            self.look_again()
             index = Index(self.project, path)
             try:
                 if not index.is_kept_up():
@@ -182,7 +187,8 @@ class Tasks:
             finally:
                 index.close()
 
-        return rebuilt_when_damaged(self._place(), looked)
+        with fenced("tasks", waits=False):
+            return rebuilt_when_damaged(self._place(), looked)
 
     def _place(self) -> Path | None:
         """The folder of the index; None where it can lie nowhere."""
@@ -264,18 +270,25 @@ class Tasks:
         return known.claim is not None and self.is_alive(state.task.id, known.claim, known.sign)
 
     def is_alive(self, id_: str, claim: Claim, sign: str) -> bool:
-        """Whether a claim lives: its process runs, or its last sign of life is not older than the lease."""
+        """Whether a claim lives: its process runs, or its last sign of life is not older than the lease. Where the
+        store has leases: whether somebody has the task's. Fenced.
+        """
+        leases_ = leases.of(self.project)
+        if leases_ is not None:
+            if self._alive is None:
+                self._alive = leases_.held(leases.FOLDER)
+            return leases.FOLDER + id_ in self._alive
         running = origin.is_running(claim.process, claim.born, claim.machine)
         if running is not None:
             return running
         last = max(records.seconds_of(sign), records.seconds_of(claim.claimed))
         with suppress(OSError):
-            last = max(last, self.lease_file(claim.lease(id_)).stat().st_mtime)
+            last = max(last, leases.file_of(self.project, claim.lease(id_)).stat().st_mtime)
         return abs(time.time() - last) < claim.seconds  # a clock that was set back keeps no claim for ever
 
-    def lease_file(self, lease: str) -> Path:
-        """The file whose time of change is a sign of life of the lease's holder."""
-        return self.project.cache / "leases" / lease.replace(":", "-")
+    def look_again(self) -> None:
+        """Forget which leases of the engine are held: one look serves for all tasks of a read or a write."""
+        self._alive = None
 
     # ---- writing: one at a time ----
 
@@ -292,13 +305,15 @@ class Tasks:
         if owner.seal_key is None and not owner.vouches:
             raise UsageError(self.project.folder, NO_FOLDER)
         name = os.urandom(6).hex()
-        with files.locked(self.project.folder / "locks" / "tasks.lock", "tasks", seen=True):
+        lock = files.locked(self.project.folder / "locks" / "tasks.lock", "tasks", seen=True)
+        with fenced("tasks"), lock:
             return rebuilt_when_damaged(self._place(), lambda path: self._written(path, name, work, first, lately))
 
     def _written(
         self, path: Path | None, name: str, work: Callable[[Writer], T], first: Callable[[Index], None], lately: bool
     ) -> T:
         for attempt in range(_MOST_TRIES):
+            self.look_again()
             index = Index(self.project, path)
             try:
                 with index.alone():

@@ -281,10 +281,12 @@ def read_evidence(store: Store, digest: Digest, only: Container[int] | None = No
                 yield EvidenceLine(**json.loads(line))
 
 
-def named_digests(store: Store) -> dict[Digest, set[str]]:
-    """The digests that records name, each with the streams of those records. Raises DamagedJournal."""
+def named_digests(store: Store, streams: Iterable[str] | None = None) -> dict[Digest, set[str]]:
+    """The digests that records name, of some streams or of all, each with the streams of those records. Raises
+    DamagedJournal.
+    """
     found: dict[Digest, set[str]] = {}
-    for stream in store.streams(""):
+    for stream in store.streams("") if streams is None else streams:
         for entry in store.read(stream):
             for digest in digests_in(entry.record):
                 found.setdefault(digest, set()).add(stream)

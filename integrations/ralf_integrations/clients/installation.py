@@ -20,13 +20,11 @@ from pathlib import Path
 from ralf import config
 from ralf.errors import Busy, UsageError
 from ralf.project import Project
-from ralf.storage import durable, files
+from ralf.storage import durable, files, users_files
 from ralf.storage.files import content_of
 from ralf_integrations.client import CLIENTS, Client
 from ralf_integrations.clients import agents_md, excluding, jsontext, settings
 from ralf_integrations.clients.jsontext import Insertion
-
-_MOST = 16 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +147,8 @@ def of_exclude(project: Project, client: Client) -> Part | None:
 
 def plan(project: Project, part: Part) -> Change | None:
     """What would put a part into its file; None where it is in there. UsageError for a file that cannot take it."""
-    before = _content(part.path)
-    text = _decoded(part.path, before)
+    before = users_files.content(part.path)
+    text = users_files.decoded(part.path, before)
     if text is not None and part.holds(text):
         # A script of an earlier version's installation, byte for byte what we would write, is not pinned yet.
         return (
@@ -168,8 +166,8 @@ def plan(project: Project, part: Part) -> Change | None:
 
 def plan_removal(project: Project, part: Part) -> Change | None:
     """What would take a part out of its file; None where it is not in there. UsageError for a file that is none."""
-    before = _content(part.path)
-    text = _decoded(part.path, before)
+    before = users_files.content(part.path)
+    text = users_files.decoded(part.path, before)
     if before is None or text is None:
         return None
     record = _read(project, part.path)
@@ -212,7 +210,7 @@ def is_remembered(project: Project, path: Path) -> bool:
 def is_installed(path: Path) -> bool:
     """Whether settings hold hooks of ours; not where they cannot be read."""
     with suppress(UsageError, OSError):
-        text = _decoded(path, _content(path))
+        text = users_files.decoded(path, users_files.content(path))
         return text is not None and bool(settings.ours(path, text))
     return False
 
@@ -228,7 +226,7 @@ def apply(project: Project, change: Change) -> None:
     written.
     """
     path = change.path
-    if _content(path) != change.before:
+    if users_files.content(path) != change.before:
         raise Busy(path, "was changed meanwhile: left as it is", "try again")
     if change.runs and change.after == change.before:
         _pin(project, path)
@@ -244,8 +242,8 @@ def apply(project: Project, change: Change) -> None:
     else:
         inside = path.is_relative_to(project.folder)
         files.make(path.parent, mode=files.PRIVATE if inside else files.NOT_WRITABLE_BY_OTHERS)
-        _put(path, change.before, change.after, _mode(path, runs=change.runs))
-    if _content(path) != change.after:
+        users_files.replace(path, change.before, change.after, _mode(path, runs=change.runs))
+    if users_files.content(path) != change.after:
         raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
     if change.record is None:
         _forget(project, path)
@@ -294,43 +292,6 @@ def _inserted(part: Part, base: str) -> tuple[str, list[tuple[int, int]]]:
         return jsontext.inserted(base, part.insertions(base))
     made, _ = jsontext.inserted(part.new, part.insertions(part.new))
     return base + made, [(len(base), len(made))]
-
-
-def _content(path: Path) -> bytes | None:
-    """A file's bytes, None where there is none; UsageError for one that is not simply a file here."""
-    for place in (path.parent, path):
-        if place.is_symlink():
-            what = "is a symbolic link: what it leads to is not changed"
-            raise UsageError(place, what, f"put a {'folder' if place == path.parent else 'file'} in its place")
-    try:
-        if path.stat().st_nlink > 1 and path.is_file():
-            raise UsageError(path, "has a second name: it is not changed under this one", f"copy it: {path}")
-        return content_of(path, most=_MOST)
-    except FileNotFoundError:
-        return None
-
-
-def _put(path: Path, before: bytes | None, after: bytes, mode: int) -> None:
-    """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile."""
-    try:
-        displaced = durable.exchange(path, after, _sha256(before or b""), mode=mode)
-    except durable.BeingSaved:
-        raise Busy(path, "is being saved by another program: left as it is", "try again") from None
-    if displaced is None:
-        return
-    if displaced.content != before:
-        displaced.keep(path)
-        raise Busy(path, "was changed meanwhile: left as it is", "try again")
-    displaced.remove()
-
-
-def _decoded(path: Path, content: bytes | None) -> str | None:
-    if content is None:
-        return None
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise UsageError(path, "is not UTF-8: nothing can be added to it", "save it as UTF-8") from None
 
 
 def _mode(path: Path, *, runs: bool) -> int:
@@ -385,7 +346,7 @@ def _read(project: Project, path: Path) -> Record | None:
 def _at(place: Path) -> Record | None:
     """What a record says; nothing where it cannot be read, or makes no sense."""
     try:
-        tree = json.loads(content_of(place, most=_MOST))
+        tree = json.loads(content_of(place, most=users_files.MOST))
         ranges = tuple((int(place), int(length)) for place, length in tree["ranges"])
         return Record(str(tree["path"]), str(tree["sha256"]), ranges, tree["file"] is True, tree["folder"] is True)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,16 @@ from ralf import project as projects
 from ralf.errors import TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.storage import durable, files
 from ralf.text import cleaning
-from ralf_integrations.doors.entries import EntryStream, delete, encoded, milliseconds, name_of, prepare, stamp
+from ralf_integrations.doors.entries import (
+    EntryStream,
+    Worker,
+    delete,
+    encoded,
+    milliseconds,
+    name_of,
+    prepare,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
@@ -53,7 +61,7 @@ class RalfSessionStore:
         self._project = projects.find(root)
         self._project_key = project_key
         self._streams: dict[str, EntryStream] = {}
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ralf-sessions")  # writes in the order of the calls
+        self._writer = Worker("ralf-sessions")  # writes in the order of the calls
 
     # ---- the SDK's protocol ----
 

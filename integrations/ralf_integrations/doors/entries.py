@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ralf.errors import (
     MEND_JOURNAL,
@@ -25,20 +27,18 @@ from ralf.errors import (
     DamagedBlob,
     DamagedJournal,
     NotFound,
-    RalfError,
     UnknownToken,
     UsageError,
 )
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Store, Token, entry_at, required
+from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at, required
 from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 
+T = TypeVar("T")
+
 INLINE = 256 << 10
 """Bytes of entries that a record holds itself."""
-
-LONG = 16 << 20
-"""Bytes that a stream's records may have before they are archived, but for the newest: compressed, read as before."""
 
 _VERSION = 1
 _MOST_TRIES = 1_000  # each means that another writer has appended
@@ -222,6 +222,23 @@ class EntryStream:
         return tree
 
 
+class Worker:
+    """One thread, in which work is done in the order in which it comes. A forked process has one of its own: the thread
+    of the process before is not there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._process = os.getpid()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Have some work done; what it returns."""
+        if self._process != os.getpid():
+            self._threads, self._process = ThreadPoolExecutor(1, thread_name_prefix=self._name), os.getpid()
+        return self._threads.submit(work)
+
+
 def delete(project: Project, streams: Sequence[EntryStream]) -> None:
     """Delete streams, the last one last; nothing of them is left on the disk. Completes a deletion that broke off.
 
@@ -243,14 +260,6 @@ def check_ours(stream: str, entry: Entry) -> None:
     if entry.foreign:
         what = "holds entries that this user's ralf did not write"
         raise UsageError(stream, what, "if they are yours: ralf context trust")
-
-
-def archive_long(store: Store, stream: str, upto: Token) -> None:
-    """Archive the records of a stream up to a place once they take more than `LONG`; each is moved once."""
-    archive = store.properties.archive
-    if archive is not None and archive.unarchived(stream) > LONG:
-        with suppress(RalfError, OSError):  # the next call tries again
-            archive.archive(stream, upto, wait=False)
 
 
 def prepare(project: Project) -> None:

@@ -21,6 +21,8 @@ from ralf_integrations.doors.graph_records import CheckpointRecord, GraphRecord,
 
 _VERSION = 1
 
+_of_parents: list[sqlite3.Connection | None] = []  # of processes that were forked: not even to be closed
+
 _ENDINGS = ("", "-journal", "-wal", "-shm")  # of the files that SQLite opens by their names
 
 _WAIT = 30.0  # seconds for another process that writes the index
@@ -64,10 +66,11 @@ class GraphIndex:
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         self._known: dict[str, Token | None] = {}
+        self._process = os.getpid()
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self._held():
             if self._db is not None:
                 self._db.close()
             self._db = None
@@ -76,13 +79,25 @@ class GraphIndex:
     @contextmanager
     def of(self, *streams: str) -> Iterator[View]:
         """What the index says of some streams as they are now. A damaged index is made anew, once."""
-        with self._lock:
+        with self._held():
             try:
                 db = self._current(streams)
             except sqlite3.DatabaseError:
                 self._remove()
                 db = self._current(streams)
             yield View(db)
+
+    def known_head(self, stream: str) -> Token | None:
+        """The newest record of a stream that this process has seen, else its head."""
+        with self._lock:
+            return self._known.get(stream) or self._store.head(stream)
+
+    def _held(self) -> threading.RLock:
+        """The lock. A forked process opens the file itself, and leaves its parent's connection alone."""
+        if self._process != os.getpid():
+            _of_parents.append(self._db)
+            self._db, self._known, self._lock, self._process = None, {}, threading.RLock(), os.getpid()
+        return self._lock
 
     def _current(self, streams: Sequence[str]) -> sqlite3.Connection:
         db = self._opened()
@@ -148,7 +163,7 @@ class GraphIndex:
 
     def added(self, stream: str, record: GraphRecord, token: Token, after: Token | None) -> None:
         """Take in a record that this process has just appended after another one."""
-        with self._lock:
+        with self._held():
             try:
                 db = self._opened()
                 with _writing(db):
@@ -185,7 +200,7 @@ class GraphIndex:
 
     def forget(self, stream: str) -> None:
         """Forget what is known of a stream that was dropped."""
-        with self._lock:
+        with self._held():
             self._known.pop(stream, None)
             db = self._opened()
             with _writing(db):

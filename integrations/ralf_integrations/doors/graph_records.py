@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from ralf.agent import contents
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.storage.journal import MALFORMED, Entry
 from ralf.text.frozen import dataclass
@@ -114,5 +115,26 @@ def record_of(stream: str, entry: Entry) -> GraphRecord | None:
 
 
 def bytes_of_record(record: GraphRecord) -> bytes:
-    """A record as a stream holds it."""
-    return json.dumps(record.tree(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    """A record as a stream holds it: its values, which are large, are written as contents are, and last."""
+    tree = dict(record.tree())
+    if isinstance(record, CheckpointRecord):
+        name, values = "value", _typed_bytes(record.value)
+    else:
+        name = "writes"
+        values = b",".join(
+            b"[%d,%s,%s" % (one.number, _as_json(one.channel), _typed_bytes(one.value)[1:]) for one in record.writes
+        )
+        values = b"[%s]" % values
+    del tree[name]
+    return b'%s,"%s":%s}' % (_as_json(tree)[:-1], name.encode(), values)
+
+
+def _typed_bytes(value: Typed) -> bytes:
+    return b"[%s,%s]" % (_as_json(value.type), contents.encoded(value.tree))
+
+
+def _as_json(value: Any) -> bytes:
+    return _encoder.encode(value).encode("utf-8", "surrogatepass")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

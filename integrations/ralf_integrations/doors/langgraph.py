@@ -15,6 +15,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -32,9 +33,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from ralf import project as projects
 from ralf.agent import contents
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Entry, Token, entry_at, required
+from ralf.storage.journal import Entry, Token, archive_long, entry_at, required
 from ralf.transcripts.events import named_digests
-from ralf_integrations.doors.entries import archive_long, name_of, prepare, stamp
+from ralf_integrations.doors.entries import name_of, prepare, stamp
 from ralf_integrations.doors.graph_index import GraphIndex, Pending
 from ralf_integrations.doors.graph_records import (
     GONE,
@@ -111,7 +112,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         before  only checkpoints before that one; limit: how many at most
         """
         named = config["configurable"] if config is not None else {}
-        streams = [_stream_of(named["thread_id"])] if named.get("thread_id") else [*self._store.streams(STREAMS)]
+        streams = [_stream_of(named["thread_id"])] if named.get("thread_id") else [*self._own_streams()]
         until = before["configurable"].get("checkpoint_id") if before else None
         count = 0
         with self._index.of(*streams) as view:
@@ -216,14 +217,14 @@ class RalfSaver(BaseCheckpointSaver[int]):
 
     def _typed(self, value: Any) -> Typed:
         type_, content = self.serde.dumps_typed(value)
-        return Typed(type_, contents.pack(self._store, content))
+        return Typed(type_, contents.pack(self._store, content, STREAMS))
 
     def _append(self, stream: str, record: GraphRecord, check: Callable[[Token | None], None]) -> None:
         """Append a record that `check` lets pass, as things are when it lands."""
         prepare(self._project)
         content = bytes_of_record(record)
         id_ = os.urandom(12).hex()
-        head = self._store.head(stream)
+        head = self._index.known_head(stream)
         for attempt in range(_TRIES):
             check(head)
             try:
@@ -252,7 +253,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs have made, with what waits at them."""
         runs = set(run_ids)
-        for stream in [*self._store.streams(STREAMS)]:
+        for stream in [*self._own_streams()]:
             made = {
                 (record.ns, record.id)
                 for record in self._records(stream)
@@ -297,6 +298,12 @@ class RalfSaver(BaseCheckpointSaver[int]):
                 kept.add(at)
                 wanted -= set(self._value(known[at].value)["channel_values"])
         return kept
+
+    def _own_streams(self) -> Iterator[str]:
+        """The streams of all threads but foreign ones, which name themselves where they are asked for."""
+        for stream in self._store.streams(STREAMS):
+            with suppress(UsageError), self._index.of(stream):
+                yield stream
 
     def _records(self, stream: str) -> Iterator[GraphRecord]:
         return (record for entry in self._store.read(stream) if (record := record_of(stream, entry)) is not None)

@@ -11,14 +11,13 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from ralf import project as projects
 from ralf.errors import Busy, Conflict, UnknownToken
 from ralf.storage.journal import Token
-from ralf_integrations.doors.entries import EntryStream, Record, delete, encoded, name_of, stamp
+from ralf_integrations.doors.entries import EntryStream, Record, Worker, delete, encoded, name_of, stamp
 
 T = TypeVar("T")
 
@@ -48,7 +47,7 @@ class RalfSession:
         self._stream = EntryStream(self._project, f"{_SESSIONS}{name_of(session_id)}")
         self._place: Token | None = None
         self._items: list[bytes] = []  # of the records up to that place, as JSON: what was given out may be changed
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="ralf-session")  # one call after the other, in order
+        self._worker = Worker("ralf-session")  # one call after the other, in order
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The newest `limit` items, oldest first; None: as the settings say, by default all."""
@@ -68,7 +67,7 @@ class RalfSession:
         await self._done(self._clear)
 
     async def _done(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        return await asyncio.wrap_future(self._worker.submit(work))
 
     # ---- in the worker's thread ----
 

@@ -13,10 +13,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ralf import config, project as projects, routing
+from ralf.allocation.gauge import minutes_until
+from ralf.allocation.shares import LEAST_WINDOW, allocate, threshold_of
+from ralf.compaction.records import Status, session_status
 from ralf.config import Config
 from ralf.errors import RalfError
 from ralf.model import RouteContext
@@ -157,10 +161,16 @@ class _Looking:
             compaction=end.compaction,
             notices=self._notices(session),
             problem=problem,
+            minutes_to_threshold=minutes_until(threshold_of(window), end.filled or 0, end.growth),
+            active_task_tokens=_active_task(end, context, session),
+            memory_size=self._memory_size,
+            allocation=allocate(max(window, LEAST_WINDOW)),
+            **self._compactions(end, session),
         )
         state, stuck = self._state(one, end, made, context)
         if state in ("ended", "killed"):  # nothing grows any more
             made = replace(made, growth=None, minutes_to_checkpoint=None, minutes_to_compaction=None)
+            made = replace(made, minutes_to_threshold=None)
         return replace(made, state=state, stuck=stuck)
 
     def _taken(self, one: KnownSession, path: Path, session: str) -> Position:
@@ -211,10 +221,47 @@ class _Looking:
                 self._routes[route] = state.context if state is not None else None
         return self._routes[route]
 
+    @cached_property
+    def _memory_size(self) -> int:
+        """Bytes of the project's memory documents."""
+        found = 0
+        for path in (self._project.folder / "memory").glob("*.md"):
+            with suppress(OSError):
+                found += path.stat().st_size
+        return found
+
+    def _compactions(self, end: Tail, session: str) -> dict[str, Any]:
+        """How often the window was compacted, and minutes since: as hooks have recorded, or the log's end shows."""
+        known = Status()
+        with suppress(RalfError, OSError):
+            known = session_status(self._project, session) if session else known
+        last = max(filter(None, (seconds(known.last_compacted), end.compacted)), default=None)
+        return {
+            "compactions": max(known.count, end.compactions),
+            "minutes_since_compaction": _ago(self._now, last),
+        }
+
     def _notices(self, session: str) -> int:
         with suppress(RalfError, OSError):
             return len(inbox.waiting(self._project, session)) if session else 0
         return 0
+
+
+_BORDERS = ("task-completed", "compaction")
+
+
+def _active_task(end: Tail, context: RouteContext | None, session: str) -> int:
+    """Tokens of the task at hand: by the log's end, or what no checkpoint has and the checkpoints since the last task
+    was complete; never more than the window holds.
+    """
+    found = end.task
+    if found is None:
+        found = end.unsaved
+        for entry in reversed(context.checkpoint_history if context is not None else ()):
+            if entry.reason in _BORDERS:
+                break
+            found += entry.tokens if entry.session == session else 0
+    return found if end.filled is None else min(found, end.filled)
 
 
 def _saved(context: RouteContext | None, session: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ralf.allocation.gauge import alert_of
+from ralf.allocation.shares import Allocation
 from ralf.config import Config
 
 _SOON = 10  # minutes before a compaction
@@ -41,6 +43,12 @@ class Session:
     notices                  that wait in its inbox
     stuck                    why it is, "" where it is not
     problem                  why its log could not be read, "" for nothing
+    compactions              how often its window was compacted, as far as hooks and the end of its log tell
+    minutes_since_compaction since the last of these, None for none
+    minutes_to_threshold     until the window is 80 % full, where completed work should be compacted; None as above
+    active_task_tokens       of the task at hand, an estimate: since the last one was complete
+    memory_size              bytes of the project's memory documents
+    allocation               the shares of its window
     """
 
     session: str
@@ -65,6 +73,12 @@ class Session:
     notices: int = 0
     stuck: str = ""
     problem: str = ""
+    compactions: int = 0
+    minutes_since_compaction: float | None = None
+    minutes_to_threshold: float | None = None
+    active_task_tokens: int = 0
+    memory_size: int = 0
+    allocation: Allocation | None = None
     warnings: tuple[Warned, ...] = ()
 
 
@@ -85,6 +99,13 @@ RULES: tuple[Rule, ...] = (
             else ""
         ),
         "compact it, or hand over: ralf nudge TEXT --session {session}",
+    ),
+    Rule(
+        "task",
+        lambda one, _: (
+            alert_of(one.tokens, one.active_task_tokens, one.window) if _alive(one) and one.tokens is not None else ""
+        ),
+        'ralf task split TASK "TITLE" "TITLE", or: ralf context checkpoint {route} --transcript {transcript}',
     ),
     Rule(
         "compaction",

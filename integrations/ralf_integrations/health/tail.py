@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ralf.allocation.gauge import growth_of
+from ralf.checkpointing.completion import completes, promises
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
@@ -21,7 +23,6 @@ _UNSAVED = 1 << 20  # bytes since the last checkpoint that are read: how much of
 _FURTHER = 2 << 20  # where those do not say how full the window is
 _FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"')
 _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
-_POINTS = 20  # answers of the agent by which growth is told
 _ASKS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input"})
 _SPEECH = ("user", "assistant", "thinking", "call", "result")
 _DIGITS = regex(r"\d+")
@@ -42,6 +43,9 @@ class Tail:
     asks        it waits for an answer of the person
     repeats     how often the last failing call has failed with the same output, and `repeated`, what it is
     compaction  the byte at which the last compaction stands that was seen, 0 for none
+    compactions how many were seen, and `compacted`, when the last one was, None where the log does not say
+    task        tokens since the last task was complete or the window was compacted, an estimate; None where neither was
+                seen, and the log begins before what was read
     """
 
     session: str = ""
@@ -56,6 +60,9 @@ class Tail:
     repeats: int = 0
     repeated: str = ""
     compaction: int = 0
+    compactions: int = 0
+    compacted: float | None = None
+    task: int | None = None
 
 
 def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail:
@@ -89,6 +96,9 @@ def read(path: Path, taken: Callable[[str], Position] = lambda _: START) -> Tail
         repeats=repeats,
         repeated=repeated,
         compaction=next((event.start.byte for event in reversed(events) if event.kind == "compaction"), 0),
+        compactions=sum(event.kind == "compaction" for event in events),
+        compacted=next((seconds(event.timestamp) for event in reversed(events) if event.kind == "compaction"), None),
+        task=_task(events, sizes, start),
     )
 
 
@@ -133,6 +143,20 @@ def _filled(events: Sequence[Event]) -> int | None:
     return None
 
 
+def _task(events: Sequence[Event], sizes: Sequence[int], start: Position) -> int | None:
+    """Tokens of the task at hand: of the session's own events since the last one was complete."""
+    finishing = {event.call_id for event in events if event.kind == "call" and completes(event.input)}
+    total = 0
+    for event, size in zip(reversed(events), reversed(sizes), strict=True):
+        if event.agent:
+            continue
+        is_done = event.kind == "result" and event.call_id in finishing and not event.failed
+        if event.kind == "compaction" or is_done or (event.kind == "assistant" and promises(event.text)):
+            return total
+        total += size
+    return total if not start.byte else None
+
+
 def _growth(events: Sequence[Event]) -> float | None:
     points: list[tuple[float, int]] = []
     for event in events:
@@ -141,9 +165,8 @@ def _growth(events: Sequence[Event]) -> float | None:
             points = []
         elif event.window is not None and when is not None:
             points.append((when, event.window))
-    points = points[-_POINTS:]
-    minutes = (points[-1][0] - points[0][0]) / 60 if points else 0
-    return max(0.0, (points[-1][1] - points[0][1]) / minutes) if minutes > 0 else None
+    growth = growth_of(points)
+    return None if growth is None else max(0.0, growth)
 
 
 def _speech(size: int, times: Sequence[float]) -> float | None:

@@ -84,7 +84,8 @@ def after(session: Session) -> Answer:
 
 
 def survived(session: Session) -> Answer:
-    """The session starts anew behind a compaction: what did not survive it is handed over."""
+    """The session starts anew behind a compaction: it is counted, and what did not survive it is handed over."""
+    _count(session)
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
@@ -97,6 +98,14 @@ def survived(session: Session) -> Answer:
         session.note(compaction="handed" if summary else "all")
     session.note(briefed=(context.route,))  # what the summary says and this make up the brief
     return Answer(context=session.hand("survived", text))
+
+
+def _count(session: Session) -> None:
+    """Record that the window was compacted, with the time: both stand in one record."""
+    from ralf.compaction import records  # a session is compacted now and then
+
+    with suppress(RalfError, OSError):  # the hand-over counts more
+        records.count_clients(session.project, session.payload.session)
 
 
 def _text(session: Session, context: RouteContext, summary: str) -> str:

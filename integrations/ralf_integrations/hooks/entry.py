@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf import extensions, project as projects
-from ralf.environment import user_folder
+from ralf.environment import agent_name, lease, user_folder
 from ralf.errors import Busy, OtherOwner, RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import files, registry
@@ -95,6 +95,24 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
         with suppress(OSError, ValueError):
             _back_off(project, payload)
         _say(Answer(), payload, project, say)
+    finally:
+        if project is not None and payload is not None and lease():
+            _show_life(project)
+
+
+def _show_life(project: Project) -> None:
+    """Renew the lease of the agent's task at the engine of the project's store, where that is due. It comes last: an
+    engine that is away takes time, which then is nobody's.
+    """
+    from ralf.tasks import keeping  # only for agents that hold a task
+
+    try:
+        if project.folder.exists() and _is_admitted(project):
+            keeping.touch(root=project.root)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # the time limit is no `Exception`, and the client has its answer
+        error_log.add(project, "lease", error)
 
 
 def _is_admitted(project: Project) -> bool:
@@ -303,6 +321,8 @@ def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
     payload, project = session.payload, session.project
     with ExitStack() as claim:
         notices: list[Notice] = []
+        if not payload.agent:
+            _take_named(session)
         if not payload.agent and usage.inbox_size(project, payload.session):
             try:
                 said, notices = _with_notices(said, session, claim)
@@ -316,6 +336,19 @@ def with_notices(said: Answer, session: Session) -> Iterator[Answer]:
                 inbox.deliver(project, payload.session, notices)
             except (RalfError, OSError) as error:
                 error_log.add(project, payload.name, error)
+
+
+def _take_named(session: Session) -> None:
+    """Move into the session's inbox what waits under the name that a loop gave its agent."""
+    name, project = agent_name(), session.project
+    if not name or not usage.inbox_size(project, name):
+        return
+    from ralf_integrations import agent_messages
+
+    try:
+        agent_messages.forward(project, name, session.payload.session)
+    except (RalfError, OSError) as error:
+        error_log.add(project, session.payload.name, error)
 
 
 def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Answer, list[Notice]]:

@@ -106,9 +106,11 @@ class Grown:
             elif kind == "thinking":
                 self._counted(block.get("thinking"))
             elif kind.endswith("tool_use"):
-                if block.get("name") in COMPLETING:
+                given = block.get("input")
+                command = given.get("command") if isinstance(given, dict) else None
+                if block.get("name") in COMPLETING or (isinstance(command, str) and "task done" in command):
                     raise Unsure
-                self._counted(block.get("input"))
+                self._counted(given)
             elif kind.endswith("tool_result"):
                 for _ in range(2 if block.get("is_error") is True else 1):  # a person's reason is a text of its own
                     self._texts(block.get("content"))

@@ -12,9 +12,14 @@ from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.stores import beside
 
 _STILL_THERE = ("resume", "fork")
 """Sources after which the window holds what it held before."""
+
+
+_OTHER_MACHINES = 3.0
+"""Seconds in which a session that starts takes in what was recorded elsewhere."""
 
 
 def started(session: Session) -> Answer:
@@ -48,6 +53,7 @@ def _started(session: Session) -> Answer:
         previous_sessions.note_fork(session)
     if mode == "off":
         return Answer()
+    beside.before(session.project, seconds=_OTHER_MACHINES)
     if source == "compact" and mode == "auto":
         from ralf_integrations.hooks import compacting  # few sessions start so
 

@@ -140,7 +140,8 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
     if not admitted:
         return admitted is not None
     context, cache = top + CONTEXT, f"{top}{CONTEXT}/cache/{admitted}"
-    _renew_lease(cache)
+    if _is_due(cache):
+        return False
     if is_other:
         return True
     session = payload.get("session_id")
@@ -155,15 +156,25 @@ def is_idle(client: str, event: str, data: bytes) -> bool:
         return False
 
 
-def _renew_lease(cache: str) -> None:
-    """Let an agent that holds a task keep it: each call of a hook is a sign of life. `ralf.tasks` reads the time."""
+def _is_due(cache: str) -> bool:
+    """Let an agent that holds a task keep it: each call of a hook is a sign of life. `ralf.tasks` reads the time. A
+    lease of a store's engine has another file, whose time says when the engine is to be asked: whether that is now.
+    """
     task, _, number = posix.environ.get(b"RALF_LEASE", b"").partition(b":")
     if not (number.isdigit() and task) or b"/" in task:
-        return
+        return False
+    path = cache.encode("utf-8", "surrogateescape") + LEASES + task + b"-" + number
     try:
-        posix.utime(cache.encode("utf-8", "surrogateescape") + LEASES + task + b"-" + number)
-    except OSError:  # no claim of this store
-        return
+        posix.utime(path)
+    except OSError:  # no claim of this store, or one with a lease of its engine
+        try:
+            due = posix.stat(path + b".due").st_mtime
+        except OSError:
+            return False
+        import time  # loaded by the interpreter
+
+        return due <= time.time()
+    return False
 
 
 def _foretold(

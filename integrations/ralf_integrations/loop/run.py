@@ -213,6 +213,7 @@ class Loop:
                 self._work.release(known.lease, "released", "its loop was killed before the agent began")
                 continue
             start = Start.adopted(known)
+            self._work.adopt(known.lease)
             self._starts.append(start)
             told = f"{known.agent} of a loop that was killed"
             if self._options.adopt:

@@ -14,7 +14,7 @@ from ralf.finding.reader import get_context
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.refining import local_config
-from ralf.tasks import claims, evidence as proofs, folders, standing
+from ralf.tasks import claims, evidence as proofs, folders, keeping, standing
 from ralf.tasks.index import Index
 from ralf.tasks.model import Evidence, TaskState
 from ralf.tasks.refresh import refresh
@@ -128,7 +128,7 @@ class Work:
         """Claim a task for a process; None where another was faster, or it can no longer be claimed. DamagedPlan."""
         root = self.project.root
         try:
-            return claims.claim(task, by=by, seconds=self.seconds, process=process, born=born, root=root)
+            return claims.claim(task, by=by, seconds=self.seconds, process=process, born=born, keep=True, root=root)
         except (Busy, NotFound):
             return None
         except UsageError:  # a person has closed it just now
@@ -136,6 +136,11 @@ class Work:
             if found is not None and found.task.status == "pending" and not found.is_foreign:
                 raise
             return None
+
+    def adopt(self, lease: str) -> None:
+        """Show signs of life from now on for an agent of a loop that was killed. Nothing where its claim has ended."""
+        with suppress(Busy, NotFound, UsageError):
+            keeping.adopt(lease, root=self.project.root)
 
     def release(self, lease: str, outcome: str, note: str) -> None:
         """The end of a claim whose holder did not end it. Nothing where it has ended."""

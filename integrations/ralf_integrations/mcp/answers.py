@@ -146,6 +146,57 @@ class Used:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An item of an agent's memory; its words are in `Memory.text`, below its id."""
+
+    id: str
+    kind: str
+    status: str
+    origin: str
+    uses: int
+    confidence: float
+    stale: bool
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an agent has learned: the items that fit, the most valuable first; `left_out`: those for which there was no
+    room.
+    """
+
+    items: list[Remembered]
+    left_out: int
+    text: str
+    warnings: str = ""
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """An item that was offered to the user, or that is known in the same words."""
+
+    id: str
+    kind: str
+    status: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """That a message to an agent was left in its inbox."""
+
+    tokens: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Received:
+    """The messages that waited for this agent."""
+
+    count: int
+    text: str
+
+
 # ---- labels, ids and times of ours, which can spell nobody's words, and so may stand outside the fence ----
 
 
@@ -153,7 +204,7 @@ KINDS = ("decision", "rule", "failed-approach", "checkpoint", "fact", "evidence"
 STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped")
 ORIGINS = ("user", "agent", "human-edit", "import", "unknown")
 
-_ID = regex(r"(?:DEC|cp)-\d{1,9}", re.ASCII)
+_ID = regex(r"(?:DEC|cp|trap|command|preference|fact|pattern|relationship)-\d{1,9}", re.ASCII)
 _TIME = regex(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 
 
@@ -163,7 +214,7 @@ def label(text: str, known: Collection[str]) -> str:
 
 
 def id_of(text: str) -> str:
-    """The id of a decision or a checkpoint as ralf gives it, "" for another."""
+    """The id of a decision, a checkpoint or an item of a memory as ralf gives it, "" for another."""
     return text if _ID.fullmatch(text) else ""
 
 

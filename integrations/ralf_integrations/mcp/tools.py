@@ -13,6 +13,7 @@ from ralf.finding.reader import RouteSummary
 from ralf.finding.search import UNSURE, SearchHit
 from ralf.project import Project
 from ralf.route import offsets
+from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import newest_logs, open_transcript
@@ -24,17 +25,20 @@ from ralf_integrations.mcp.answers import (
     Found,
     HandedOver,
     Hit,
+    Received,
     Recorded,
     Route,
     Routes,
+    Sent,
     Used,
     Written,
     noted,
     short,
 )
+from ralf_integrations.stores import beside
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
-MOST_HITS, MOST_ROUTES = 20, 100
+MOST_HITS, MOST_ROUTES, MOST_ITEMS = 20, 100, 40
 _LONGEST = 2_000  # characters of an error
 _WHY = (
     (UsageError, "ralf refuses this"),
@@ -215,10 +219,88 @@ class Tools:
             f"\n\n{found.text}"
         )
 
+    # ---- what was learned across tasks ----
+
+    def memory(self, query: str = "", kind: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> answers.Memory:
+        """What the agent has learned, or of that what concerns a question, within the answer's budget."""
+        from ralf.memory import writing  # few calls need the memory
+        from ralf.memory.model import KINDS, Memory
+        from ralf.memory.ranking import worth
+        from ralf.memory.wording import line
+        from ralf.text import matcher
+
+        words = [word.text for word in matcher.words(query)]
+        kinds = (kind,) if kind else () if words else KINDS
+        found: Memory = writing.candidates(self._project, _agent(), words, kinds=kinds, limit=MOST_ITEMS)
+        items = [item for item in found.items if kind in (None, item.kind)]
+        items.sort(key=lambda item: -worth(item))
+        lines = [f"{line(item)}\n" for item in items]
+
+        def answer(text_tokens: int) -> answers.Memory:
+            texts = answers.fitting([shown(one) for one in lines], text_tokens)
+            left = len(items) - len(texts)
+            closing = f"({left} more: a larger max_tokens, or a query)\n" if left else ""
+            return answers.Memory(
+                items=[
+                    answers.Remembered(
+                        answers.id_of(item.id),
+                        item.kind,
+                        item.status,
+                        item.origin,
+                        item.uses,
+                        item.confidence,
+                        bool(item.stale),
+                    )
+                    for item in items[: len(texts)]
+                ],
+                left_out=left,
+                text=fenced("".join(texts) + closing) or "nothing is remembered of that",
+                warnings=_warned(found.warnings),
+            )
+
+        return answers.within_budget(answer, max_tokens)
+
+    def propose(
+        self, kind: str, text: str, *, error: str = "", resolution: str = "", evidence: Sequence[str] = ()
+    ) -> answers.Proposed:
+        """Offer an item to the user, who decides whether it counts."""
+        from ralf.memory.wording import stated
+        from ralf.memory.writing import add
+
+        given = {"error": error, "resolution": resolution}
+        delta = stated(kind, text, origin="agent", evidence=tuple(evidence), **{k: v for k, v in given.items() if v})
+        _, item = add(self._project, _agent(), delta)
+        more = "the user decides whether it counts" if item.status == "offered" else "it was known"
+        told = noted(f"{short(item.id)}: {more}")
+        return answers.Proposed(answers.id_of(item.id), item.kind, item.status, told)
+
+    def send_message(
+        self, to: str, summary: str, facts: Sequence[str] = (), artifacts: Sequence[str] = (), action: str = ""
+    ) -> Sent:
+        """Leave a message in another agent's inbox."""
+        from ralf_integrations import agent_messages  # few sessions write any
+
+        project = self._project
+        sender = agent_messages.own_names(caller.session(project))[0]
+        made = agent_messages.compose(project, summary, facts=facts, artifacts=artifacts, action=action, sender=sender)
+        receiver, _ = agent_messages.send(project, to, made)
+        return Sent(
+            tokens.count(made.render()), noted(f"{receiver}: waits for its next hook, or until it reads its messages")
+        )
+
+    def receive_messages(self) -> Received:
+        """The messages and notices that wait for this agent; they are not handed over again."""
+        from ralf_integrations import agent_messages, inbox
+
+        project = self._project
+        found = agent_messages.receive(project, agent_messages.own_names(caller.session(project)))
+        return Received(len(found), inbox.rendered(found) or "no message waits")
+
     # ---- which route, which transcript ----
 
     def _choice(self, route: str | None) -> routing.Choice:
         project = self._project
+        beside.before(project)  # it delivers what the tool before has recorded, too
         session = caller.session(project)
         choice = routing.choose(project, route or None, session=session or None)
         if session:
@@ -252,6 +334,13 @@ class Tools:
             hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
             raise UsageError(clean(named), what, hint)
         return found
+
+
+def _agent() -> str:
+    from ralf import environment
+    from ralf.memory.model import DEFAULT_AGENT
+
+    return environment.agent_name() or DEFAULT_AGENT
 
 
 def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ralf import environment
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.refining.local_config import local_config_of
+from ralf.refining.local_config import NATS, local_config_of
 from ralf.storage import git_files
 from ralf.storage.journal import Store
 
@@ -14,13 +15,13 @@ def open_named(project: Project) -> Store | None:
 
     Only a file that this user has written since they opted the project in names one: what is recorded is sent nowhere
     on the word of a repository or an archive. UsageError where others may read the file, it is for another project or
-    makes no sense, and where the client is not installed.
+    makes no sense, where the client is not installed, and where the user has no key to encrypt with.
     """
     where, root, owner = project.local_config_file, project.folder.parent.parent, project.owner
     if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
         return None
     settings = local_config_of(project)
-    if settings.store != "nats":
+    if settings.store not in NATS:
         return None
     if not settings.nats_project:
         raise UsageError(where, "names no project for the NATS servers", "nats_project: my-project")
@@ -28,6 +29,31 @@ def open_named(project: Project) -> Store | None:
         from ralf_integrations.stores.nats_link import Address
         from ralf_integrations.stores.nats_store import NatsStore
     except ModuleNotFoundError:
-        raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
-    address = Address(settings.nats_servers, settings.nats_user, settings.nats_password, settings.nats_ca)
-    return NatsStore(address, settings.nats_project, replicas=settings.nats_replicas)
+        raise UsageError(
+            where, f"store: {settings.store} needs its client", "pip install 'ralf-context[nats]'"
+        ) from None
+    user, password, creds = environment.nats_login() or (
+        settings.nats_user,
+        settings.nats_password,
+        settings.nats_creds,
+    )
+    address = Address(
+        settings.nats_servers,
+        user=user,
+        password=password,
+        creds=creds,
+        ca=settings.nats_ca,
+        certificate=settings.nats_certificate,
+        key=settings.nats_key,
+    )
+    key = owner.seal_key
+    if key is None:
+        raise UsageError(where, "you have no key for this project, with which to encrypt what is sent", "ralf init")
+    engine = NatsStore(
+        address, settings.nats_project, key=key, replicas=settings.nats_replicas, lease=settings.nats_lease
+    )
+    if settings.store == "nats":
+        return engine
+    from ralf_integrations.stores.files_and_nats import FilesAndNats, LocalFiles
+
+    return FilesAndNats(project.open_files(LocalFiles), engine)

@@ -7,10 +7,16 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from ralf.errors import Busy
 from ralf.project import Project
-from ralf.refining.local_config import local_config_of
+from ralf.refining.local_config import NATS, local_config_of
 from ralf_integrations.clients.condition import Check
+from ralf_integrations.stores import beside
+
+if TYPE_CHECKING:
+    from ralf_integrations.stores.exchange import Exchanged
 
 _PATIENCE = 5  # seconds
 _MOST = 1 << 20  # bytes of an answer
@@ -20,10 +26,14 @@ _SECOND = 10**9  # nanoseconds
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the servers; nothing for a project that keeps its journal in files. Errors: as of its store."""
     settings = local_config_of(project)
-    if settings.store != "nats":
+    if settings.store not in NATS:
         return
-    routes = len(list(project.store.streams("routes/")))
-    yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
+    exchanged = beside.standing(project)
+    if exchanged is None:
+        routes = len(list(project.store.streams("routes/")))
+        yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
+    else:
+        yield from _exchanging(project, exchanged)
     for url in settings.nats_monitoring:
         yield _syncing(url)
     if not settings.nats_monitoring:
@@ -32,8 +42,28 @@ def checks(project: Project) -> Iterator[Check]:
         yield Check("store", "warning", what, hint)
 
 
+def _exchanging(project: Project, found: Exchanged) -> Iterator[Check]:
+    """Whether the servers answer, and what waits for them."""
+    from ralf_integrations.stores.exchange import store_of
+
+    store = store_of(project)
+    try:
+        routes = len(list(store.engine.streams("routes/"))) if store is not None else 0
+    except Busy as error:
+        what = f"{error}; routes go on in local files, runs and tasks do not"
+        yield Check("store", "warning", what, "start the servers, or look at the network")
+    else:
+        yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
+    is_well = not found.waiting and not found.problem
+    hint = "" if is_well else "any command exchanges them once the servers answer: ralf status"
+    yield Check("store", "ok" if is_well else "warning", beside.told(found), hint)
+
+
 def _syncing(url: str) -> Check:
     """Whether a server writes before it acknowledges."""
+    if "@" in url:
+        what = "nats_monitoring: one of them holds a user or a password: a monitoring port asks for none"
+        return Check("store", "problem", what, 'nats_monitoring: ["http://127.0.0.1:8222"]')
     if not url.startswith(("http://", "https://")):
         return Check("store", "problem", f"{url}: is not the address of a monitoring port", "http://127.0.0.1:8222")
     try:

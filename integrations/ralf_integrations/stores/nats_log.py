@@ -19,12 +19,15 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from ralf.errors import RalfError, UsageError
+from ralf_integrations.stores.encryption import OTHER_KEY
 from ralf_integrations.stores.nats_link import Link
 
 T = TypeVar("T")
 
 ID = "Ralf-Id"
 """The header with the id of a message, percent-encoded."""
+
+_KEY = "ralf-key"  # of the stream's metadata: the id of the key with which its messages are encrypted
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 
@@ -78,13 +81,15 @@ class Log:
     name      of the JetStream stream
     root      of its subjects: all begin with it and a dot
     replicas  servers that keep each message
+    key       the id of the key with which messages are encrypted
     """
 
-    def __init__(self, link: Link, name: str, root: str, replicas: int) -> None:
+    def __init__(self, link: Link, name: str, root: str, replicas: int, key: str) -> None:
         self.link = link
         self.name = name
         self.root = root
         self._replicas = replicas
+        self._key = key
         self._is_known = False
 
     # ---- reading ----
@@ -178,10 +183,10 @@ class Log:
         Moved where that is no longer so, unless the message that follows has this id: then ours has landed, at an
         attempt whose answer was lost. A subject must have an id once.
         """
-        await self._made()
         sent = {**headers, ID: quote(id, safe=""), _EXPECTED: str(expected)}
 
         async def attempt(limit: float) -> int | None:
+            await self._made()
             client = await self.link.client()
             refused = False
             try:
@@ -192,8 +197,10 @@ class Log:
                 refused = error.code in _WRONG_SEQUENCE
                 if not refused and not error.passes:
                     raise error
-            except (TimeoutError, NoRespondersError):
+            except TimeoutError:
                 pass  # it may have landed, and may land yet
+            except NoRespondersError:
+                self._is_known = False  # no leader, or no stream: servers that have lost everything are filled again
             found = await self.following(subject, expected)
             if found is not None and found.headers.get(ID) == sent[ID]:
                 return found.seq
@@ -220,6 +227,10 @@ class Log:
             return True if await self.at(seq) is None else None  # what an attempt before has removed is an error
 
         await self._repeated(attempt)
+
+    async def purge(self, subject: str, seq: int) -> None:
+        """Remove the messages of a subject before a sequence in one request; their bytes are not overwritten."""
+        await self._asked("STREAM.PURGE", {"filter": subject, "seq": seq})
 
     async def erase_until(self, subject: str, seq: int, before: Callable[[Message], Awaitable[None]]) -> None:
         """Erase the messages of a subject up to and with a sequence, oldest first; `before` is told each."""
@@ -248,7 +259,17 @@ class Log:
             self._is_known = True
 
     async def _make(self) -> None:
-        config = {
+        try:
+            await self._asked("STREAM.CREATE", self._config())
+        except _ApiError as error:
+            if error.code in _NOT_ENOUGH_SERVERS:
+                what = f"there are not {self._replicas} servers to keep each record on"
+                hint = "start them, or accept what fewer promise: nats_replicas: 1"
+                raise UsageError(self.link.address, what, hint) from None
+            raise
+
+    def _config(self) -> dict[str, Any]:
+        return {
             "name": self.name,
             "subjects": [f"{self.root}.>"],
             "storage": "file",
@@ -258,15 +279,8 @@ class Log:
             "max_bytes": -1,
             "max_age": 0,
             "allow_direct": True,
+            "metadata": {_KEY: self._key},
         }
-        try:
-            await self._asked("STREAM.CREATE", config)
-        except _ApiError as error:
-            if error.code in _NOT_ENOUGH_SERVERS:
-                what = f"there are not {self._replicas} servers to keep each record on"
-                hint = "start them, or accept what fewer promise: nats_replicas: 1"
-                raise UsageError(self.link.address, what, hint) from None
-            raise
 
     def _check(self, config: Mapping[str, Any]) -> None:
         hint = f"nats stream edit {self.name}"
@@ -274,11 +288,27 @@ class Log:
         limited = [name for name in limits if int(config.get(name, 0)) > 0]
         if limited or config.get("storage") != "file" or config.get("retention") != "limits":
             raise UsageError(self.name, f"would lose records: {', '.join(limited) or 'it is not kept in files'}", hint)
+        key = str((config.get("metadata") or {}).get(_KEY, ""))
+        if key != self._key:
+            what = f"was encrypted with another key ({key}, ours is {self._key})" if key else "is not encrypted"
+            raise UsageError(
+                self.name, what, OTHER_KEY if key else "choose another name: nats_project in config.local.yaml"
+            )
         if int(config.get("num_replicas", 1)) < self._replicas:
             what = f"is kept on {config.get('num_replicas', 1)} server, not {self._replicas}"
             raise UsageError(self.name, what, f"{hint} --replicas={self._replicas}")
         if not config.get("allow_direct"):
             raise UsageError(self.name, "does not allow direct reads", f"{hint} --allow-direct")
+
+    # ---- subjects ----
+
+    def subject(self, kind: str, name: str) -> str:
+        """The subject of what has a path as its name: a dot separates its parts, so one within a part is escaped."""
+        return f"{self.root}.{kind}.{name.replace('.', '%2E').replace('/', '.')}"
+
+    def name_of(self, kind: str, subject: str) -> str:
+        """The path that a subject is of."""
+        return subject.removeprefix(f"{self.root}.{kind}.").replace(".", "/").replace("%2E", ".")
 
     # ---- requests ----
 

@@ -6,6 +6,9 @@ ones that replace them, and readers see either. Each later message names it. Wha
 until then nobody looks at it.
 
 Each message has its number, which grows by one: a reader notices one that is missing.
+
+A message's bytes are its records with their ids, encrypted for the stream and the headers that say what they are, so
+that none can stand in the place of another. The header with the id has what stands for it.
 """
 
 from __future__ import annotations
@@ -14,17 +17,21 @@ import asyncio
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 from ralf.errors import Conflict, Damaged, DamagedJournal, UnknownToken
 from ralf.storage.journal import Entry, Token
 from ralf_integrations.stores import nats_chunks as chunks
+from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_log import ID, Gone, Log, Message, Moved
 
 _NUMBER, _BASE, _RESTART = "Ralf-Number", "Ralf-Base", "Ralf-Restart"
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,18})\.([1-9][0-9]{0,18})", re.ASCII)
+
+_NAME = 32  # hexadecimal digits of what stands for an id
 
 _MANY = 50  # messages from which on only their headers are fetched for the ids in them
 
@@ -35,7 +42,9 @@ _RESTORE = "restore the stream from a backup: docs/engines.md"
 
 @dataclass
 class Known:
-    """What this process knows of a stream: its newest message, and the places of all ids up to there."""
+    """What this process knows of a stream: its newest message, and the places of all ids up to there, by what stands
+    for each on the server.
+    """
 
     base: int = 0
     seq: int = 0
@@ -75,49 +84,55 @@ class View:
 class Records:
     """The streams of a log. Contract: `ralf.storage.journal.Store`, `Lookup` and `Replace`, for checked names."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, cipher: Cipher) -> None:
         self._log = log
+        self._cipher = cipher
 
     # ---- appending ----
 
     async def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append a record; see `Store.append`. With what this process knows of the stream it takes one request."""
-        known = self._known(stream)
+        known, name = self._known(stream), self._name(self.subject(stream), id)
         async with known.lock:
-            if id in known.tokens or known.head != after:
+            if name in known.tokens or known.head != after:
                 await self._catch_up(stream, known)
             while True:
-                if id in known.tokens:
-                    return known.tokens[id]
+                if name in known.tokens:
+                    return known.tokens[name]
                 if known.head != after:
                     raise Conflict(stream, known.head)
                 number = known.number + 1
                 headers = {_NUMBER: str(number), **({_BASE: str(known.base)} if known.base else {})}
                 try:
-                    seq = await self._publish(stream, record, headers, id=id, expected=known.seq)
+                    seq = await self._publish(stream, _line(id, record), headers, name=name, expected=known.seq)
                 except Moved:
                     await self._catch_up(stream, known)
                     if known.head == after:  # what was in the way has not landed yet
                         await asyncio.sleep(_SEVERAL_AT_ONCE)
                     continue
                 token = f"{seq}.{number}"
-                known.add(known.base, seq, number, quote(id, safe=""), {id: token})
+                known.add(known.base, seq, number, name, {name: token})
                 return token
 
-    async def _publish(self, stream: str, content: bytes, headers: Mapping[str, str], *, id: str, expected: int) -> int:  # noqa: A002
+    async def _publish(self, stream: str, lines: bytes, headers: Mapping[str, str], *, name: str, expected: int) -> int:
         subject = self.subject(stream)
+        content = self._cipher.encrypt(lines, subject, name, *_meaning(headers))
         if len(content) <= await self._log.largest():
-            return await self._log.append(subject, content, headers, id=id, expected=expected)
+            return await self._log.append(subject, content, headers, id=name, expected=expected)
         named = {chunks.CHUNKS: await chunks.put(self._log, subject, content)}
         try:
-            return await self._log.append(subject, b"", {**headers, **named}, id=id, expected=expected)
+            return await self._log.append(subject, b"", {**headers, **named}, id=name, expected=expected)
         except Moved:
             await chunks.erase(self._log, Message("", 0, named, b"", 0))
             raise
 
     def _known(self, stream: str) -> Known:
-        found: Known = self._log.link.kept.setdefault((self._log.name, stream), Known())
+        found: Known = self._log.link.kept.setdefault((self._log.name, self._cipher.id, stream), Known())
         return found
+
+    def _name(self, subject: str, id: str) -> str:  # noqa: A002
+        """What stands for an id on the server."""
+        return self._cipher.name(subject, id)[:_NAME]
 
     async def _catch_up(self, stream: str, known: Known) -> None:
         """Know the stream as the leader has it."""
@@ -151,8 +166,9 @@ class Records:
             whole = await self._log.at(message.seq)
             if whole is None:
                 raise Gone
-            return {entry.id: entry.token for entry in await self._entries(whole)}
-        return {unquote(message.headers[ID]): f"{message.seq}.{_number(message)}"}
+            entries = await self._entries(whole)
+            return {self._name(message.subject, entry.id): entry.token for entry in entries}
+        return {message.headers[ID]: f"{message.seq}.{_number(message)}"}
 
     # ---- reading ----
 
@@ -169,7 +185,7 @@ class Records:
                 return View(0, 0, [])
             try:
                 messages = await self._log.span(subject, seq or max(base, 1), newest.seq)
-                entries, damage = await self._read(stream, messages, begins=after is None)
+                entries, damage = await self._read(stream, messages, base, begins=after is None)
             except Gone:  # replaced, or dropped, meanwhile
                 continue
             if damage is not None:
@@ -183,17 +199,21 @@ class Records:
             return View(newest.seq, base, entries, damage)
 
     async def _read(
-        self, stream: str, messages: Sequence[Message], *, begins: bool
+        self, stream: str, messages: Sequence[Message], base: int, *, begins: bool
     ) -> tuple[list[Entry], DamagedJournal | None]:
         """The records of messages, up to the first that is missing or damaged.
 
+        base    of the stream: a message with another one was replaced, whoever has put it there again
         begins  whether the first one begins the stream
         """
         entries: list[Entry] = []
         expected = 1 if begins else _number(messages[0])
         for message in messages:
             number = _number(message)
-            if number != expected and _RESTART not in message.headers:
+            if _base(message) != base:
+                what = f"the record {number} belongs to what was replaced"
+                return entries, DamagedJournal(stream, what, _RESTORE)
+            if number != expected and message.seq != base:
                 return entries, DamagedJournal(stream, f"the record {expected} is missing", _RESTORE)
             try:
                 entries += await self._entries(message)
@@ -232,25 +252,24 @@ class Records:
         """The names of the streams that begin with a prefix."""
         folder = prefix.rpartition("/")[0]
         pattern = f"{self.subject(folder)}.>" if folder else f"{self._log.root}.s.>"
-        names = map(self._stream, await self._log.subjects(pattern))
+        names = map(self.stream_of, await self._log.subjects(pattern))
         return [name for name in names if name.startswith(prefix)]
 
     async def _entries(self, message: Message) -> Sequence[Entry]:
         """The records of a message. Damaged, Gone."""
-        content = message.data
+        number, content = _number(message), message.data
         if chunks.CHUNKS in message.headers:
             content = await chunks.get(self._log, message.headers[chunks.CHUNKS])
-        if _RESTART in message.headers:
-            return list(_unpacked(message.seq, content))
-        return [Entry(f"{message.seq}.{_number(message)}", unquote(message.headers[ID]), content)]
+        lines = self._cipher.decrypt(content, message.subject, message.headers[ID], *_meaning(message.headers))
+        return list(_unpacked(message.seq, lines, first=1 if _RESTART in message.headers else number))
 
     # ---- replacing ----
 
     async def restart(self, stream: str, head: int, entries: Sequence[tuple[str, bytes]]) -> None:
         """Have records stand for all up to the message with the sequence `head`. Moved where it is not the newest."""
-        content = b"".join(b"%s %s\n" % (quote(id_, safe="").encode(), record) for id_, record in entries)
+        lines = b"".join(_line(id_, record) for id_, record in entries)
         headers = {_NUMBER: str(len(entries)), _RESTART: "1"}
-        await self._publish(stream, content, headers, id=f"restart {uuid.uuid4()}", expected=head)
+        await self._publish(stream, lines, headers, name=f"restart-{uuid.uuid4()}", expected=head)
 
     async def drop(self, stream: str) -> None:
         """Have no record stand for all that there are."""
@@ -260,16 +279,26 @@ class Records:
             except Moved:
                 continue
 
-    async def clear(self, stream: str) -> bool:
+    async def clear(self, stream: str, *, wipe: bool = True) -> bool:
         """Erase what came before the message that restarted a stream, and that message if it has no record. Whether
         there was anything to erase.
+
+        wipe  whether to overwrite the bytes, one message after the other: a hundred take seconds. Else one request
+              removes all of them
         """
         subject = self.subject(stream)
         newest, oldest = await self._log.last(subject), await self._log.following(subject, 0)
         if newest is None or oldest is None or not (base := _base(newest)):
             return False
         restart = await self._log.at(base)
-        await self._log.erase_until(subject, base - 1, lambda message: chunks.erase(self._log, message))
+        if wipe:
+            await self._log.erase_until(subject, base - 1, lambda message: chunks.erase(self._log, message))
+        elif oldest.seq < base:
+            with suppress(Gone):  # replaced once more: whoever did that clears it
+                for message in await self._log.headers(subject, oldest.seq, base):
+                    if message.seq < base:
+                        await chunks.erase(self._log, message)
+                await self._log.purge(subject, base)
         if restart is not None and not _number(restart):  # last: it is what keeps the others from counting
             await self._log.erase(base)
             return True
@@ -277,17 +306,18 @@ class Records:
 
     async def sweep(self) -> int:
         """Complete replacements and drops that broke off; return how many."""
-        streams = [self._stream(subject) for subject in await self._log.subjects(f"{self._log.root}.s.>")]
+        streams = [self.stream_of(subject) for subject in await self._log.subjects(f"{self._log.root}.s.>")]
         return sum([await self.clear(stream) for stream in streams])
 
     # ---- names ----
 
     def subject(self, stream: str) -> str:
-        """The subject of a stream: a dot separates its parts, so one within a part is escaped."""
-        return f"{self._log.root}.s.{stream.replace('.', '%2E').replace('/', '.')}"
+        """The subject of a stream."""
+        return self._log.subject("s", stream)
 
-    def _stream(self, subject: str) -> str:
-        return subject.removeprefix(f"{self._log.root}.s.").replace(".", "/").replace("%2E", ".")
+    def stream_of(self, subject: str) -> str:
+        """The stream of a subject."""
+        return self._log.name_of("s", subject)
 
 
 def _base(message: Message) -> int:
@@ -311,7 +341,16 @@ def _place(stream: str, token: Token) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _unpacked(seq: int, content: bytes) -> Iterator[Entry]:
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+def _meaning(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The headers that say what a message's records are."""
+    return tuple(headers.get(name, "") for name in (_NUMBER, _BASE, _RESTART))
+
+
+def _line(id: str, record: bytes) -> bytes:  # noqa: A002
+    return b"%s %s\n" % (quote(id, safe="").encode(), record)
+
+
+def _unpacked(seq: int, lines: bytes, first: int) -> Iterator[Entry]:
+    for number, line in enumerate(lines.split(b"\n")[:-1], start=first):
         id_, _, record = line.partition(b" ")
         yield Entry(f"{seq}.{number}", unquote(id_.decode()), record)

@@ -4,14 +4,20 @@ The contract is that of `ralf.storage.journal`. Its methods wait for a loop in a
 has a time limit. One stream of the server holds all of a project: `RALF-NAME`, with the subjects
 
     ralf.NAME.s.STREAM   the records of a stream (`nats_records`)
-    ralf.NAME.b.DIGEST   what names the chunks of a blob (`nats_blobs`)
+    ralf.NAME.b.…        what names the chunks of a blob (`nats_blobs`)
     ralf.NAME.c.…        chunks (`nats_chunks`)
+
+Another one, `RALF_LEASES-NAME`, holds its leases (`nats_leases`).
+
+Records, their ids, blobs and the digests of blobs are encrypted (`encryption`): the servers know the names of streams,
+sizes and times.
 """
 
 # ruff: noqa: D102  # what a method does stands in the port
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import re
@@ -22,7 +28,10 @@ from ralf.errors import UsageError
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
 from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
+from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_blobs import Blobs
+from ralf_integrations.stores.nats_changes import Changes, Mark, changes_since
+from ralf_integrations.stores.nats_leases import SECONDS, LeaseLog, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, link_to
 from ralf_integrations.stores.nats_log import Log, Moved
 from ralf_integrations.stores.nats_records import Records
@@ -48,9 +57,11 @@ class NatsStore:
 
     address   the servers
     project   the name under which they know the project
+    key       the project's seal key, with which all that is kept is encrypted
     replicas  how many of them keep each record: 1 or 3 (5)
-    timeout   seconds that a call may take, and more for what is large; then Busy. An append may have landed all the
+    timeout   seconds that a call may take, and more for what is large; then Fenced. An append may have landed all the
               same: repeated with the same id, it returns where
+    lease     seconds that a lease lasts without renewal
     link      the connection; None for the one that all stores of this address and process share
     """
 
@@ -59,8 +70,10 @@ class NatsStore:
         address: Address,
         project: str,
         *,
+        key: bytes,
         replicas: int = 3,
         timeout: float = TIMEOUT,
+        lease: int = SECONDS,
         link: Link | None = None,
     ) -> None:
         if not _PROJECT.fullmatch(project):
@@ -68,13 +81,15 @@ class NatsStore:
             raise UsageError(ascii(project), what, "nats_project: my-project")
         self._address = address
         self._project = project
+        self._cipher = Cipher(key)
         self._replicas = replicas
         self._timeout = timeout
         self._own_link = link
+        self._leases = NatsLeases(self._run_leases, (address, project), lease)
 
     @property
     def properties(self) -> Properties:
-        return Properties(lookup=self, replace=self, heap=self)
+        return Properties(lookup=self, replace=self, heap=self, leases=self._leases)
 
     # ---- streams ----
 
@@ -84,33 +99,33 @@ class NatsStore:
         if not 0 < len(id) <= _LONGEST_ID:
             raise UsageError(stream, f"an id has 1 to {_LONGEST_ID} characters, this one {len(id)}")
         limit = self._timeout + len(record) / _SLOWEST
-        return self._run(lambda log: Records(log).append(stream, record, id=id, after=after), limit)
+        return self._run(lambda log: self._records(log).append(stream, record, id=id, after=after), limit)
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         _check_stream(stream)
-        view = self._run(lambda log: Records(log).view(stream, after))
+        view = self._run(lambda log: self._records(log).view(stream, after))
         yield from view.entries
         if view.damage is not None:
             raise view.damage
 
     def head(self, stream: str) -> Token | None:
         _check_stream(stream)
-        return self._run(lambda log: Records(log).head(stream))
+        return self._run(lambda log: self._records(log).head(stream))
 
     def streams(self, prefix: str) -> Iterator[str]:
-        yield from self._run(lambda log: Records(log).streams(prefix))
+        yield from self._run(lambda log: self._records(log).streams(prefix))
 
     def entry(self, stream: str, token: Token) -> Entry:
         _check_stream(stream)
-        return self._run(lambda log: Records(log).entry(stream, token))
+        return self._run(lambda log: self._records(log).entry(stream, token))
 
     # ---- replacing ----
 
-    def replace(self, stream: str, change: Callable[[Entry], bytes]) -> int:
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         _check_stream(stream)
         changed: list[tuple[Entry, bytes]] = []
         while True:
-            view = self._run(lambda log: Records(log).view(stream))
+            view = self._run(lambda log: self._records(log).view(stream))
             if view.damage is not None:
                 raise view.damage
             if [entry for entry, _ in changed] != view.entries[: len(changed)]:  # somebody else has replaced them
@@ -121,63 +136,93 @@ class NatsStore:
                 changed.append((entry, record))
             count = sum(entry.record != record for entry, record in changed)
             if not count or self._restarted(stream, view.head, [(entry.id, record) for entry, record in changed]):
-                self._run(lambda log: Records(log).clear(stream), _ERASING)
+                self._run(lambda log: self._records(log).clear(stream, wipe=wipe), _ERASING)
                 return count
 
     def _restarted(self, stream: str, head: int, records: list[tuple[str, bytes]]) -> bool:
         try:
             limit = self._timeout + sum(len(record) for _, record in records) / _SLOWEST
-            self._run(lambda log: Records(log).restart(stream, head, records), limit)
+            self._run(lambda log: self._records(log).restart(stream, head, records), limit)
         except Moved:
             return False
         return True
 
-    def drop(self, stream: str) -> None:
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
         _check_stream(stream)
-        self._run(lambda log: Records(log).drop(stream))
-        self._run(lambda log: Records(log).clear(stream), _ERASING)
+        self._run(lambda log: self._records(log).drop(stream))
+        self._run(lambda log: self._records(log).clear(stream, wipe=wipe), _ERASING)
 
     # ---- blobs ----
 
     def put_blob(self, chunks: Iterable[bytes]) -> Digest:
         content = b"".join(chunks)
         digest = hashlib.sha256(content).hexdigest()
-        self._run(lambda log: Blobs(log).put(digest, content), self._timeout + len(content) / _SLOWEST)
+        self._run(lambda log: self._blobs(log).put(digest, content), self._timeout + len(content) / _SLOWEST)
         return digest
 
     def open_blob(self, digest: Digest) -> BinaryIO:
         _check_digest(digest)
-        return io.BytesIO(self._run(lambda log: Blobs(log).content(digest)))
+        return io.BytesIO(self._run(lambda log: self._blobs(log).content(digest)))
 
     def has_blob(self, digest: Digest) -> bool:
         _check_digest(digest)
-        return self._run(lambda log: Blobs(log).has(digest))
+        return self._run(lambda log: self._blobs(log).has(digest))
 
     def blobs(self) -> Iterator[Blob]:
-        yield from self._run(lambda log: Blobs(log).all())
+        yield from self._run(lambda log: self._blobs(log).all())
 
     def drop_blob(self, digest: Digest) -> None:
         _check_digest(digest)
-        self._run(lambda log: Blobs(log).drop(digest), _ERASING)
+        self._run(lambda log: self._blobs(log).drop(digest), _ERASING)
 
     def sweep(self) -> int:
         async def swept(log: Log) -> int:
-            return await Records(log).sweep() + await Blobs(log).sweep() + await nats_chunks.sweep(log)
+            return await self._records(log).sweep() + await self._blobs(log).sweep() + await nats_chunks.sweep(log)
 
         return self._run(swept, _ERASING)
 
+    # ---- what another store follows ----
+
+    def changed(self, prefix: str, since: tuple[int, str] | None) -> Changes:
+        """Which streams below a prefix, `routes/`, have changed since a mark, as the leader knows it."""
+        return self._run(lambda log: changes_since(log, self._records(log), prefix.rstrip("/"), since and Mark(*since)))
+
+    def within(self, seconds: float) -> NatsStore:
+        """The same store, a call of which takes no longer, but for what is large."""
+        found = copy.copy(self)
+        found._timeout = seconds
+        return found
+
     # ---- the loop ----
+
+    def _records(self, log: Log) -> Records:
+        return Records(log, self._cipher)
+
+    def _blobs(self, log: Log) -> Blobs:
+        return Blobs(log, self._cipher)
 
     def _run(self, work: Callable[[Log], Coroutine[Any, Any, T]], timeout: float = 0) -> T:
         link = self._own_link or link_to(self._address)
 
         async def run() -> T:
-            key = (self._project, self._replicas)
-            log: Log = link.kept.get(key) or Log(link, f"RALF-{self._project}", f"ralf.{self._project}", self._replicas)
-            link.kept[key] = log
-            return await work(log)
+            kept = (self._project, self._replicas, self._cipher.id)
+            if kept not in link.kept:
+                name, root = f"RALF-{self._project}", f"ralf.{self._project}"
+                link.kept[kept] = Log(link, name, root, self._replicas, self._cipher.id)
+            return await work(link.kept[kept])
 
         return link.run(run, timeout or self._timeout)
+
+    def _run_leases(self, work: Callable[[LeaseLog], Coroutine[Any, Any, T]]) -> T:
+        link = self._own_link or link_to(self._address)
+
+        async def run() -> T:
+            kept = ("leases", self._project, self._replicas, self._cipher.id)
+            if kept not in link.kept:
+                link.kept[kept] = LeaseLog(link, self._project, self._replicas, self._cipher)
+            return await work(link.kept[kept])
+
+        return link.run(run, self._timeout)
 
 
 def _check_stream(stream: str) -> None:

@@ -1,0 +1,527 @@
+"""`ralf memory`: what an agent has learned across tasks, shown, corrected, exported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import click
+
+from ralf_cli.main import LazyGroup
+from ralf_cli.options import with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.memory.model import Item, Memory
+    from ralf.project import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KINDS = ("trap", "command", "preference", "fact", "pattern", "relationship")
+
+_MOST = 40  # items that are shown where nothing else is asked for
+
+
+class _Memory(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "show": "ralf_cli.memory:show",
+        "add": "ralf_cli.memory:add",
+        "edit": "ralf_cli.memory:edit",
+        "drop": "ralf_cli.memory:drop",
+        "accept": "ralf_cli.memory:accept",
+        "why": "ralf_cli.memory:why",
+        "status": "ralf_cli.memory:status",
+        "snapshot": "ralf_cli.memory:snapshot",
+        "restore": "ralf_cli.memory:restore",
+        "tidy": "ralf_cli.memory:tidy",
+        "export": "ralf_cli.memory:export",
+        "trust": "ralf_cli.memory:trust",
+    }
+
+
+@click.pass_context
+def _show_all(ctx: click.Context) -> None:
+    """Alone it shows the memory."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
+
+
+memory = _Memory(
+    name="memory",
+    help="""Show and correct what an agent has learned across tasks.
+
+    A memory holds traps with what resolved them, commands that work, preferences, facts, patterns and relationships.
+    It is a Markdown file that you can edit at any time, `.autonomous/context/memory/AGENT.md`; each item leads to its
+    evidence. Alone, the command shows the memory.
+
+    \b
+    Examples:
+      ralf memory
+      ralf memory add preference "indent: tabs"
+      ralf memory why trap-3
+
+    \b
+    Exit status: that of the command
+    """,
+    short_help="Show and correct what an agent has learned.",
+    invoke_without_command=True,
+    callback=_show_all,
+)
+
+
+def _with_agent(command: F) -> F:
+    return click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_AGENT, else main.")(command)
+
+
+def _found(root: str | None, agent: str | None) -> tuple[Project, str]:
+    from ralf import environment, project as projects
+    from ralf.memory.model import DEFAULT_AGENT, check_agent
+
+    return projects.find(root), check_agent(agent or environment.agent_name() or DEFAULT_AGENT)
+
+
+def _warn(memory: Memory) -> None:
+    from ralf_cli.output import say
+
+    for warning in memory.warnings:
+        say(f"warning: {warning}")
+
+
+def _emit(item: Item, what: str, *, as_json: bool) -> None:
+    from ralf.memory.wording import line
+    from ralf_cli.output import emit_json, fields_of
+
+    if as_json:
+        emit_json(fields_of(item) | {"confidence": item.confidence})
+    else:
+        click.echo(f"{what}: {line(item)}")
+
+
+@click.command(short_help="Show the memory.")
+@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
+@click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
+@_with_agent
+@with_root
+@with_json
+def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root: str | None, as_json: bool) -> None:
+    """Show what the agent has learned, or only items of KIND.
+
+    \b
+    Examples:
+      ralf memory show
+      ralf memory show trap --all
+      ralf memory show --for "the pool in src/db.py times out"
+      ralf memory show --json
+
+    \b
+    Exit status: 0, even without any item · 2 invalid name · 4 damaged records
+    """
+    from ralf.memory.document import HEADINGS
+    from ralf.memory.ranking import worth
+    from ralf.memory.wording import line
+    from ralf.memory.writing import load
+    from ralf_cli.output import emit_json, fields_of, say
+
+    if task:
+        if kind or all_:
+            raise click.UsageError("--for chooses by itself: leave out KIND and --all")
+        _show_for(task, *_found(root, agent), as_json=as_json)
+        return
+    found = load(*_found(root, agent))
+    _warn(found)
+    items = found.of_kind(kind) if kind else found.items
+    shown = items if all_ else sorted(items, key=lambda item: -worth(item))[:_MOST]
+    if as_json:
+        listed = [fields_of(item) | {"confidence": item.confidence} for item in items if item in shown]
+        emit_json(fields_of(found) | {"items": listed})
+    for name, heading in () if as_json else HEADINGS.items():
+        own = [item for item in items if item.kind == name and item in shown]
+        if own:
+            click.secho(heading, bold=True)
+            click.echo("".join(f"  {line(item)}\n" for item in own))
+    if left := len(items) - len(shown):
+        say(f"{left:,} more, of less value: ralf memory show --all")
+    elif not items:
+        say("nothing is remembered yet")
+    if offers := len(found.offers):
+        say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
+
+
+def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None:
+    """Show what concerns a task, or the task of a route."""
+    from ralf import routing
+    from ralf.memory import selection
+    from ralf.route.load import load_state
+    from ralf.text.cleaning import is_valid
+    from ralf_cli.output import emit_json, fields_of, say
+
+    route = routing.known(project, task) if is_valid(task) else None
+    state = load_state(project, route) if route is not None else None
+    words = selection.task_of(state.context) if state is not None else task
+    found = selection.for_task(project, agent, words, tokens=selection.ON_REQUEST, asked=True)
+    if as_json:
+        listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
+        emit_json(fields_of(found) | {"items": listed})
+    elif found.text:
+        click.echo(found.text, nl=False)
+    else:
+        say("nothing that is remembered concerns it")
+
+
+@click.command(short_help="Add an item.")
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("text")
+@click.option("--error", default="", help="Of a trap: what the command printed; at most 200 characters are kept.")
+@click.option("--resolution", default="", help="Of a trap: the command or edit after which it passed.")
+@click.option("--purpose", type=click.Choice(("test", "lint", "build", "other")), help="Of a command.")
+@click.option("--type", "type_", type=click.Choice(("workflow", "tool_usage")), help="Of a pattern.")
+@click.option("--source", default="", help="Where it comes from.")
+@click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3'. May be given several times.")
+@click.option("--expires", default="", metavar="DATE", help="After this date it is not handed to an agent.")
+@_with_agent
+@with_root
+@with_json
+def add(
+    kind: str,
+    text: str,
+    error: str,
+    resolution: str,
+    purpose: str | None,
+    type_: str | None,
+    source: str,
+    evidence: tuple[str, ...],
+    expires: str,
+    agent: str | None,
+    root: str | None,
+    as_json: bool,
+) -> None:
+    """Add an item of KIND. TEXT is a trap's or a command's command line; of a preference or a relationship it is
+    "NAME: what"; of anything else what it says.
+
+    What an agent adds is offered, and counts once you accept it.
+
+    \b
+    Examples:
+      ralf memory add trap "npm test" --error "ECONNREFUSED" --resolution "docker compose up -d redis"
+      ralf memory add command "pytest -q" --purpose test
+      ralf memory add preference "indent: tabs"
+      ralf memory add fact "The staging API listens on port 8080" --expires 2027-01-01
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, nothing to say · 4 damaged records · 5 busy
+    """
+    from ralf import environment
+    from ralf.memory.wording import stated
+    from ralf.memory.writing import add as add_item
+
+    project, name = _found(root, agent)
+    given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
+    delta = stated(
+        *(kind, text),
+        origin="agent" if environment.agent() else "person",
+        evidence=evidence,
+        expires=expires,
+        **{field: value for field, value in given.items() if value},
+    )
+    made, item = add_item(project, name, delta)
+    _warn(made)
+    _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
+
+
+@click.command(short_help="Change an item, or the file in $EDITOR.")
+@click.argument("id", required=False)
+@click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
+@_with_agent
+@with_root
+@with_json
+def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Change fields of the item ID; without ID, edit the file of the memory in $VISUAL or $EDITOR.
+
+    You can also edit the file directly at any time; the next write takes your changes in.
+
+    \b
+    Examples:
+      ralf memory edit preference-1 value=spaces
+      ralf memory edit pattern-2 confidence=0.9 "text=Run the linter first"
+      ralf memory edit
+
+    \b
+    Exit status: 0 · 1 unwritable, the editor failed · 2 invalid name or field · 3 no such item ·
+    4 the file cannot be read (nothing is lost) · 5 busy
+    """
+    from ralf.memory import writing
+    from ralf.memory.edits import path_of
+    from ralf.memory.wording import edit_of
+
+    project, name = _found(root, agent)
+    if id is None:
+        from ralf.errors import Damaged
+        from ralf_cli.writing import check_editor, run_editor
+
+        path = path_of(project, name)
+        check_editor(name, path)
+        before = writing.record(project, name, [])
+        run_editor(path, "ralf memory edit")
+        made = writing.record(project, name, [])
+        _warn(made)
+        if made.warnings:
+            raise Damaged(path, "was not taken in", f"mend the file: {path}")
+        click.echo(f"{name}: {'taken in' if made.revision != before.revision else 'nothing changed'}")
+        return
+    if not values:
+        raise click.UsageError("say what to change: FIELD=VALUE")
+    made = writing.record(project, name, [edit_of(id, values)])
+    _warn(made)
+    item = made.get(id)
+    if item is not None:
+        _emit(item, "changed", as_json=as_json)
+
+
+@click.command(short_help="Drop an item for good.")
+@click.argument("id")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@_with_agent
+@with_root
+@with_json
+def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Drop the item ID. Rules over transcripts do not bring it back; `ralf memory add` does.
+
+    \b
+    Examples:
+      ralf memory drop trap-3 --because "that service is gone"
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
+    """
+    from ralf.memory import records, writing
+    from ralf_cli.output import emit_json
+
+    project, name = _found(root, agent)
+    made = writing.record(project, name, [records.Dropped(id, because, origin="person")])
+    _warn(made)
+    if as_json:
+        emit_json({"id": id, "dropped": True})
+    else:
+        click.echo(f"dropped: {id}")
+
+
+@click.command(short_help="Accept an offered item.")
+@click.argument("id")
+@_with_agent
+@with_root
+@with_json
+def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Accept the offered item ID: from now on it counts as yours.
+
+    \b
+    Examples:
+      ralf memory accept preference-2
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
+    """
+    from ralf.memory import records, writing
+
+    project, name = _found(root, agent)
+    made = writing.record(project, name, [records.Accepted(id)])
+    _warn(made)
+    item = made.get(id)
+    if item is not None:
+        _emit(item, "accepted", as_json=as_json)
+
+
+@click.command(short_help="Show where an item comes from.")
+@click.argument("id")
+@_with_agent
+@with_root
+@with_json
+def why(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+    """Show what made the item ID: each record, and the transcript lines of its evidence. It works for one that was
+    dropped, too.
+
+    \b
+    Examples:
+      ralf memory why trap-3
+
+    \b
+    Exit status: 0 · 2 invalid name · 3 no such item · 4 damaged records
+    """
+    from ralf.memory.provenance import why as why_item
+    from ralf.memory.wording import line
+    from ralf_cli.output import emit_json, fields_of
+
+    found = why_item(*_found(root, agent), id)
+    if as_json:
+        emit_json(fields_of(found))
+        return
+    click.echo(line(found.item) if found.item is not None else f"[{found.id}] is gone")
+    for step in found.steps:
+        click.echo(f"  revision {step.revision}, {step.at}: {step.what}")
+    for source in found.sources:
+        click.echo(f"  evidence {source.reference}" + (f": {source.problem}" if source.problem else ""))
+        for quote in source.quotes:
+            click.echo(f"    {quote.line}  {quote.who}: {quote.text.strip()[:500]}")
+
+
+@click.command(short_help="Show how large the memory is.")
+@_with_agent
+@with_root
+@with_json
+def status(agent: str | None, root: str | None, as_json: bool) -> None:
+    """Show size, number of items, patterns and outcomes, and when the memory was last written and tidied.
+
+    \b
+    Examples:
+      ralf memory status
+      ralf memory status --json
+
+    \b
+    Exit status: 0 · 2 invalid name · 4 damaged records
+    """
+    from ralf.memory.snapshots import status as status_of
+    from ralf_cli.output import emit_json, fields_of, say
+
+    found = status_of(*_found(root, agent))
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    told = {name: value for name, value in fields_of(found).items() if name != "warnings"}
+    if as_json:
+        emit_json(told | {"snapshots": dict(found.snapshots)})
+        return
+    told["snapshots"] = ", ".join(f"{name} (r{revision})" for name, revision in found.snapshots)
+    for name, value in told.items():
+        click.echo(f"{name:<15} {value if value != '' else '-'}")
+
+
+@click.command(short_help="Name the memory as it is now.")
+@click.argument("name")
+@_with_agent
+@with_root
+def snapshot(name: str, agent: str | None, root: str | None) -> None:
+    """Give what the memory is now a NAME, to go back to with `ralf memory restore`.
+
+    \b
+    Examples:
+      ralf memory snapshot before-cleanup
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
+    """
+    from ralf.memory.snapshots import snapshot as make_snapshot
+
+    project, whose = _found(root, agent)
+    made = make_snapshot(project, whose, name)
+    _warn(made)
+    click.echo(f"{whose}: {name} is revision {made.snapshots[name]}")
+
+
+@click.command(short_help="Go back to a snapshot or a revision.")
+@click.argument("to")
+@_with_agent
+@with_root
+def restore(to: str, agent: str | None, root: str | None) -> None:
+    """Bring back what the memory was at TO: a snapshot's name, or a revision such as r12. This is a change like any
+    other, and can be undone in the same way.
+
+    \b
+    Examples:
+      ralf memory restore before-cleanup
+      ralf memory restore r12
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such snapshot · 4 damaged records · 5 busy
+    """
+    from ralf.memory.snapshots import restore as restore_to
+
+    project, whose = _found(root, agent)
+    before = restore_to(project, whose, to)
+    _warn(before)
+    click.echo(f"{whose}: as it was at {to}; revision {before.revision}")
+
+
+@click.command(short_help="Merge near-duplicates, and drop what is of no use.")
+@_with_agent
+@with_root
+def tidy(agent: str | None, root: str | None) -> None:
+    """Merge near-duplicates, and drop items whose confidence is at most 0.3 and that were used at most three times.
+    Preferences, relationships and what a person said stay. It happens by itself once a week, and above 50 KB.
+
+    \b
+    Examples:
+      ralf memory tidy
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
+    """
+    from ralf.memory.tidying import tidy as tidy_memory
+    from ralf.memory.writing import load
+
+    project, whose = _found(root, agent)
+    before = load(project, whose)
+    made = tidy_memory(project, whose, force=True)
+    if made is not None:
+        _warn(made)
+        gone = len(before.items) - len(made.items)
+        click.echo(
+            f"{whose}: {len(made.items):,} items, {gone:,} fewer; to undo it: ralf memory restore r{before.revision}"
+        )
+
+
+@click.command(short_help="Write the memory into CLAUDE.md, AGENTS.md or MEMORY.md.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_with_agent
+@with_root
+@with_json
+def export(file: Path, agent: str | None, root: str | None, as_json: bool) -> None:
+    """Write the most valuable items between two markers into FILE, as many as its client loads; the rest of the file
+    stays as it is. A second time it makes the section anew.
+
+    \b
+    Examples:
+      ralf memory export CLAUDE.md
+      ralf memory export AGENTS.md
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 a link, not UTF-8 · 4 damaged records, half of the markers · 5 busy
+    """
+    from ralf.memory.exporting import export as export_to
+    from ralf_cli.output import emit_json, fields_of
+
+    project, whose = _found(root, agent)
+    done = export_to(project, whose, file.absolute())
+    if as_json:
+        emit_json(fields_of(done))
+        return
+    left = f", {done.left_out:,} left out" if done.left_out else ""
+    click.echo(f"{file}: {done.items:,} items{left}" + ("" if done.is_changed else "; unchanged"))
+
+
+@click.command(short_help="Accept a memory file that came from elsewhere.")
+@_with_agent
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_root
+def trust(agent: str | None, yes: bool, root: str | None) -> None:
+    """Take in a memory file that your ralf did not write. Look at it first: an agent will read it.
+
+    \b
+    Examples:
+      ralf memory trust
+
+    \b
+    Exit status: 0 · 2 not confirmed, invalid name · 4 the file cannot be read · 5 busy
+    """
+    from ralf.memory import writing
+    from ralf.memory.edits import path_of
+
+    project, whose = _found(root, agent)
+    path = path_of(project, whose)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"nothing was taken in: look at {path}, and say --yes")
+        if not click.confirm(f"Take in {path}? An agent will read it", err=True):
+            raise click.UsageError("nothing was taken in")
+    made = writing.write(project, whose, lambda _: (), accept=True)
+    _warn(made)
+    click.echo(f"{whose}: {len(made.items):,} items")

@@ -1,0 +1,1 @@
+"""Divides an agent's context window among what it holds, and measures how full that is: figures only, no text."""

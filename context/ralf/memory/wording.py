@@ -1,0 +1,91 @@
+"""An item in one line, for a person or an agent; and items and changes out of what somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ralf.errors import UsageError
+from ralf.memory import document, records
+from ralf.memory.model import Item
+from ralf.memory.writing import new_item
+from ralf.text.cleaning import trimmed
+
+_LONGEST = 400  # characters of a line
+
+
+def line(item: Item) -> str:
+    """What an item says, with what speaks for it, in one line that begins with its label."""
+    said = _said(item)
+    notes = [f"since {item.stale}" if item.stale else "", f"until {item.expires}" if item.expires else ""]
+    notes += ["offered: not accepted yet" if item.status == "offered" else ""]
+    more = "; ".join(filter(None, (counted(item), *notes)))
+    return f"[{item.id}] {trimmed(said, _LONGEST)} ({more})"
+
+
+def counted(item: Item) -> str:
+    """How often an item was used, and how sure it is."""
+    uses = f"{item.uses:,} use{'s' * (item.uses != 1)}"
+    return f"{uses}, {100 * item.confidence:.0f}% confidence"
+
+
+def _said(item: Item) -> str:
+    if item.kind == "trap":
+        what = f"`{item.command}` failed" if item.command else item.text
+        if item.error:
+            what += f': "{item.error}"'
+        return f"{what}; what resolved it: {item.resolution}" if item.resolution else what
+    if item.kind == "command":
+        worked = f", passed {item.successes:,} times" if item.successes else ""
+        seen = f", last {item.last_seen[:10]}" if item.last_seen else ""
+        return f"{item.purpose or 'command'}: `{item.command or item.text}`{worked}{seen}"
+    if item.kind == "preference" and item.key:
+        return f"{item.key}: {item.value}"
+    if item.kind == "relationship" and item.agent:
+        return f"{item.agent}: {item.context}"
+    return item.text
+
+
+# ---- what somebody types ----
+
+
+def stated(kind: str, text: str, **values: Any) -> records.Added:
+    """The delta that adds what somebody says in one text: a trap's or a command's command line, a preference or a
+    relationship as "NAME: what", else the text itself. UsageError.
+
+    values  further fields
+    """
+    if kind in ("trap", "command"):
+        own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {"command": text}
+    elif kind in ("preference", "relationship"):
+        name, colon, what = text.partition(": " if ": " in text else ":")
+        if not (colon and name.strip() and what.strip()):
+            raise UsageError(kind, 'say "NAME: what"', f'ralf memory add {kind} "NAME: what"')
+        names = ("key", "value") if kind == "preference" else ("agent", "context")
+        own = dict(zip(names, (name.strip(), what.strip()), strict=True))
+    else:
+        own = {"text": text}
+    return new_item(kind, **own, **values)
+
+
+def edit_of(label: str, values: Sequence[str]) -> records.Edited:
+    """The delta of `FIELD=VALUE` that a person types about an item; confidence is from 0 to 1 or in percent."""
+    typed: dict[str, str] = {}
+    for value in values:
+        name, sign, what = value.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(value[:80], "is not FIELD=VALUE", "ralf memory edit --help")
+        typed[name.strip()] = what
+    share = typed.get("confidence", "")
+    if share and not share.endswith("%"):
+        try:
+            typed["confidence"] = str(100 * float(share))
+        except ValueError:
+            raise UsageError(share[:40], "no confidence from 0 to 1") from None
+    found = document.values_of(typed)
+    refused = next((name for name in found if name.endswith(" said") and name not in typed), "")
+    if refused:
+        raise UsageError(
+            label, f"{refused.removesuffix(' said')} cannot be {found[refused]!r}", "ralf memory edit --help"
+        )
+    return records.Edited(label, found, origin="person")

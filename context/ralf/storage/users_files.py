@@ -1,0 +1,54 @@
+"""Files of the user, of which ralf writes a part: read whole, replaced only where nobody else has changed them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from ralf.errors import Busy, UsageError
+from ralf.storage import durable
+from ralf.storage.files import content_of
+
+MOST = 16 << 20
+"""Bytes of such a file."""
+
+
+def content(path: Path) -> bytes | None:
+    """A file's bytes, None where there is none; UsageError for one that is not simply a file here."""
+    for place in (path.parent, path):
+        if place.is_symlink():
+            what = "is a symbolic link: what it leads to is not changed"
+            raise UsageError(place, what, f"put a {'folder' if place == path.parent else 'file'} in its place")
+    try:
+        if path.stat().st_nlink > 1 and path.is_file():
+            raise UsageError(path, "has a second name: it is not changed under this one", f"copy it: {path}")
+        return content_of(path, most=MOST)
+    except FileNotFoundError:
+        return None
+
+
+def decoded(path: Path, found: bytes | None) -> str | None:
+    """A file's bytes as text; UsageError for what is no UTF-8."""
+    if found is None:
+        return None
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        raise UsageError(path, "is not UTF-8: nothing can be added to it", "save it as UTF-8") from None
+
+
+def replace(path: Path, before: bytes | None, after: bytes, mode: int | None) -> None:
+    """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile.
+
+    mode  None: that of the file
+    """
+    try:
+        displaced = durable.exchange(path, after, hashlib.sha256(before or b"").hexdigest(), mode=mode)
+    except durable.BeingSaved:
+        raise Busy(path, "is being saved by another program: left as it is", "try again") from None
+    if displaced is None:
+        return
+    if displaced.content != before:
+        displaced.keep(path)
+        raise Busy(path, "was changed meanwhile: left as it is", "try again")
+    displaced.remove()

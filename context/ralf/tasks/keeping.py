@@ -1,0 +1,49 @@
+"""Keeps a claim alive without a record: what hooks, commands and loops do while an agent works at a task."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from ralf import environment
+from ralf.errors import RalfError, StaleLease, UsageError
+from ralf.tasks import leases, store
+
+Root = str | os.PathLike[str] | None
+
+
+def touch(lease: str = "", *, root: Root = None) -> None:
+    """Show that a lease's holder lives: for hooks and commands that run with `RALF_LEASE`. One system call, no record;
+    nothing where the lease holds no longer. Where the store has leases, its engine is told each fifth of one.
+
+    lease  "": what the environment says
+    """
+    told = lease or environment.lease()
+    if told:
+        with suppress(UsageError):
+            id_, number = leases.parsed(told)
+            project = store.at(root).project
+            leases.show_life(project, told)
+            if leases.is_due(project, told):
+                _renew_due(id_, number, root)
+
+
+def _renew_due(id_: str, number: int, root: Root) -> None:
+    """Renew a lease of the engine, without a record; what fails is tried by the next sign of life."""
+    with suppress(RalfError, OSError):
+        tasks = store.at(root)
+        known = tasks.glance(lambda index: index.states([id_])[id_][1])
+        if known.claim is not None and known.claim.number == number:
+            leases.renew(tasks.project, id_, known.claim)
+
+
+def adopt(lease: str, *, root: Root = None) -> None:
+    """Have this process keep the engine's lease of a claim, as `claim` with `keep` does, after the process died that
+    did so before. Nothing where the store has no leases. StaleLease where the claim has ended; Fenced.
+    """
+    tasks = store.at(root)
+    id_, number = leases.parsed(lease)
+    known = tasks.glance(lambda index: index.states([id_]).get(id_, (None, None))[1])
+    if known is None or known.claim is None or known.claim.number != number:
+        raise StaleLease(id_, f"lease {lease} has ended", "", f"ralf task show {id_}")
+    leases.keep(tasks.project, id_, known.claim)

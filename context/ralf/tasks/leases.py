@@ -1,0 +1,237 @@
+"""Signs of life of who holds a task: a file whose time of change hooks move, and, where the store has leases, the
+engine's lease, which alone counts there.
+
+A claim is a record, and its lease has the claim's number in its holder's name. A command that claims a task ends, so
+its lease lasts as long as the claim says, and later commands and hooks of the agent renew it. A process that stays, as
+`ralf loop` does, keeps the engine's short lease instead, and the task is free soon after it dies.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralf import environment
+from ralf.errors import Claimed, Fenced, RalfError, StaleLease, UsageError
+from ralf.project import Project
+from ralf.storage import files
+from ralf.storage.journal import Leases
+from ralf.tasks.model import Claim
+from ralf.text import cleaning
+
+if TYPE_CHECKING:
+    from ralf.storage.kept_lease import KeptLease  # which only claims on an engine need
+
+FOLDER = "tasks/"
+"""What the names of leases of tasks begin with."""
+
+_PATIENCE = 1.0  # seconds that a lease may last after the record that ends its claim
+
+_SHARE = 5  # of a lease: a later command renews one when so much of it is over
+
+_LATER = 30.0  # seconds after which a renewal that failed is tried again
+
+_kept: dict[tuple[Leases, str], KeptLease] = {}  # that this process keeps, by engine and task
+os.register_at_fork(after_in_child=_kept.clear)
+
+
+def of(project: Project) -> Leases | None:
+    """The leases of a project's store, None where it has none."""
+    return project.store.properties.leases
+
+
+@contextmanager
+def taken(
+    project: Project, task: str, number: int, by: str, *, is_free: bool, keep: bool, seconds: int
+) -> Iterator[None]:
+    """Take the lease of a task for a block that records the claim; it is given back where that fails.
+
+    number   of the claim's record
+    is_free  whether the records name no holder: who has the lease all the same is about to release it
+    keep     whether this process renews it from then on; else it lasts `seconds`
+
+    Claimed where somebody has it, Fenced.
+    """
+    leases = of(project)
+    if leases is None:
+        yield
+        return
+    kept = _lease(leases, task, by, number)
+    try:
+        kept.take_within(_PATIENCE if is_free else 0.0)
+    except Claimed as error:
+        raise Claimed(task, error.by.rpartition(" ")[0], error.since) from None
+    try:
+        yield
+    except BaseException:
+        kept.end()
+        raise
+    if keep:
+        _kept[leases, task] = kept
+    else:
+        with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
+            kept.leave(seconds)
+        _note(project, f"{task}:{number}", seconds)
+
+
+def keep(project: Project, task: str, claim: Claim) -> None:
+    """Have this process renew the lease of a claim from now on. StaleLease where somebody else has it; Fenced."""
+    leases = of(project)
+    if leases is None or _keeps(leases, task):
+        return
+    kept = _lease(leases, task, claim.by, claim.number)
+    with _stale(task, claim):
+        try:
+            kept.resume()
+        except Fenced as error:
+            if not error.lost:
+                raise
+            kept.take()
+    _kept[leases, task] = kept
+
+
+def renew(project: Project, task: str, claim: Claim) -> None:
+    """Show a sign of life of a claim's holder: take the lease anew where it has ended and nobody has it. StaleLease
+    where somebody has; Fenced.
+    """
+    leases = of(project)
+    if leases is None or _keeps(leases, task):
+        return
+    name, holder = FOLDER + task, _named(claim.by, task, claim.number)
+    with _stale(task, claim):
+        try:
+            leases.renew(name, leases.resume(name, holder))
+        except Fenced as error:
+            if not error.lost:
+                raise
+            leases.take(name, holder, seconds=claim.seconds)
+    _note(project, claim.lease(task), claim.seconds)
+
+
+def end(project: Project, task: str, number: int) -> None:
+    """End the lease of a claim whose end is recorded. What the engine does not hear ends by itself."""
+    end_file(project, f"{task}:{number}")
+    leases = of(project)
+    if leases is None:
+        return
+    kept = _kept.pop((leases, task), None)
+    with suppress(RalfError, OSError):
+        if kept is not None:
+            kept.end()
+        else:
+            name = FOLDER + task
+            holder = leases.holder(name) or ""
+            if holder.endswith(f" {task}:{number}"):
+                leases.release(name, leases.resume(name, holder))
+    with suppress(OSError):
+        _note_file(project, f"{task}:{number}").unlink()
+
+
+def _lease(leases: Leases, task: str, by: str, number: int) -> KeptLease:
+    from ralf.storage.kept_lease import KeptLease
+
+    return KeptLease(leases, FOLDER + task, _named(by, task, number), float("inf"))
+
+
+def _keeps(leases: Leases, task: str) -> bool:
+    return (leases, task) in _kept and _kept[leases, task].is_held
+
+
+def _named(by: str, task: str, number: int) -> str:
+    return f"{by} {task}:{number}"
+
+
+@contextmanager
+def _stale(task: str, claim: Claim) -> Iterator[None]:
+    """StaleLease for a lease that somebody else has by now: they are about to record their claim."""
+    try:
+        yield
+    except Claimed as error:
+        by = error.by.rpartition(" ")[0]
+        what = f"lease {claim.lease(task)} has ended: no sign of life reached the engine in time; {by} has the task now"
+        raise StaleLease(task, what, by, f"ralf task show {task}") from None
+
+
+# ---- the file ----
+
+
+def parsed(lease: str) -> tuple[str, int]:
+    """Task and number of a lease; UsageError."""
+    id_, _, number = lease.rpartition(":")
+    if not cleaning.is_valid(id_) or not (number.isascii() and number.isdigit()) or len(number) > 15:
+        raise UsageError(
+            ascii(lease)[:80],
+            "not a lease; `ralf task claim` prints one, such as TASK-7k3q:17",
+            "if RALF_LEASE holds it: unset RALF_LEASE",
+        )
+    return id_, int(number)
+
+
+def file_of(project: Project, lease: str) -> Path:
+    """The file whose time of change is a sign of life of the lease's holder."""
+    return project.cache / "leases" / lease.replace(":", "-")
+
+
+def begin_file(project: Project, lease: str) -> None:
+    """Make the file of a lease. An agent's `RALF_LEASE` stays that of the first task that it had, so both names are
+    links to one file: a sign of life under either counts for the claim that is held now. OSError as it comes.
+    """
+    path = file_of(project, lease)
+    files.make(path.parent)
+    try:
+        first = file_of(project, "{}:{}".format(*parsed(environment.lease())))
+        os.link(first, path)
+    except UsageError:  # the environment names none
+        files.touch(path)
+    except OSError:  # it has ended, or the file system has no links
+        files.touch(path)
+        with suppress(OSError):
+            os.link(path, first)
+    show_life(project, lease)
+
+
+def show_life(project: Project, lease: str) -> None:
+    """Move the time of change of a lease's file, where there is one."""
+    with suppress(OSError, ValueError):
+        os.utime(file_of(project, lease))
+
+
+def end_file(project: Project, lease: str) -> None:
+    """Remove the file of a lease."""
+    with suppress(OSError):
+        file_of(project, lease).unlink()
+
+
+# ---- when the next sign of life is due ----
+
+
+def is_due(project: Project, lease: str) -> bool:
+    """Whether a lease that nobody keeps is to be renewed by now, and not by others for a while: where the engine is
+    away only one command waits for it. No request is made to find that out.
+    """
+    try:
+        found = _note_file(project, lease).stat().st_mtime <= time.time()
+    except OSError:
+        return False
+    if found:
+        _note(project, lease, _SHARE * _LATER)
+    return found
+
+
+def _note(project: Project, lease: str, seconds: float) -> None:
+    """Note when a lease is to be renewed: the time of change of a file, which a hook can look at."""
+    path = _note_file(project, lease)
+    due = time.time() + seconds / _SHARE
+    with suppress(OSError):
+        files.make(path.parent)
+        files.touch(path)
+        os.utime(path, (due, due))
+
+
+def _note_file(project: Project, lease: str) -> Path:
+    path = file_of(project, lease)
+    return path.with_name(f"{path.name}.due")  # hooks and short commands have the same

@@ -1,0 +1,203 @@
+"""Messages between agents: short, with paths in the place of contents, delivered once by the receiver's inbox.
+
+A message has a summary, facts, artifacts (paths) and what is asked of the receiver. It waits as a notice: the next hook
+of the receiving session hands it over; an agent without hooks takes it by `ralf message` or the tool
+`receive_messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralf import environment
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf.redact import redactor_for
+from ralf.text import tokens
+from ralf.text.cleaning import clean, one_line
+from ralf.text.frozen import dataclass
+from ralf.text.sentences import split
+from ralf_integrations import copied_text, inbox
+from ralf_integrations.inbox import Notice
+
+MOST_TOKENS = 500
+"""o200k_base tokens that a message has at most."""
+
+MOST_SENTENCES = 2
+"""Sentences of a summary."""
+
+MOST_LINES, MOST_CHARACTERS = 10, 400
+"""Of one fact, and of one file in a whole message."""
+
+_LONGEST_PATH = 300  # characters of an artifact
+_LEAST = 4  # characters of a session's id by which it is told from others
+_BY_PATH = "name the file: --artifact PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one agent says to another.
+
+    summary    one or two sentences
+    facts      what the receiver has to know, each in at most `MOST_LINES` lines and `MOST_CHARACTERS` characters
+    artifacts  paths of files that belong to it, never their contents
+    action     what the receiver is asked to do, "" for nothing
+    """
+
+    sender: str
+    summary: str
+    facts: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    action: str = ""
+
+    def render(self) -> str:
+        """The message as its receiver reads it."""
+        facts = ["- " + fact.replace("\n", "\n  ") for fact in self.facts]
+        return "\n".join(
+            [
+                self.summary,
+                *(["Facts:", *facts] if facts else []),
+                *([f"Artifacts: {', '.join(self.artifacts)}"] if self.artifacts else []),
+                *([f"Action: {self.action}"] if self.action else []),
+            ]
+        )
+
+
+def compose(
+    project: Project,
+    summary: str,
+    *,
+    facts: Sequence[str] = (),
+    artifacts: Sequence[str] = (),
+    action: str = "",
+    sender: str = "",
+) -> Message:
+    """A message that may be sent. `sender` "": the name of this agent or session.
+
+    UsageError for one without a summary or with a summary of more than two sentences, for a fact that is too long, for
+    an artifact that is no path, for a message over `MOST_TOKENS`, and for one that copies a file of the project.
+    """
+    redacted = redactor_for(project).text
+    made = Message(
+        sender=one_line(clean(sender)) or own_names()[0],
+        summary=redacted(one_line(clean(summary))),
+        facts=tuple(redacted(clean(fact).strip("\n")) for fact in facts if clean(fact).strip()),
+        artifacts=tuple(redacted(_path(one)) for one in artifacts),
+        action=redacted(one_line(clean(action))),
+    )
+    if not made.summary:
+        raise UsageError("message", "needs a summary of one or two sentences", 'ralf message AGENT "SUMMARY"')
+    if (count := len(split(made.summary))) > MOST_SENTENCES:
+        what = f"the summary has {count} sentences: at most {MOST_SENTENCES}"
+        raise UsageError("message", what, "say the rest as facts: --fact TEXT")
+    for number, fact in enumerate(made.facts, start=1):
+        _check_fact(number, fact)
+    size = tokens.count(made.render())
+    if size > MOST_TOKENS:
+        raise UsageError("message", f"has {size:,} tokens: at most {MOST_TOKENS:,}", _BY_PATH)
+    _check_copies(project, "\n".join((summary, *facts, action)))
+    return made
+
+
+def _path(text: str) -> str:
+    path = clean(text).strip()
+    if not path or "\n" in path or len(path) > _LONGEST_PATH:
+        what = f"an artifact is a path: one line of at most {_LONGEST_PATH} characters, got {path[:60]!a}"
+        raise UsageError("message", what, "--artifact src/parser.py")
+    return path
+
+
+def _check_fact(number: int, fact: str) -> None:
+    lines = fact.count("\n") + 1
+    if lines > MOST_LINES or len(fact) > MOST_CHARACTERS:
+        what = f"fact {number} has {lines} lines and {len(fact)} characters: at most {MOST_LINES} and {MOST_CHARACTERS}"
+        raise UsageError("message", what, _BY_PATH)
+
+
+def _check_copies(project: Project, given: str) -> None:
+    """Refuse the contents of a file, over all parts of a message: a file cut into many facts is one file. The words are
+    looked at as they were given: in one line, line numbers are no longer told from text.
+    """
+    found = copied_text.most_copied(clean(given), project.root, lines=MOST_LINES, characters=MOST_CHARACTERS)
+    if found is not None:
+        what = f"has {found.lines} lines, {found.characters} characters, of {found.path}:"
+        what = f"{what} at most {MOST_LINES} lines and {MOST_CHARACTERS} characters of one file"
+        raise UsageError("message", what, f"name the file: --artifact {found.path}")
+
+
+# ---- sending ----
+
+
+def send(project: Project, agent: str, message: Message, *, key: str = "") -> tuple[str, str]:
+    """Leave a message in an agent's inbox; whose inbox that is, and the message's id. Durable when this returns.
+
+    agent  a session's id, or at least its first 4 characters; a route on which one session works; or a name by which a
+           loop calls an agent (`RALF_AGENT`), which need not run yet
+    key    a message of the same key to the same agent is left once
+
+    Raises UsageError (no such name, several sessions), Busy, OSError.
+    """
+    receiver = receiver_of(project, agent)
+    return receiver, inbox.send(project, receiver, message.render(), sender=message.sender, key=key)
+
+
+def receiver_of(project: Project, agent: str) -> str:
+    """Whose inbox is meant by the name of an agent; see `send`."""
+    from ralf_integrations.health.look import known_ids, look
+
+    name = one_line(clean(agent)).strip()
+    if not name:
+        raise UsageError("message", "needs an agent: a session, a route or a name", "ralf health")
+    known = known_ids(project.root)
+    begun = [one for one in known if one.startswith(name)] if len(name) >= _LEAST else []
+    if name in known or not begun:
+        begun = [name] if name in known else []
+    if len(begun) > 1:
+        raise UsageError(name, f"begins {len(begun)} sessions' ids: {', '.join(sorted(begun)[:5])}", "ralf health")
+    if begun:
+        return begun[0]
+    if name in _routes(project):
+        going = [one for one in look(route=name, root=project.root).sessions if one.state not in ("ended", "killed")]
+        if len(going) > 1:
+            ids = ", ".join(one.session for one in going[:5])
+            raise UsageError(name, f"{len(going)} sessions work on this route: {ids}", "name one of them")
+        if going:
+            return going[0].session
+    return name
+
+
+def _routes(project: Project) -> Sequence[str]:
+    from ralf import routing
+
+    return routing.names_of(project)
+
+
+# ---- receiving ----
+
+
+def own_names(session: str = "") -> list[str]:
+    """The names under which this process's agent has an inbox: its own, if a loop gave it one, and its session's."""
+    names = (environment.agent_name(), session or environment.session() or environment.holder())
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def receive(project: Project, names: Sequence[str], limit: int = inbox.LONGEST) -> list[Notice]:
+    """The oldest messages and notices that wait under some names, whose text has at most `limit` characters in all. No
+    other call, and no hook, returns them again. Raises what `inbox.take` does.
+    """
+    found: list[Notice] = []
+    for name in names:
+        room = limit - len(inbox.rendered(found))
+        if room > 0:
+            found += inbox.take(project, name, room)
+    return found
+
+
+def forward(project: Project, name: str, session: str) -> int:
+    """Move what waits under an agent's name into its session's inbox, each message once; how many were moved."""
+    waiting = inbox.waiting(project, name) if name != session else []
+    for notice in waiting:
+        inbox.send(project, session, notice.text, sender=notice.sender, key=f"{name}:{notice.id}")
+    if waiting:
+        inbox.deliver(project, name, waiting)
+    return len(waiting)

@@ -1,0 +1,572 @@
+"""Two machines that share nothing but a NATS server: a run killed on one goes on at the other, a partition heals, and
+routes go on without the server.
+
+Each machine is a network namespace with a folder of its own for the project and for the user, and a cable (a pair of
+veth devices) to the server, which is in a third one. They reach it over TLS, with a certificate made for the run.
+Whatever a machine does is done by a process in its namespace. Linux and root only.
+
+    python -m tests.faults.nats_machines                       take-overs, a partition, a minute without the server
+    python -m tests.faults.nats_machines --only take-overs --runs 20
+    python -m tests.faults.nats_machines --only take-overs --broken "a lease for everybody"
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+from tests import natskit, storekit
+from tests.faults import power, rig, run_work
+from tests.faults.figures import Figure, told
+from tests.faults.run_judges import repeated, went_back
+from tests.faults.run_work import Notes
+
+from ralf import project as projects
+from ralf.agent import AgentRun
+from ralf.agent.records import stream_of
+from ralf.errors import Claimed, Fenced, StaleLease
+from ralf.maintenance import ownership
+from ralf.storage import registry
+
+LEASE = 15.0  # seconds
+LATEST = LEASE + 2.0  # after a death, until the run goes on
+_POLL = 0.2  # seconds between two attempts to claim a run
+_PATIENCE = 120.0
+_ROUTE = "tide"
+_KEY = "5e" * 32
+_PASSWORD = "sea-9d41-harness"  # noqa: S105  # of a server that lives for minutes
+_TURNS = 40
+_CLONE_NEWNET, _CLONE_NEWNS, _PR_SET_PDEATHSIG = 0x40000000, 0x00020000, 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done: runs that are killed, rounds of a partition, seconds without a server."""
+
+    runs: int = 6
+    partitions: int = 1
+    away: float = 60.0
+
+
+# ---- the network ----
+
+
+@dataclass
+class Machine:
+    """A machine: its namespace, which the process `keeper` keeps, its folders, its end of the cable."""
+
+    number: int
+    folder: Path
+    keeper: int = 0
+    fingers: list[int] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.folder / "project"
+
+    @property
+    def home(self) -> Path:
+        """The user's folder."""
+        return self.folder / "home"
+
+    @property
+    def server(self) -> str:
+        """The address at which it reaches the server."""
+        return f"10.77.{self.number}.1"
+
+    def attach(self) -> None:
+        """Make the namespace and lay the cable."""
+        read, write = os.pipe()
+        self.keeper = os.fork()
+        if not self.keeper:
+            _dies_with_its_parent()
+            _libc().unshare(_CLONE_NEWNET)
+            os.write(write, b".")
+            signal.pause()
+        os.read(read, 1)
+        ours, theirs = f"cable{self.number}", "cable"
+        _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", str(self.keeper))
+        _ip("addr", "add", f"{self.server}/30", "dev", ours)
+        _ip("link", "set", ours, "up")
+        self.wait(self.forked(self._raise))
+
+    def _raise(self) -> None:
+        _ip("addr", "add", f"10.77.{self.number}.2/30", "dev", "cable")
+        _ip("link", "set", "cable", "up")
+        _ip("link", "set", "lo", "up")
+
+    def plug(self, *, in_: bool) -> None:
+        """Put the cable in or pull it."""
+        _ip("link", "set", f"cable{self.number}", "up" if in_ else "down")
+
+    def forked(self, work: Callable[[], object]) -> int:
+        """Do work on this machine, in a process of its own; its id."""
+
+        def there() -> None:
+            _dies_with_its_parent()
+            descriptor = os.open(f"/proc/{self.keeper}/ns/net", os.O_RDONLY)
+            if _libc().setns(descriptor, _CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "cannot enter the namespace")
+            os.close(descriptor)
+            os.environ.update(storekit.environment(self.home))
+            os.chdir(self.root)
+            work()
+
+        return rig.forked(there)
+
+    @staticmethod
+    def wait(process: int) -> int:
+        """Wait for a process of `forked`; its exit status."""
+        return os.waitpid(process, 0)[1]
+
+    def typed(self, *words: str) -> tuple[float, int, str]:
+        """Type a command of ralf here: the seconds that it took, its exit status, what it wrote."""
+        pipe = rig.Pipe()
+
+        def typed() -> None:
+            begun = time.monotonic()
+            done = subprocess.run(
+                [sys.executable, "-m", "ralf_cli", *words], capture_output=True, text=True, timeout=120, check=False
+            )
+            answer = [time.monotonic() - begun, done.returncode, (done.stdout + done.stderr)[:20_000]]
+            pipe.acknowledge(json.dumps(answer))
+
+        process = self.forked(typed)
+        os.close(pipe.write)
+        pipe.write = os.open(os.devnull, os.O_WRONLY)
+        text = pipe.text()
+        self.wait(process)
+        took, status, said = json.loads(text)
+        return took, status, said
+
+    def settle(self, ca: Path) -> None:
+        """Opt in, and name the server; done on the machine."""
+        ownership.init(projects.Project(self.root), share=False)
+        registry.update(self.root, seal_key=_KEY)
+        path = storekit.context_of(self.root) / "config.local.yaml"
+        path.write_text(
+            f'project: "{os.path.realpath(self.root)}"\nstore: files+nats\n'
+            f'nats_servers: ["tls://{self.server}:4222"]\nnats_project: harness\nnats_replicas: 1\n'
+            f'nats_user: ralf\nnats_password: "{_PASSWORD}"\nnats_ca: "{ca}"\n'
+        )
+        path.chmod(0o600)
+
+
+def _ip(*words: str) -> None:
+    power.call("ip", *words)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _dies_with_its_parent() -> None:
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Server:
+    """A NATS server that asks for TLS and a password."""
+
+    def __init__(self, folder: Path, hosts: Sequence[str]) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.ca = folder / "ca.pem"
+        names = ",".join(f"IP:{host}" for host in hosts)
+        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+        ours = ("-keyout", str(folder / "ca.key"), "-out", str(self.ca), "-subj", "/CN=harness")
+        power.call("openssl", "req", "-x509", *curve, *ours)
+        key = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-subj", "/CN=nats")
+        signed = ("-CA", str(self.ca), "-CAkey", str(folder / "ca.key"), "-addext", f"subjectAltName={names}")
+        power.call("openssl", "req", "-x509", *curve, *key, *signed, "-addext", "basicConstraints=CA:FALSE")
+        (folder / "server.conf").write_text(
+            f'listen: "0.0.0.0:4222"\nlog_file: "{folder}/log"\n'
+            f'tls {{ cert_file: "{folder}/cert.pem", key_file: "{folder}/key.pem" }}\n'
+            f'authorization {{ user: ralf, password: "{_PASSWORD}" }}\n'
+            f'jetstream {{ store_dir: "{folder}", sync_interval: always }}\n'
+        )
+
+    def start(self) -> None:
+        """Start it."""
+        command = [str(natskit.BINARY), "-c", str(self._folder / "server.conf")]
+        self._process = subprocess.Popen(command, preexec_fn=_dies_with_its_parent)
+
+    def stop(self) -> None:
+        """Kill it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def why_not() -> str:
+    """Why this cannot be done here, "" where it can."""
+    missing = [name for name in ("ip", "openssl") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    return natskit.absent() or (f"needs {', '.join(missing)}" if missing else "needs root" if os.geteuid() else "")
+
+
+# ---- take-overs ----
+
+
+def take_overs(size: Size, one: Machine, two: Machine, folder: Path, found: rig.Found) -> None:
+    """Kill runs on one machine, while the other one tries to claim them all the time."""
+    dice = random.Random(size.runs)
+    notes = {f"run-{number}": Notes(folder / f"notes-{number}") for number in range(size.runs)}
+    first = {run: one.forked(partial(_converse, one.root, run, notes[run])) for run in notes}
+    second: dict[str, int] = {}
+    killed: dict[str, float] = {}
+    waiting = {run: dice.randrange(2, _TURNS // 2) for run in notes}
+    end = time.monotonic() + _PATIENCE
+    while waiting and time.monotonic() < end:
+        for run, turns in list(waiting.items()):
+            decided = len(notes[run].read("decided"))
+            if decided and run not in second:
+                second[run] = two.forked(partial(_take, two.root, run, notes[run]))
+            if run in second and decided >= turns and notes[run].read("tries"):
+                os.kill(first[run], signal.SIGKILL)
+                killed[run] = time.time()
+                notes[run]("killed", run=run)
+                one.wait(first[run])
+                del waiting[run]
+        time.sleep(0.02)
+    for run in waiting:
+        found.note("stuck", f"{run}: {len(notes[run].read('decided'))} turns within {_PATIENCE:.0f} s")
+        os.kill(first[run], signal.SIGKILL)
+    took = []
+    for run, process in second.items():
+        if two.wait(process):
+            found.note("failed", f"{run}: the second machine's process failed")
+            continue
+        claimed = notes[run].read("claimed")
+        if run not in killed or not claimed:
+            found.note("stuck", f"{run} was not taken over")
+            continue
+        took.append(claimed[0]["at"] - killed[run])
+        found.acknowledged += 1
+        if took[-1] < 0:
+            found.note("false take-over", f"{run} was claimed {-took[-1]:.1f} s before its holder died")
+        if took[-1] > LATEST:
+            found.note("late", f"{run} went on after {took[-1]:.1f} s")
+        for fault, example in (*repeated(notes[run].read()), *went_back(notes[run].read())):
+            found.note(fault, example)
+        expected = run_work.conversation(_TURNS)
+        if notes[run].read("ended")[-1:] != [] and notes[run].read("ended")[-1]["state"] != expected:
+            found.note("older", f"{run}: the state is not that of {_TURNS} turns")
+    if took:
+        found.figures[f"take-overs: {len(took)}, from the death until the run goes on"] = (
+            f"{min(took):.1f} to {max(took):.1f} s"
+        )
+
+
+def _converse(root: Path, run: str, notes: Notes) -> None:
+    run_work.converse(root, run, notes, _TURNS)
+
+
+def _take(root: Path, run: str, notes: Notes) -> None:
+    """Claim a run as soon as it can be claimed, and finish it."""
+    while True:
+        try:
+            with AgentRun(run, root=root) as held:
+                is_open = held.is_open
+                notes("claimed", run=run, open=is_open)
+            break
+        except Claimed:
+            if not notes.read("tries"):
+                notes("tries", run=run)
+            time.sleep(_POLL)
+    _converse(root, run, notes)
+    notes("ended", run=run, state=json.loads(AgentRun(run, root=root).peek() or b"{}"))
+
+
+# ---- a partition ----
+
+
+def partition(size: Size, one: Machine, two: Machine, folder: Path, found: rig.Found) -> None:
+    """Pull the cable of the machine that has a run; the other takes it over; put the cable in again."""
+    for number in range(size.partitions):
+        run, notes = f"cut-{number}", Notes(folder / f"cut-{number}")
+        route = f"{_ROUTE}-{number}"
+        _decide(one, route, "Before the cable was pulled", found)
+        zombie = one.forked(partial(_insist, one.root, run, notes))
+        _until(lambda notes=notes: notes.read("saved"), "a run that begins")  # type: ignore[misc]
+        one.plug(in_=False)
+        cut = time.time()
+        heir = two.forked(partial(_inherit, two.root, run, notes))
+        for each in range(2):
+            _decide(one, route, f"Apart on the first machine {each}", found)
+            _decide(two, route, f"Apart on the second machine {each}", found)
+        if two.wait(heir):
+            found.note("failed", "the second machine's process failed")
+        time.sleep(5.0)
+        one.plug(in_=True)
+        if one.wait(zombie):
+            found.note("failed", "the first machine's process failed")
+        claimed = notes.read("claimed")
+        if claimed:
+            after = claimed[0]["at"] - cut
+            found.figures["partition: from the cut until the run goes on at the other machine"] = f"{after:.1f} s"
+            if not LEASE - 5.0 <= after <= LATEST:
+                found.note("late" if after > LATEST else "false take-over", f"{run}: {after:.1f} s after the cut")
+        if not notes.read("fenced") or not notes.read("refused"):
+            found.note("unfenced", f"{run}: the holder that was cut off was told {[n['what'] for n in notes.read()]}")
+        late = [note for note in notes.read("saved") if note["at"] > cut + 1.0 and note["by"] == "first"]
+        if late:
+            found.note("unfenced", f"{run}: what the first machine saved after the cut was acknowledged: {late[0]}")
+        _judge_run(one, two, run, found)
+        _agree(one, two, route, found)
+
+
+def _insist(root: Path, run: str, notes: Notes) -> None:
+    """Save, over and over, until somebody else has the run."""
+    with AgentRun(run, root=root) as held:
+        number = 0
+        while True:
+            number += 1
+            try:
+                held.save(f"first {number}".encode())
+                notes("saved", by="first", number=number)
+            except Fenced:
+                notes("fenced")
+            except StaleLease as error:
+                notes("refused", error=str(error))
+                return
+            time.sleep(0.1)
+
+
+def _inherit(root: Path, run: str, notes: Notes) -> None:
+    while True:
+        try:
+            with AgentRun(run, root=root) as held:
+                kept = (held.load() or b"").decode()
+                notes("claimed", kept=kept)
+                held.save(f"second after {kept}".encode())
+                notes("saved", by="second", number=0)
+        except Claimed:
+            time.sleep(_POLL)
+        else:
+            return
+
+
+def _judge_run(one: Machine, two: Machine, run: str, found: rig.Found) -> None:
+    """Both machines see one history, which ends with what the second one saved."""
+    seen = []
+    for machine in (one, two):
+        text = _read_there(
+            machine, lambda root: [_plain(entry.record) for entry in _records(root, stream_of(run, "main"))]
+        )
+        seen.append(text)
+    if seen[0] != seen[1] or not seen[0]:
+        found.note("forked", f"{run}: the machines see different histories")
+    trees = [json.loads(line) for line in json.loads(seen[0] or "[]")]
+    numbers = [tree["number"] for tree in trees if tree["kind"] == "saved"]
+    terms = [tree["term"] for tree in trees if tree["kind"] == "claimed"]
+    texts = [tree["state"].get("text", "") for tree in trees if tree["kind"] == "saved"]
+    if numbers != list(range(1, len(numbers) + 1)) or terms != [1, 2]:
+        found.note("forked", f"{run}: states {numbers}, terms {terms}")
+    if not texts or texts[-1] != f"second after {texts[-2]}":
+        found.note("older", f"{run}: ends with {texts[-2:]}")
+    found.acknowledged += len(numbers)
+
+
+def _plain(record: bytes) -> str:
+    return record.decode()
+
+
+def _records(root: Path, stream: str) -> list:  # type: ignore[type-arg]
+    return list(projects.find(root).store.read(stream))
+
+
+def _read_there(machine: Machine, read: Callable[[Path], object]) -> str:
+    """What is read on a machine, as JSON."""
+    pipe = rig.Pipe()
+    process = machine.forked(lambda: pipe.acknowledge(json.dumps(read(machine.root))))
+    os.close(pipe.write)
+    pipe.write = os.open(os.devnull, os.O_WRONLY)
+    text = pipe.text().strip()
+    machine.wait(process)
+    return text
+
+
+# ---- routes ----
+
+
+def _decide(machine: Machine, route: str, text: str, found: rig.Found) -> float:
+    took, status, said = machine.typed("context", "decide", route, text, "--because", "it was measured")
+    if status:
+        found.note("refused", f"a decision ended with {status}: {said}")
+    return took
+
+
+def _agree(one: Machine, two: Machine, route: str, found: rig.Found, texts: Sequence[str] = ()) -> None:
+    """After some commands on each, both machines have one history of a route, with each decision once."""
+    for _ in range(2):
+        for machine in (one, two):
+            machine.typed("context", "show", route)
+            machine.typed("status")
+    journals = [_read_there(each, lambda root: _lines(root, f"routes/{route}")) for each in (one, two)]
+    if journals[0] != journals[1]:
+        found.note("forked", f"{route}: the journals differ")
+    files = [(storekit.route_file(each.root, route)).read_bytes() for each in (one, two)]
+    if files[0] != files[1]:
+        found.note("forked", f"{route}: the route files differ")
+    lines = json.loads(journals[0] or "[]")
+    said = Counter(json.loads(line)["payload"]["decision"]["decision"] for line in lines if '"decision"' in line)
+    wanted = list(texts) or [
+        "Before the cable was pulled",
+        *(f"Apart on the {which} machine {each}" for which in ("first", "second") for each in range(2)),
+    ]
+    found.acknowledged += len(wanted)
+    for text in wanted:
+        if said[text] != 1:
+            found.note("doubled" if said[text] else "lost", f"{route}: {text!r} stands {said[text]} times")
+    if texts and list(said) != list(texts):
+        found.note("order", f"{route}: {list(said)}")
+
+
+def _lines(root: Path, stream: str) -> list[str]:
+    return [_plain(entry.record) for entry in _records(root, stream)]
+
+
+def away(size: Size, one: Machine, two: Machine, folder: Path, found: rig.Found) -> None:
+    """Work on without the server for a minute, then bring it back."""
+    route = f"{_ROUTE}-away"
+    texts = ["Decided with the server"]
+    _decide(one, route, texts[0], found)
+    one.plug(in_=False)
+    two.plug(in_=False)
+    end, took = time.monotonic() + size.away, []
+    while time.monotonic() < end:
+        texts.append(f"Decided without the server {len(texts)}")
+        took.append(_decide(one, route, texts[-1], found))
+        time.sleep(0.5)
+    one.plug(in_=True)
+    two.plug(in_=True)
+    found.figures[f"{size.away:.0f} s without the server: {len(took)} commands, half and all within"] = (
+        f"{sorted(took)[len(took) // 2]:.1f} s and {max(took):.1f} s"
+    )
+    deadline = time.monotonic() + _PATIENCE
+    while "no record waits" not in (said := one.typed("status")[2]) and time.monotonic() < deadline:
+        time.sleep(1.0)
+    if "no record waits" not in said:
+        found.note("undelivered", said)
+    _agree(one, two, route, found, texts)
+
+
+KINDS = {"take-overs": take_overs, "partition": partition, "away": away}
+
+BROKEN = {"a lease for everybody": ("ralf_integrations.stores.nats_leases.NatsLeases.take", "_take_from_anybody")}
+
+
+def _take_from_anybody(self, name: str, holder: str, *, seconds: float = 0.0) -> str:  # type: ignore[no-untyped-def]
+    self.revoke(name)
+    return str(_take_as_it_is(self, name, holder, seconds=seconds))
+
+
+def _take_as_it_is(*_: object, **__: object) -> object:
+    raise AssertionError("nothing is broken")
+
+
+def _until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.02)
+
+
+def run(size: Size, kinds: Sequence[str], folder: Path, broken: str = "") -> rig.Found:
+    """Do it in a process of its own, with namespaces that go with it."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.close(read)
+            found = _run(size, kinds, folder, broken)
+            with os.fdopen(write, "w") as file:
+                json.dump([found.acknowledged, found.faults, found.examples, found.figures], file)
+            status = 0
+        finally:
+            if status:
+                traceback.print_exc()
+            os._exit(status)
+    os.close(write)
+    with os.fdopen(read) as file:
+        text = file.read()
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the harness itself failed; see above")
+    acknowledged, faults, examples, figures = json.loads(text)
+    return rig.Found(0, acknowledged, Counter(faults), examples, figures)
+
+
+def _run(size: Size, kinds: Sequence[str], folder: Path, broken: str) -> rig.Found:
+    _dies_with_its_parent()
+    _libc().unshare(_CLONE_NEWNET)
+    _ip("link", "set", "lo", "up")
+    machines = [Machine(number, folder / f"machine-{number}") for number in (1, 2)]
+    server = Server(folder / "server", [each.server for each in machines])
+    found = rig.Found()
+    with ExitStack() as stack:
+        for each in machines:
+            each.root.mkdir(parents=True)
+            each.home.mkdir()
+            each.attach()
+            stack.callback(os.kill, each.keeper, signal.SIGKILL)
+            if each.wait(each.forked(partial(each.settle, server.ca))):
+                raise RuntimeError("a machine cannot be made")
+        server.start()
+        stack.callback(server.stop)
+        if broken:
+            place, name = BROKEN[broken]
+            from ralf_integrations.stores.nats_leases import NatsLeases
+
+            stack.enter_context(patch.dict(globals(), _take_as_it_is=NatsLeases.take))
+            stack.enter_context(patch(place, globals()[name]))
+        for kind in kinds:
+            KINDS[kind](size, *machines, folder, found)
+    return found
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run it, and print a line a figure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats_machines")
+    parser.add_argument("--runs", type=int, default=Size.runs, help="runs that are killed")
+    parser.add_argument("--partitions", type=int, default=Size.partitions)
+    parser.add_argument("--away", type=float, default=Size.away, help="seconds without the server")
+    parser.add_argument("--only", choices=list(KINDS), action="append", help="only these; may be repeated")
+    parser.add_argument("--broken", choices=sorted(BROKEN), default="", help="break it: it has to be found")
+    given = parser.parse_args(args)
+    if why_not():
+        print(why_not(), file=sys.stderr)
+        return rig.SKIPPED
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ralf-nats-machines-") as folder:
+        size = Size(given.runs, given.partitions, given.away)
+        found = run(size, given.only or list(KINDS), Path(folder), given.broken)
+    kinds = dict.fromkeys(("lost", "doubled", "forked", "false take-over", "late", "unfenced", *found.faults))
+    figures: list[Figure] = [
+        (f"two machines: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} looked for", "0") for kind in kinds
+    ]
+    figures += [(f"two machines: {name}", value, "") for name, value in found.figures.items()]
+    figures.append(("two machines: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Messages between agents: short, without contents of files, delivered once (formats/agent-memory.md, 28)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.faults import agent_words
+
+from ralf import project
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf_integrations import copied_text, inbox
+from ralf_integrations.agent_messages import MOST_TOKENS, Message, compose, forward, receive, send
+
+CODE = "def tide(level, base):\n    return level - base if base else None\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Project:
+    (tmp_path / "tides.py").write_text("".join(CODE.replace("tide", f"tide_{number}") for number in range(20)))
+    return project.find(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def this() -> Project:
+    return project.find(agent_words.TREE)
+
+
+def test_statement_28_a_message_has_sender_summary_facts_artifacts_and_action_and_is_delivered_once(
+    here: Project,
+) -> None:
+    message = compose(
+        here,
+        "The reader is done. All tests pass.",
+        facts=["`read()` returns None for an empty table."],
+        artifacts=["src/reader.py"],
+        action="Review it.",
+        sender="executor-1",
+    )
+    receiver, id_ = send(here, "reviewer", message)
+    assert receiver == "reviewer"
+    [notice] = receive(here, ["reviewer"])
+    assert (notice.id, notice.sender) == (id_, "executor-1")
+    assert notice.text == (
+        "The reader is done. All tests pass.\n"
+        "Facts:\n- `read()` returns None for an empty table.\n"
+        "Artifacts: src/reader.py\n"
+        "Action: Review it."
+    )
+    assert receive(here, ["reviewer"]) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "facts", "artifacts", "why"),
+    [
+        ("", (), (), "needs a summary"),
+        ("One. Two. Three.", (), (), "3 sentences"),
+        ("Look.", ["a\n" * 10 + "a"], (), "11 lines"),
+        ("Look.", ["x" * 401], (), "401 characters"),
+        ("Look.", [f"word {'is another one of them ' * 15}" for _ in range(9)], (), "tokens"),
+        ("Look.", (), ["def f():\n    pass"], "is a path"),
+        ("Look.", (), ["x" * 301], "is a path"),
+    ],
+)
+def test_statement_28_a_message_that_is_too_long_or_has_no_path_for_an_artifact_is_refused(
+    here: Project, summary: str, facts: list[str], artifacts: list[str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        compose(here, summary, facts=facts, artifacts=artifacts)
+
+
+def test_statement_28_ten_lines_or_400_characters_of_a_file_may_be_quoted_and_no_more(here: Project) -> None:
+    lines = (here.root / "tides.py").read_text().split("\n")
+    compose(here, "Look at this.", facts=["\n".join(lines[:10])])
+    with pytest.raises(UsageError, match=r"has 11 lines, .* of tides\.py: at most 10 lines and 400 characters"):
+        compose(here, "Look at this.", facts=["\n".join(lines[:6]), "\n".join(lines[6:11])])
+
+
+def test_statement_28_messages_with_contents_of_files_are_refused_however_they_are_dressed(this: Project) -> None:
+    """`python -m tests.faults.message_contents` is the long run of 1,000."""
+    accepted = [given.how for given in agent_words.with_contents(5, seed=28) if _is_accepted(this, given)]
+    assert accepted == []
+
+
+def test_statement_28_honest_messages_are_accepted() -> None:
+    product = project.find(agent_words.TREE / "context")  # the tests hold the honest words themselves
+    for given in agent_words.honest(4, seed=28):
+        compose(product, given.summary, facts=given.facts, action=given.action)
+
+
+def _is_accepted(here: Project, given: agent_words.Given) -> bool:
+    try:
+        compose(here, given.summary, facts=given.facts, action=given.action)
+    except UsageError:
+        return False
+    return True
+
+
+def test_a_file_that_is_joined_into_one_short_line_is_found_by_its_lines(here: Project) -> None:
+    (here.root / "short.py").write_text("\n".join(f"alpha{number} = {number}" for number in range(12)))
+    text = " ".join(f"alpha{number} = {number}" for number in range(12))
+    assert len(text) < 400
+    assert copied_text.most_copied(text, here.root, lines=10, characters=400) == ("short.py", 12, 135)
+    assert copied_text.most_copied(text, here.root, lines=12, characters=400) is None
+
+
+def test_hidden_folders_and_links_are_not_looked_at(here: Project, tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "copy.py").write_text("\n".join(f"beta{number} = {number}" for number in range(12)))
+    (tmp_path / "link.py").symlink_to(tmp_path / ".hidden" / "copy.py")
+    text = " ".join(f"beta{number} = {number}" for number in range(12))
+    assert copied_text.most_copied(text, here.root, lines=10, characters=400) is None
+
+
+def test_secrets_are_redacted_before_a_message_is_stored(here: Project) -> None:
+    key = "AKIA" + "QX7ZP2MN4RT6WVLD"
+    send(here, "reviewer", compose(here, f"The key is {key}."))
+    assert key not in inbox.waiting(here, "reviewer")[0].text
+
+
+def test_a_name_that_begins_several_sessions_is_refused_and_an_unknown_one_waits_for_its_agent(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ralf_integrations.health.look.known_ids", lambda root: {"abcd-1", "abcd-2", "efgh-1"})
+    message = Message("me", "Look.")
+    with pytest.raises(UsageError, match="begins 2 sessions"):
+        send(here, "abcd", message)
+    assert send(here, "efgh", message)[0] == "efgh-1"
+    assert send(here, "abcd-1", message)[0] == "abcd-1"
+    assert send(here, "executor-7", message)[0] == "executor-7"
+
+
+def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> None:
+    send(here, "executor-7", Message("me", "Look."))
+    assert forward(here, "executor-7", "s-1") == 1
+    assert forward(here, "executor-7", "s-1") == 0
+    assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
+
+
+def test_a_message_of_the_token_limit_fits_an_inbox(here: Project) -> None:
+    assert MOST_TOKENS * 4 < inbox.LONGEST
+
+
+def test_lines_of_brackets_count_where_the_message_has_them_too(here: Project) -> None:
+    words = ("streams", "proven", "moved", "settings", "routes", "records", "renders", "journal")
+    lines = ["{", *(f'"{word}": [],' for word in words), "]", "}"]
+    (here.root / "store.json").write_text("\n".join(["[", *lines, "{", "last: 1"]))
+    for text in ("; ".join(lines), "\n".join(lines)):
+        assert copied_text.most_copied(text, here.root, lines=10, characters=400) is not None
+        assert copied_text.most_copied(text, here.root, lines=11, characters=400) is None
+    assert copied_text.most_copied("\n".join(lines[1:-2]), here.root, lines=8, characters=400) is None
+
+
+def test_code_with_escapes_is_found_as_it_is_and_escaped_once_more(here: Project) -> None:
+    lines = [f'○ print("\\n".join(tide_{number}), end="\\t{number}")' for number in range(12)]
+    (here.root / "escapes.py").write_text("\n".join(lines))
+    for text in ("\n".join(lines), json.dumps("\n".join(lines)), " ".join(lines)):
+        found = copied_text.most_copied(text, here.root, lines=11, characters=10_000)
+        assert found is not None and (found.path, found.lines) == ("escapes.py", 12)

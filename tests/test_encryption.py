@@ -1,0 +1,251 @@
+"""What an engine's servers keep: encrypted values that open only where they were put, by whoever has the key, and what
+a reader says of those that somebody has changed, swapped or added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, strategies as st
+
+import natskit
+from ralf.errors import Damaged, DamagedBlob, DamagedJournal, UsageError
+
+pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
+
+if TYPE_CHECKING or not natskit.absent():
+    from ralf_integrations.stores.encryption import Cipher
+    from ralf_integrations.stores.nats_link import Link
+    from ralf_integrations.stores.nats_log import Log, Message
+    from ralf_integrations.stores.nats_store import NatsStore
+
+KEY, OTHER = natskit.KEY, bytes(32)
+ONE, TWO = "runs/one/main", "runs/two/main"
+
+# ---- values ----
+
+
+@given(st.binary(), st.text(), st.lists(st.text(), max_size=3))
+def test_a_value_opens_at_its_place_and_nowhere_else(content: bytes, subject: str, place: list[str]) -> None:
+    cipher = Cipher(KEY)
+    value = cipher.encrypt(content, subject, *place)
+    assert cipher.decrypt(value, subject, *place) == content
+    for elsewhere in ([f"{subject}.", *place], [subject, *place, ""], [subject, *place[:-1], "other"]):
+        with pytest.raises(Damaged, match="put in the place of another one"):
+            cipher.decrypt(value, *elsewhere)
+
+
+@given(st.binary(max_size=64), st.data())
+def test_a_value_of_which_one_bit_is_another_does_not_open(content: bytes, data: st.DataObject) -> None:
+    value = bytearray(Cipher(KEY).encrypt(content, "s"))
+    bit = data.draw(st.integers(0, 8 * len(value) - 1))
+    value[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(Damaged if not 8 <= bit < 72 else UsageError):
+        Cipher(KEY).decrypt(bytes(value), "s")
+
+
+@pytest.mark.parametrize("size", [0, 1, 36, 37, 200])
+def test_what_was_never_encrypted_or_is_cut_is_said_to_be_so(size: int) -> None:
+    for value in (b"{" * size, Cipher(KEY).encrypt(b"", "s")[: min(size, 36)]):
+        with pytest.raises(Damaged, match="is not encrypted"):
+            Cipher(KEY).decrypt(value, "s")
+
+
+def test_another_key_is_told_from_damage_and_neither_key_is_shown() -> None:
+    ours, theirs = Cipher(KEY), Cipher(OTHER)
+    with pytest.raises(UsageError, match="another key") as refused:
+        theirs.decrypt(ours.encrypt(b"words", "s"), "s")
+    told = f"{refused.value} {refused.value.hint}"
+    assert ours.id in told
+    assert KEY.hex()[:8] not in told
+
+
+def test_the_same_value_is_never_encrypted_to_the_same_bytes() -> None:
+    assert len({Cipher(KEY).encrypt(b"words", "s") for _ in range(100)}) == 100
+
+
+def test_a_name_is_the_same_for_its_key_alone() -> None:
+    name = Cipher(KEY).name("blob", "words")
+    assert name == Cipher(KEY).name("blob", "words")
+    assert name not in (Cipher(OTHER).name("blob", "words"), Cipher(KEY).name("blobwords"), Cipher(KEY).name("blob"))
+    assert name != hashlib.sha256(b"words").hexdigest()
+
+
+# ---- what somebody does on the server ----
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[natskit.Servers]:
+    found = natskit.Servers(1)
+    found.ready()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def store(servers: natskit.Servers, tmp_path: Path) -> NatsStore:
+    """A store with three records in two streams each."""
+    made: NatsStore = servers(tmp_path)
+    for stream in (ONE, TWO):
+        head = None
+        for number in range(3):
+            head = made.append(stream, b'{"n":%d}' % number, id=f"id-{number}", after=head)
+    return made
+
+
+def put_last(store: NatsStore, stream: str, change: Callable[[Message, Message], Message]) -> None:
+    """Have somebody with the server's password write the newest message of a stream anew; `change` is told it and the
+    one of the other stream.
+    """
+
+    async def work(log: Log) -> None:
+        subjects = [f"{log.root}.s.{each.replace('/', '.')}" for each in (stream, TWO)]
+        newest, other = await log.last(subjects[0]), await log.last(subjects[1])
+        assert newest
+        assert other
+        made = change(newest, other)
+        kept = {name: value for name, value in made.headers.items() if name.startswith("Ralf-") and name != "Ralf-Id"}
+        await log.erase(newest.seq)
+        before = await log.last(subjects[0])
+        assert before
+        id_ = made.headers["Ralf-Id"]
+        await log.append(subjects[0], made.data, kept, id=id_, expected=before.seq)
+
+    store._run(work)
+
+
+def with_number(message: Message, number: str) -> Message:
+    return message._replace(headers={**message.headers, "Ralf-Number": number})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda ours, other: ours._replace(data=other.data), "put in the place"),
+        (lambda ours, other: other, "put in the place"),
+        (lambda ours, _: ours._replace(headers={**ours.headers, "Ralf-Id": "0" * 32}), "put in the place"),
+        (lambda ours, _: ours._replace(headers={**ours.headers, "Ralf-Restart": "1"}), "put in the place"),
+        (lambda ours, _: ours._replace(data=ours.data[:-1] + bytes([ours.data[-1] ^ 1])), "was changed on the server"),
+        (lambda ours, _: ours._replace(data=b'{"n":2}'), "is not encrypted"),
+        (lambda ours, _: with_number(ours, "4"), "the record 3 is missing"),
+    ],
+    ids=["bytes", "message", "id", "restart", "bit", "plain", "number"],
+)
+def test_a_record_that_somebody_changed_swapped_or_added_is_damage_after_those_before_it(
+    store: NatsStore, change: Callable[[Message, Message], Message], told: str
+) -> None:
+    put_last(store, ONE, change)
+    found: list[bytes] = []
+    with pytest.raises(DamagedJournal, match=told):
+        found.extend(entry.record for entry in store.read(ONE))
+    assert found in ([b'{"n":0}', b'{"n":1}'], [])
+    assert len(list(store.read(TWO))) == 3
+
+
+def test_a_record_that_was_replaced_and_is_put_there_again_is_damage(store: NatsStore) -> None:
+    async def second(log: Log) -> Message:
+        newest = await log.last(f"{log.root}.s.runs.one.main")
+        assert newest
+        return (await log.span(newest.subject, 1, newest.seq))[1]
+
+    old = store._run(second)
+    store._run(lambda log: store._records(log).drop(ONE))  # broken off before it erased anything
+    head = store.append(ONE, b'{"n":7}', id="id-7", after=None)
+    store.append(ONE, b'{"n":8}', id="id-8", after=head)
+    put_last(store, ONE, lambda *_: old)
+    with pytest.raises(DamagedJournal, match="belongs to what was replaced"):
+        list(store.read(ONE))
+
+
+def test_records_in_another_order_are_damage(store: NatsStore) -> None:
+    """The messages of the records 2 and 3 in turn, each with the number of its place."""
+
+    async def work(log: Log) -> None:
+        subject = f"{log.root}.s.runs.one.main"
+        newest = await log.last(subject)
+        assert newest
+        _, second, third = await log.span(subject, 1, newest.seq)
+        first = await log.following(subject, 0)
+        assert first
+        await log.erase(second.seq)
+        await log.erase(third.seq)
+        expected = first.seq
+        for number, message in (("2", third), ("3", second)):
+            headers = {"Ralf-Number": number}
+            expected = await log.append(
+                subject, message.data, headers, id=message.headers["Ralf-Id"], expected=expected
+            )
+
+    store._run(work)
+    with pytest.raises(DamagedJournal, match="put in the place"):
+        list(store.read(ONE))
+
+
+def test_a_blob_with_the_content_of_another_one_is_damaged(store: NatsStore) -> None:
+    digests = [store.put_blob([word]) for word in (b"one", b"two")]
+
+    async def work(log: Log) -> None:
+        subjects = [store._blobs(log)._subject(digest) for digest in digests]
+        newest, other = await log.last(subjects[0]), await log.last(subjects[1])
+        assert newest
+        assert other
+        headers = {name: other.headers[name] for name in ("Ralf-Chunks", "Ralf-Size")}
+        await log.append(subjects[0], newest.data, headers, id="theirs", expected=newest.seq)
+
+    store._run(work)
+    with pytest.raises(DamagedBlob):
+        store.open_blob(digests[0])
+    assert store.open_blob(digests[1]).read() == b"two"
+
+
+def test_nobody_can_see_whether_a_content_that_they_know_is_kept(servers: natskit.Servers, store: NatsStore) -> None:
+    digest = store.put_blob([b"the words of a licence that everybody has"])
+    assert [blob.digest for blob in store.blobs()] == [digest]
+    at_rest = b"".join(path.read_bytes() for path in servers.folder.rglob("*") if path.is_file())
+    assert digest.encode() not in at_rest
+    assert bytes.fromhex(digest) not in at_rest
+
+
+# ---- keys ----
+
+
+def test_a_store_with_another_key_neither_reads_nor_adds_anything(servers: natskit.Servers, store: NatsStore) -> None:
+    head, digest = store.head(ONE), store.put_blob([b"words"])
+    link = Link(servers.address)
+    wrong = NatsStore(servers.address, store._project, key=OTHER, replicas=1, link=link)
+    for asked in (
+        lambda: list(wrong.read(ONE)),
+        lambda: wrong.entry(ONE, str(head)),
+        lambda: wrong.append(ONE, b"{}", id="x", after=head),
+        lambda: wrong.append("runs/new/main", b"{}", id="x", after=None),
+        lambda: wrong.replace(ONE, lambda _: b"{}"),
+        lambda: wrong.put_blob([b"words"]),
+        lambda: list(wrong.blobs()),
+    ):
+        with pytest.raises(UsageError, match="another key"):
+            asked()
+    assert not wrong.has_blob(digest)
+    link.close()
+    assert len(list(store.read(ONE))) == 3
+
+
+def test_a_stream_of_the_server_that_is_not_encrypted_is_refused(servers: natskit.Servers, tmp_path: Path) -> None:
+    store = servers(tmp_path)
+
+    async def without_key(log: Log) -> None:
+        config = {"name": log.name, "subjects": [f"{log.root}.>"], "storage": "file", "allow_direct": True}
+        await log._asked("STREAM.CREATE", config)
+
+    store._run(without_key)
+    with pytest.raises(UsageError, match="is not encrypted") as refused:
+        store.append(ONE, b"{}", id="x", after=None)
+    assert "nats_project" in refused.value.hint
+
+
+def test_a_key_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        Cipher(b"short")

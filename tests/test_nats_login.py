@@ -1,0 +1,405 @@
+"""Who we are to NATS servers, and who they are to us: TLS with an authority of our own, passwords, `.creds` files and
+certificates; and that none of it comes out anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import natskit
+from ralf import environment
+from ralf.errors import Busy, Fenced, RalfError, UsageError
+from ralf.project import Project
+from ralf.refining import local_config
+from ralf_integrations.stores import monitoring
+from storekit import context_of
+from test_nats_store import chosen
+
+pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")
+
+if TYPE_CHECKING or not natskit.absent():
+    import certificates
+    from ralf_integrations.stores import nats_link
+    from ralf_integrations.stores.nats_link import Address, Link
+    from ralf_integrations.stores.nats_store import NatsStore
+
+STREAM = "runs/one/main"
+PASSWORD = "correct-horse-battery"  # noqa: S105
+
+
+def told(error: RalfError) -> str:
+    return f"{error} {error.hint}"
+
+
+@contextmanager
+def running(folder: Path, *, password: str = PASSWORD, **more: object) -> Iterator[natskit.Servers]:
+    """One server, which is stopped afterwards."""
+    servers = natskit.Servers(1, folder / "servers", password=password, **more)  # type: ignore[arg-type]
+    servers.ready()
+    try:
+        yield servers
+    finally:
+        servers.stop()
+
+
+@contextmanager
+def linked(address: Address) -> Iterator[NatsStore]:
+    """A store over a connection of its own."""
+    link = Link(address)
+    try:
+        yield NatsStore(address, "p", key=natskit.KEY, replicas=1, link=link, timeout=30)
+    finally:
+        link.close()
+
+
+INFO = '{"server_id":"x","version":"2.15.1","headers":true,"auth_required":true}'
+
+
+@contextmanager
+def listening(port: int = 0, info: str = INFO, answer: bytes = b"PONG\r\n") -> Iterator[tuple[int, list[bytes]]]:
+    """Somebody who pretends to be a NATS server that does not encrypt: the port, and what they were told."""
+    heard: list[bytes] = []
+    server = socket.create_server(("127.0.0.1", port))
+
+    def talk(connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(20)
+            try:
+                connection.sendall(f"INFO {info}\r\n".encode())
+                while content := connection.recv(1 << 16):
+                    heard.append(content)
+                    connection.sendall(answer)
+            except OSError:
+                pass
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield server.getsockname()[1], heard
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> certificates.Authority:
+    return certificates.Authority(tmp_path)
+
+
+def tls(certificate: tuple[Path, Path], *more: str) -> dict[str, object]:
+    lines = ", ".join([f'cert_file: "{certificate[0]}"', f'key_file: "{certificate[1]}"', *more])
+    return {"more": [f"tls {{ {lines} }}"], "scheme": "tls"}
+
+
+# ---- who the servers are ----
+
+
+def test_records_go_to_a_server_that_our_authority_vouches_for(tmp_path: Path, ours: certificates.Authority) -> None:
+    with running(tmp_path, **tls(ours.certificate("127.0.0.1"))) as servers:
+        address = replace(servers.address, ca=str(ours.path))
+        with linked(address) as store:
+            token = store.append(STREAM, b"{}", id="x", after=None)
+            assert store.head(STREAM) == token
+
+
+@pytest.mark.parametrize(
+    ("host", "authority", "reason"),
+    [
+        ("127.0.0.1", "theirs", "certificate signature failure|self-signed|unable to get local issuer"),
+        ("127.0.0.1", "", "self-signed|unable to get local issuer"),
+        ("127.0.0.2", "ours", "IP address mismatch"),
+        pytest.param("a.example", "ours", "IP address mismatch", marks=pytest.mark.slow(seconds=1)),
+    ],
+    ids=["of another authority", "of one that the system does not know", "another address", "another name"],
+)
+def test_a_server_with_a_certificate_that_does_not_count_is_refused(
+    tmp_path: Path, ours: certificates.Authority, host: str, authority: str, reason: str
+) -> None:
+    made = {"ours": ours.path, "theirs": certificates.Authority(tmp_path, "theirs").path}
+    with running(tmp_path, **tls(ours.certificate(host))) as servers:
+        address = replace(servers.address, ca=str(made.get(authority, "")))
+        with linked(address) as store, pytest.raises(UsageError, match=f"cannot be trusted: .*({reason})") as refused:
+            store.append(STREAM, b"{}", id="x", after=None)
+        assert "nats_ca" in refused.value.hint
+        assert PASSWORD not in told(refused.value)
+
+
+def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
+    """The client alone sends it the password."""
+    with listening() as (port, heard):
+        address = Address((f"tls://127.0.0.1:{port}",), "ralf", PASSWORD)
+        with linked(address) as store, pytest.raises(UsageError, match="does not encrypt") as refused:
+            store.head(STREAM)
+        assert heard == []
+        assert PASSWORD not in told(refused.value)
+
+
+@pytest.mark.slow(seconds=2)
+def test_a_real_server_without_tls_is_refused_where_tls_is_asked_for(tmp_path: Path) -> None:
+    with running(tmp_path, scheme="tls") as servers:
+        with linked(servers.address) as store, pytest.raises(UsageError, match="does not encrypt"):
+            store.head(STREAM)
+        plain = replace(servers.address, servers=(servers.urls()[0].replace("tls", "nats"),))
+        with linked(plain) as store:
+            assert store.head(STREAM) is None
+
+
+def test_servers_that_took_long_to_be_away_are_not_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats_link, "_CONNECTING", 0.3)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        linked(Address((f"nats://127.0.0.1:{silent.getsockname()[1]}",))) as store,
+    ):
+        took = []
+        for _ in range(3):
+            begun = time.monotonic()
+            with pytest.raises(Fenced):
+                store.head(STREAM)
+            took.append(time.monotonic() - begun)
+    assert took[0] > 0.3
+    assert max(took[1:]) < took[0] / 3
+
+
+def test_a_name_that_nobody_resolves_keeps_no_process_from_its_end(tmp_path: Path) -> None:
+    code = """
+import socket, time
+socket.getaddrinfo = lambda *_, **__: time.sleep(30)
+from ralf.errors import Fenced
+from ralf_integrations.stores.nats_link import Address
+from ralf_integrations.stores.nats_store import NatsStore
+try:
+    NatsStore(Address(("tls://servers.example:4222",)), "p", key=bytes(32), timeout=0.5).head("runs/one/main")
+except Fenced:
+    print("fenced")
+"""
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("fenced\n", 0), done.stderr
+    assert time.monotonic() - begun < 15
+
+
+def test_a_server_that_another_one_announces_is_told_nothing() -> None:
+    with listening() as (announced, heard):
+        info = {"server_id": "x", "version": "2.15.1", "headers": True, "auth_required": True}
+        more = {"connect_urls": [f"127.0.0.1:{announced}"]}
+        with listening(info=json.dumps(info | more), answer=b"-ERR 'Authorization Violation'\r\n") as (port, ours):
+            address = Address((f"nats://127.0.0.1:{port}",), "ralf", PASSWORD)
+            with linked(address) as store, pytest.raises(UsageError, match="refuses this user"):
+                store.head(STREAM)
+        assert PASSWORD.encode() in b"".join(ours)
+        assert heard == []
+
+
+@pytest.mark.slow(seconds=2)
+def test_a_server_that_no_longer_encrypts_after_a_while_is_told_nothing(
+    tmp_path: Path, ours: certificates.Authority
+) -> None:
+    with running(tmp_path, **tls(ours.certificate("127.0.0.1"))) as servers:
+        address = replace(servers.address, ca=str(ours.path))
+        with linked(address) as store:
+            head = store.append(STREAM, b"{}", id="x", after=None)
+            servers.signal(0, signal.SIGKILL)
+            with listening(int(servers.urls()[0].rpartition(":")[2])) as (_, heard):
+                with pytest.raises((UsageError, Busy)):
+                    store.append(STREAM, b"{}", id="y", after=head)
+                assert heard == []
+
+
+# ---- who we are ----
+
+
+def test_a_server_that_asks_for_a_certificate_gets_ours(tmp_path: Path, ours: certificates.Authority) -> None:
+    certificate, key = ours.certificate("client.example")
+    asks = tls(ours.certificate("127.0.0.1"), f'ca_file: "{ours.path}"', "verify: true")
+    with running(tmp_path, password="", **asks) as servers:
+        address = replace(servers.address, ca=str(ours.path))
+        with linked(replace(address, certificate=str(certificate), key=str(key))) as store:
+            assert store.append(STREAM, b"{}", id="x", after=None)
+        link = Link(address)
+        with pytest.raises((UsageError, Busy)):
+            NatsStore(address, "p", key=natskit.KEY, replicas=1, link=link, timeout=5).head(STREAM)
+        link.close()
+
+
+def test_a_creds_file_is_a_login(tmp_path: Path) -> None:
+    lines, path = certificates.operated(tmp_path)
+    with running(tmp_path, password="", more=lines) as servers:
+        with linked(replace(servers.address, creds=str(path))) as store:
+            assert store.append(STREAM, b"{}", id="x", after=None)
+        _, other = certificates.operated(tmp_path)
+        address = replace(servers.address, creds=str(other))
+        with linked(address) as store, pytest.raises(UsageError, match="refuses this user") as refused:
+            store.head(STREAM)
+        assert not [word for word in other.read_text().split() if len(word) > 20 and word in told(refused.value)]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda path: path.chmod(0o644), "others may read"),
+        (lambda path: path.unlink(), "is not there"),
+        (lambda path: path.write_text("SUAHUNTER2"), "is no .creds file"),
+        (lambda path: path.write_text(path.read_text().replace("SEED-----\nSU", "SEED-----\nSA")), "no seed of a user"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "not UTF-8"),
+    ],
+    ids=["readable", "missing", "another file", "another seed", "bytes"],
+)
+def test_a_creds_file_that_cannot_count_is_refused_without_its_words(
+    tmp_path: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    _, path = certificates.operated(tmp_path)
+    words = [word for word in path.read_text().split() if len(word) > 20]
+    change(path)
+    address = Address(("nats://127.0.0.1:1",), creds=str(path))
+    with linked(address) as store, pytest.raises(UsageError, match=reason) as refused:
+        store.head(STREAM)
+    assert not [word for word in [*words, "HUNTER2"] if word in told(refused.value)]
+
+
+def test_a_key_with_a_pass_phrase_asks_nobody(tmp_path: Path, ours: certificates.Authority) -> None:
+    certificate, key = ours.certificate("client.example", b"hunter2")
+    address = Address(("nats://127.0.0.1:1",), certificate=str(certificate), key=str(key))
+    with linked(address) as store, pytest.raises(UsageError, match="pass phrase"):
+        store.head(STREAM)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"user": "ralf"}, {"password": "hunter2"}, {"user": "ralf", "password": "hunter2", "creds": "/x"}, {"key": "/x"}],
+)
+def test_half_a_login_and_two_are_refused(more: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        Address(("nats://127.0.0.1:1",), **more)
+    assert "hunter2" not in told(refused.value)
+
+
+def test_the_environment_has_the_login_in_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path) as servers:
+        chosen(tmp_path, servers, "p", nats_user="somebody", nats_password="'wrong'")  # noqa: S106
+        with pytest.raises(UsageError, match="refuses this user"):
+            Project(tmp_path).store.head(STREAM)
+        monkeypatch.setenv("RALF_NATS_USER", "ralf")
+        monkeypatch.setenv("RALF_NATS_PASSWORD", PASSWORD)
+        assert Project(tmp_path).store.head(STREAM) is None
+
+
+# ---- where none of it comes out ----
+
+SAYS_IT = """\
+import json, os, sys
+def main(arguments):
+    names = ("environ", "cmdline")
+    seen = [open(f"/proc/self/{name}", "rb").read().decode() for name in names]
+    text = json.dumps([os.environ.get("RALF_NATS_PASSWORD"), seen, sys.stdin.read()])
+    open(arguments[0] + ".new", "w").write(text)
+    os.rename(arguments[0] + ".new", arguments[0])
+"""
+
+
+def test_a_process_that_goes_on_without_us_has_the_login_where_no_list_of_processes_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "says_it.py").write_text(SAYS_IT)
+    for password in (PASSWORD, ""):
+        monkeypatch.setenv("RALF_NATS_PASSWORD", password)
+        if not password:
+            monkeypatch.delenv("RALF_NATS_PASSWORD")
+        told_in = tmp_path / f"told-{bool(password)}"
+        environment.start_detached("says_it", str(tmp_path / "says_it.py"), [str(told_in)])
+        while not told_in.exists():
+            time.sleep(0.01)
+        known, seen, rest = json.loads(told_in.read_text())
+        assert (known, rest) == (password or None, "")
+        assert not [text for text in seen if PASSWORD in text or "RALF_NATS" in text]
+
+
+def test_programs_that_ralf_runs_have_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RALF_NATS_USER", "RALF_NATS_PASSWORD", "RALF_NATS_CREDS"):
+        monkeypatch.setenv(name, "hunter2")
+    assert "hunter2" not in [*environment.of_a_model().values(), *environment.of_a_summarizer(["MY_KEY"]).values()]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nats_servers: tls://ralf:hunter2@a.example:4222",
+        "nats_servers: ['tls://ralf:hunter2@a.example:4222']",
+        "nats_servers: ['ralf:hunter2@a.example:4222']",
+        "nats_servers: ['tls://ralf:hun/ter2@a.example:4222']",
+        "nats_servers: ['tls://a.example:4222?password=hunter2']",
+        "nats_servers: {'tls://ralf:hunter2@a': 1}",
+        "nats_servers: [['tls://ralf:hunter2@a']]",
+        "nats_monitoring: http://ralf:hunter2@a.example:8222",
+        "nats_password: {hunter2: 1}",
+        "nats_password: [hunter2]",
+        "nats_password: 'hunter2",
+        "nats_password: @hunter2",
+        "nats_password: *hunter2",
+        "nats_password: !hunter2",
+        "nats_password: hunter2: x",
+        "nats_user: hunter2",
+    ],
+)
+def test_no_error_about_the_file_repeats_a_password_in_it(tmp_path: Path, line: str) -> None:
+    path = chosen(tmp_path, natskit.Servers(1), "p", nats_servers="")
+    servers = "" if line.startswith("nats_servers") else "nats_servers: ['nats://127.0.0.1:1']\n"
+    path.write_text(f"{path.read_text()}{servers}{line}\n")
+    with pytest.raises(RalfError) as refused:
+        _ = Project(tmp_path).store
+    assert not [word for word in ("hunter2", "ter2") if word in told(refused.value)]
+    assert "hunter2" not in repr(refused.value.__context__)
+
+
+def test_a_password_that_yaml_takes_for_a_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.local.yaml"
+    path.write_text("nats_password: 4711\n")
+    path.chmod(0o600)
+    with pytest.raises(UsageError, match="write it in quotes") as refused:
+        local_config.load_local_config(path)
+    assert "4711" not in told(refused.value)
+
+
+def test_doctor_shows_no_password_of_a_monitoring_port(tmp_path: Path) -> None:
+    with running(tmp_path, password="") as servers:
+        chosen(tmp_path, servers, "p", nats_monitoring="['http://ralf:hunter2@127.0.0.1:8222']")
+        checks = list(monitoring.checks(Project(tmp_path)))
+    assert checks[-1].state == "problem"
+    assert "hunter2" not in str(checks)
+
+
+def test_a_server_that_says_our_password_back_does_not_bring_it_into_a_message() -> None:
+    with listening(answer=f"-ERR 'Strange {PASSWORD}'\r\n".encode()) as (port, _):
+        address = Address((f"nats://127.0.0.1:{port}",), "ralf", PASSWORD)
+        with linked(address) as store, pytest.raises(Busy, match="Strange") as refused:
+            store.head(STREAM)
+    assert PASSWORD not in told(refused.value)
+
+
+def test_what_a_person_may_print_has_no_password(tmp_path: Path) -> None:
+    path = chosen(tmp_path, natskit.Servers(1), "p", nats_user="ralf", nats_password=f"'{PASSWORD}'")
+    address = Address(("nats://127.0.0.1:1",), "ralf", PASSWORD)
+    settings = local_config.load_local_config(path)
+    assert settings.nats_password == PASSWORD
+    assert PASSWORD not in f"{address!r} {address} {settings!r}"
+    assert os.stat(context_of(tmp_path) / "config.local.yaml").st_mode & 0o077 == 0
