@@ -12,7 +12,8 @@ _CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
 _PROMISE = r"(?im)<promise>\s*(?:COMPLETED?|DONE)\s*</promise>[ \t.!]*$"
 
 _DONE = (
-    r"(?m)(?:^|[;&|(]|\bthen\b)[ \t]*(?:\w+=\S*[ \t]+)*(?:\S*/)?ralf(?:[ \t]+--root[ \t]+\S+)?[ \t]+task[ \t]+done\b"
+    r"(?m)(?:^|[;&|(]|\bthen\b)[ \t]*+(?:\w++=[^\s;&|(]*+[ \t]++)*+(?:[^\s;&|(]*/)?ralf(?:[ \t]++--root[ \t]++\S++)?"
+    r"[ \t]++task[ \t]++done\b"
 )
 
 

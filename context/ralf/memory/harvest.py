@@ -182,7 +182,7 @@ def _passed(facts: Facts) -> dict[str, int]:
 
 
 _DEFECT = regex(
-    r"\bAssert|\bassert(?:ion)?\b|^FAILED\b|^--- FAIL|\d+ (?:failed|failing)|^\s*[x✗✘✕●] "
+    r"\bAssert|\bassert(?:ion)?\b|^FAILED\b|^--- FAIL|(?<!\d)\d++ (?:failed|failing)|^\s*[x✗✘✕●] "
     r"|\bexpected\b.{0,200}\b(?:got|received|but|actual|to (?:be|equal))\b|test result: FAILED|panicked at"
     r"|^[\w./@+-]+\.[A-Za-z]\w{0,7}(?::\d+|\(\d+)"
 )
@@ -195,7 +195,7 @@ _PROSE = regex(r"\.(?:md|txt|rst|log|out)$")
 _TELLS = frozenset(("git", "gh", "glab"))
 """Programs that repair nothing but their own errors."""
 
-_FILE = regex(r"[\w.@+-]+\.\w{1,8}\b")
+_FILE = regex(r"(?<![\w.@+-])[\w.@+-]+\.\w{1,8}\b")
 
 
 class _Segment:

@@ -22,7 +22,7 @@ from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 from ralf.transcripts.events import EvidenceLine, read_evidence
 
-_PATH = regex(r"(?<![\w/~:.-])(?:[\w@+-][\w@.+-]*/)+[\w@.+-]*\w")
+_PATH = regex(r"(?<![\w@+/~:.-])(?:[\w@+-][\w@.+-]*+/)++[\w@.+-]*\w")
 
 _MADE = frozenset("build dist target out node_modules vendor coverage tmp venv __pycache__".split())
 """Folders whose files come and go."""

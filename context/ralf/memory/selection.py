@@ -56,7 +56,7 @@ _NAMES_COMMAND, _NAMES_PATH = 9.0, 4.0
 
 _FEWEST_IN_COMMON = 0.25  # of the highest agreement: what agrees less shares a common word alone
 
-_PATH = regex(r"(?:[\w@.+~-]+/)+[\w@.+-]+|\b[\w@+-]+\.[A-Za-z]\w{0,7}\b")
+_PATH = regex(r"(?<![\w@.+~-])[\w@.+~-]++(?:/[\w@.+-]++)++|(?<![\w@+-])[\w@+-]++\.[A-Za-z]\w{0,7}\b")
 
 _DOCUMENTS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md", "README.md", "README.rst", "README", "CONTRIBUTING.md")
 
