@@ -20,7 +20,7 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import cap, edits, fold, history, state
 from ralf.route.cap import is_buried, tombstone
-from ralf.route.edits import labelled, said as words_of
+from ralf.route.edits import labelled
 from ralf.route.history import Difference
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
@@ -95,9 +95,10 @@ def record_decision(
         stone = next(iter(cap.covering(cap.of(writer.context), made)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
-        words = words_of(made)
-        for known in writer.context.decisions:
-            if known.status != "active" or words_of(known) != words:
+        words = edits.said(made)
+        decisions = writer.context.decisions
+        for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
+            if known.status != "active" or its_words != words:
                 continue
             if not supersedes and _adds_nothing(made, known):
                 return known

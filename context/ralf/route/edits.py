@@ -127,6 +127,11 @@ def said(decision: Decision) -> str:
 _said = ById(said)  # each write asks it of every decision
 
 
+def all_said(decisions: Sequence[Decision]) -> list[str]:
+    """`said` of each."""
+    return _said.of(decisions)
+
+
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
     """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
     known = {item.id for item in context.decisions}

@@ -94,6 +94,8 @@ def save_snapshot(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = 
 
     shown  whether the route file is our render; else the snapshot gets the oldest time, which tells `list_routes`
     """
+    from ralf.storage import durable  # which readers do not need
+
     snapshot = replace(snapshot, renders=snapshot.renders[-KEPT_RENDERS:])
     tree = {
         "v": VERSION,
@@ -107,7 +109,8 @@ def save_snapshot(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = 
     with suppress(OSError):
         counts, dropped = _json(dict(snapshot.context.counts)), _dropped_as_json(snapshot.context.dropped)
         content = with_sum(b"\n".join((counts, dropped, _written(tree))))
-        files.replace_undurably(path, content, temporary, time_ns=None if shown else 0)
+        time_ns = None if shown else 0
+        files.replace_undurably(path, content, temporary, time_ns=time_ns, rename=durable.exchange_names)
 
 
 def with_sum(content: bytes) -> bytes:

@@ -119,6 +119,7 @@ class RouteWriter:
         if (states.TAKEN_IN, states.digest_of(state.content or b"")) in self._renders:
             with suppress(OSError):  # it is remembered as well
                 self.render_file()
+                self._leaves = self._next_shows and self._shows_newest
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return the new context. The record is durable and read back when this returns.
@@ -171,8 +172,7 @@ class RouteWriter:
                 with suppress(MemoryError, RuntimeError):
                     context = replace(context, counts=rendering.counted(context))
             kept = states.Snapshot(self.token, context, tuple(self._renders))
-            shown = self._stands and (self.context.revision, self._digest) in self._renders
-            states.save_snapshot(self._project.cache, self._route, kept, shown=shown)
+            states.save_snapshot(self._project.cache, self._route, kept, shown=self._shows_newest)
 
     def close(self) -> None:
         """Render the file if it is behind the journal, and save the snapshot, even after an error in between.
@@ -235,6 +235,11 @@ class RouteWriter:
         revision = next(one for one, known in state.renders if known == digest)
         back = f"to go back to it: ralf context revert {self._route} r{revision}"
         return f"{self._path}: shows revision {revision} again, an older one: it is written anew; {back}"
+
+    @property
+    def _shows_newest(self) -> bool:
+        """Whether the route file is our render of the newest revision, as far as is known."""
+        return self._stands and (self.context.revision, self._digest) in self._renders
 
     def _may_leave(self, state: State) -> bool:
         """Whether the waiting writer may render the file: only if the file is ours, and for a few records at most."""

@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 from _thread import RLock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -116,11 +116,19 @@ def sync_data(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def replace_undurably(path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None) -> None:
+def replace_undurably(
+    path: Path,
+    content: bytes,
+    temporary: Path,
+    *,
+    time_ns: int | None = None,
+    rename: Callable[[Path, Path], object] = os.replace,
+) -> None:
     """Replace a file that can be made anew: whole or not at all, but without fsync. OSError.
 
     temporary  a name in the same folder that no other writer of the file uses at the time
     time_ns    the time that the new file is to have; None: now
+    rename     how the new file comes to its name; the temporary name is removed then, whatever has it
     """
     make(path.parent)
     try:
@@ -129,7 +137,7 @@ def replace_undurably(path: Path, content: bytes, temporary: Path, *, time_ns: i
             file.write(content)
         if time_ns is not None:
             os.utime(temporary, ns=(time_ns, time_ns))
-        temporary.replace(path)
+        rename(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
