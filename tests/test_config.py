@@ -68,6 +68,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         route_by="goal",
         inject="off",
         brief_tokens=900,
+        memory="off",
         health_pressure=60,
         health_silent=5,
         health_repeats=4,

@@ -71,14 +71,14 @@ memory = _Memory(
 
 
 def _with_agent(command: F) -> F:
-    return click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_AGENT, else main.")(command)
+    return click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main.")(command)
 
 
 def _found(root: str | None, agent: str | None) -> tuple[Project, str]:
     from ralf import environment, project as projects
-    from ralf.memory.model import DEFAULT_AGENT, check_agent
+    from ralf.memory.model import check_agent
 
-    return projects.find(root), check_agent(agent or environment.agent_name() or DEFAULT_AGENT)
+    return projects.find(root), check_agent(agent or environment.memory_name())
 
 
 def _warn(memory: Memory) -> None:

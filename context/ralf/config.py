@@ -116,6 +116,7 @@ class Config:
                    `branch`, not the session's first request; `project`, neither
     inject         what a hook hands to a session that starts: `auto`, `line`, `brief` or `off`
     brief_tokens   tokens that such a text has at most; clients take 10,000 characters
+    memory         `off`: hooks hand over nothing of what agents learned in the project, and take nothing into it
     health_pressure  percent of the window from which `ralf health` warns, and tells the session where it may
     health_silent    minutes without a record after which an open turn counts as silent
     health_repeats   times that the same call fails with the same output, or attempts without any change, after which a
@@ -139,6 +140,7 @@ class Config:
     route_by: str = "task"
     inject: str = "auto"
     brief_tokens: int = 2_500
+    memory: str = "on"
     health_pressure: int = 70
     health_silent: int = 10
     health_repeats: int = 3
@@ -167,6 +169,7 @@ _CHOICES = {
     "route_by": ("task", "goal", "branch", "project"),
     "hooks": ("on", "off"),
     "inject": ("auto", "line", "brief", "off"),
+    "memory": ("on", "off"),
 }
 
 

@@ -94,6 +94,11 @@ def agent_name() -> str:
     return os.environ.get("RALF_AGENT", "")
 
 
+def memory_name() -> str:
+    """Whose memory is read and written: as `RALF_MEMORY` says, else `main`, which all agents of a project share."""
+    return os.environ.get("RALF_MEMORY", "") or "main"
+
+
 def holder() -> str:
     """By what name we hold a task outside of any loop: the client's session, else the user's on this machine."""
     return session() or f"{_user()}@{os.uname().nodename}"

@@ -6,6 +6,7 @@ snapshot away, and every item that went is in the journal.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,8 @@ from ralf.memory.model import Item, Memory
 from ralf.memory.ranking import near_duplicates
 from ralf.memory.records import Delta
 from ralf.project import Project
+from ralf.storage.files import open_single_link
+from ralf.text.patterns import regex
 
 EVERY = timedelta(days=7)
 
@@ -23,6 +26,10 @@ LARGEST = 50 * 1024
 """Bytes of the file above which it is tidied before a week is over."""
 
 _GROWN = 1.1  # a file that a tidying left larger is tidied again once it has grown by a tenth
+
+_LAST = regex(r"(?m)^_Last compacted: ([0-9][^ |]*)")
+
+_BEGINNING = 4_096  # bytes of the file in which that line is looked for
 
 _LEFT_ALONE = ("preference", "relationship")
 
@@ -37,13 +44,29 @@ def is_due(memory: Memory, size: int, now: datetime | None = None) -> bool:
     if size > LARGEST and size > _GROWN * memory.compacted_size:
         return True
     since = memory.last_compacted or min(filter(None, (item.added for item in memory.items)), default="")
+    return _is_week_old(since, now)
+
+
+def _is_week_old(time: str, now: datetime | None) -> bool:
     try:
-        began = datetime.fromisoformat(since)
+        began = datetime.fromisoformat(time)
     except ValueError:
         return False
     if began.tzinfo is None:  # a person wrote it
         began = began.replace(tzinfo=UTC)
     return (now or datetime.now(UTC)) - began >= EVERY
+
+
+def may_be_due(project: Project, agent: str, now: datetime | None = None) -> bool:
+    """Whether `is_due` may say so, told by the size of the file and its first lines alone."""
+    try:
+        with open(edits.path_of(project, agent), "rb", opener=open_single_link) as file:
+            beginning = file.read(_BEGINNING).decode("utf-8", "replace")
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return False
+    last = _LAST.search(beginning)
+    return size > LARGEST or last is None or _is_week_old(last[1], now)
 
 
 def deltas_of(memory: Memory, size: int) -> list[Delta]:

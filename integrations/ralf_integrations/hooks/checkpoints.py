@@ -108,6 +108,8 @@ Why = Literal["due", "task-completed", "session-end", "compaction", "route-chang
 """Why a checkpoint is made. `due`: a look found it due, and the next look would again; else the event is the reason."""
 
 _OF_RUNS = ("run-begun", "run-ended")
+_ENDS = ("session-end", "run-ended")
+_OF_MEMORY = _LEARN, _JUDGE, _TIDY = "learn", "judge", "tidy"  # what is done to the memory instead of a checkpoint
 _QUIET = "quiet"
 
 
@@ -156,20 +158,49 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make(arguments: Sequence[str]) -> bool:
-    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…` ask for. Whether all went well."""
-    root, route, session, client, why, quiet, *transcripts = arguments
+    """Make the checkpoints that `ROOT ROUTE SESSION CLIENT WHY QUIET TRANSCRIPT…` ask for, and have another process
+    learn from them; or do what that one does. Whether all went well.
+    """
+    root, route, session, client, why, quiet, *named = arguments
     os.chdir("/")
-    project = projects.find(root)
+    project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
-        for transcript in transcripts:
-            work(project, route, session, client, Path(transcript), why)
+        if why in _OF_MEMORY:
+            _remember(project, route, session, named, why)
+        else:
+            made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
+            if config.of(project).memory == "on" and (any(made) or why in _ENDS):
+                learning = _JUDGE if why in _ENDS else _LEARN  # nobody waits for it
+                environment.start_detached(__name__, __file__, [root, route, session, client, learning, quiet, *named])
     except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
         if quiet != _QUIET:
-            error_log.add(project, f"checkpoint of {route}", error)
+            error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
         return False
     finally:
         beside.after(project)
     return True
+
+
+def _remember(project: Project, route: str, session: str, named: Sequence[str], why: str) -> None:
+    """Do to the memory what `why` says.
+
+    named  the transcripts of the session that is over; for a tidying, whose memory
+    """
+    if why == _TIDY:
+        from ralf.memory import tidying
+
+        tidying.tidy(project, *named)
+        return
+    from ralf_integrations.hooks import memory
+
+    memory.learn(project, route, session, [Path(one) for one in named] if why == _JUDGE else ())
+
+
+def tidy_later(session: Session) -> None:
+    """Start a process that tidies the memory. OSError, NotImplementedError: none was started."""
+    project, payload, whose = session.project, session.payload, environment.memory_name()
+    arguments = [str(project.root), session.route, payload.session, payload.client, _TIDY, "", whose]
+    environment.start_detached(__name__, __file__, arguments)
 
 
 def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:

@@ -7,7 +7,15 @@ from contextlib import suppress
 from ralf import config, routing
 from ralf.errors import Damaged
 from ralf.text.cleaning import besides, outside, trimmed
-from ralf_integrations.hooks import handover, previous_sessions, prompt_intent, session_registry, usage
+from ralf_integrations.hooks import (
+    checkpoints,
+    handover,
+    memory,
+    previous_sessions,
+    prompt_intent,
+    session_registry,
+    usage,
+)
 from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
 from ralf_integrations.hooks.session import Session
@@ -45,7 +53,7 @@ def _started(session: Session) -> Answer:
     """
     source, mode = session.payload.source, session.settings.inject
     if source not in _STILL_THERE:
-        session.note(told=0, briefed=())
+        session.note(told=0, briefed=(), recalled=False)
     session.note(ended=False)
     if source in ("clear", "compact"):
         session.note(compacted=True)
@@ -53,6 +61,8 @@ def _started(session: Session) -> Answer:
         previous_sessions.note_fork(session)
     if mode == "off":
         return Answer()
+    if source in ("startup", "clear") and memory.may_be_untidy(session):
+        checkpoints.tidy_later(session)
     beside.before(session.project, seconds=_OTHER_MACHINES)
     if source == "compact" and mode == "auto":
         from ralf_integrations.hooks import compacting  # few sessions start so
@@ -100,7 +110,12 @@ _LONGEST_NAMED = 100  # characters of what stands for a route and names none
 
 
 def prompted(session: Session) -> Answer:
-    """What is handed over with a prompt: the brief of a route that it asks for, once in a window that does not hold it.
+    """What is handed over with a prompt: `_prompted`, and behind it, once in a window, what the memory has of it."""
+    return memory.handed_over(session, _prompted(session))
+
+
+def _prompted(session: Session) -> Answer:
+    """The brief of a route that a prompt asks for, once in a window that does not hold it.
 
     A route that is named becomes the session's where nobody has chosen one and nothing of the session is in a
     checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only

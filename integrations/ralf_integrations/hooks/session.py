@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ralf import config, routing
+from ralf import config, environment, routing
 from ralf.config import Config
 from ralf.errors import Damaged, RalfError, TranscriptNotFound
 from ralf.project import Project
@@ -108,9 +108,11 @@ class Session:
         """Change what the next hook will know of the session; fields of `KnownSession`."""
         self.__dict__["known"] = replace(self.known, **changes)
 
-    def hand(self, what: str, text: str) -> str:
+    def hand(self, what: str, text: str, labels: tuple[str, ...] = ()) -> str:
         """The text itself, noted as handed over by this event, so that its arrival can be confirmed (`receipts`); ""
         is not noted.
+
+        labels  of the items of a memory in it
         """
         if text:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -118,9 +120,19 @@ class Session:
             if self.payload.transcript is not None:
                 with suppress(OSError):
                     at = self.payload.transcript.stat().st_size
-            handed = session_registry.Handed(self.payload.name, what, digest, len(text), text[:_START], at)
+            handed = session_registry.Handed(self.payload.name, what, digest, len(text), text[:_START], at, labels)
             self.note(handed=self.known.with_handed(handed).handed)
         return text
+
+    def hand_more(self, text: str, what: str, more: str, labels: tuple[str, ...] = ()) -> str:
+        """Another text behind one that this event has handed over, "" for none: both as one, for a receipt is for all
+        that an answer holds.
+        """
+        if text:
+            *before, last = self.known.handed
+            what, more = last.what, f"{text}\n{more}"
+            self.note(handed=tuple(before))
+        return self.hand(what, more, labels)
 
     @property
     def worktree(self) -> str:
@@ -134,4 +146,5 @@ class Session:
     def keep(self) -> None:
         """Leave what is known to the next hook."""
         self.note(route=self.route, worktree=self.worktree, seen=time.time(), run=self.project.run)
+        self.note(memory=environment.memory_name())
         session_registry.save(self.project, self.known)

@@ -34,9 +34,10 @@ class Handed:
     """A text that was handed to the model: what `receipts` looks for in the transcript.
 
     event   the client's name of the event that handed it over
-    what    line, brief, pressure, survived, notice
+    what    line, brief, pressure, survived, notice, memory
     digest  the text's sha256; `size` its characters, `start` its first characters
     at      bytes of the transcript that lay before it
+    labels  of the items of a memory in it
     """
 
     event: str
@@ -45,6 +46,7 @@ class Handed:
     size: int
     start: str
     at: int = 0
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class KnownSession:
     window      size of the client's window in tokens, as far as a look has found it; 0 where unknown
     compacts    tokens in it at which the client compacted it by itself last, as it told; 0 where it has not
     briefed     routes whose brief it was handed since its window was last emptied
+    recalled    whether it was handed what the memory has of its task since then, if anything
     handed      what it was handed, newest last
     ended       the client said that the session is over
     compacted   its window was compacted or cleared, so that it does not hold all that the session has done
@@ -78,6 +81,7 @@ class KnownSession:
     begins      bytes and lines at the beginning of its transcript that are that session's
     unnamed     a prompt of it was seen, and none yet of which a route's name can be made
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
+    memory      whose memory it reads and writes, "" where unknown
     """
 
     session: str
@@ -95,6 +99,7 @@ class KnownSession:
     window: int = 0
     compacts: int = 0
     briefed: tuple[str, ...] = ()
+    recalled: bool = False
     handed: tuple[Handed, ...] = ()
     ended: bool = False
     compacted: bool = False
@@ -107,6 +112,7 @@ class KnownSession:
     begins: tuple[int, int] = (0, 0)
     unnamed: bool = False
     taken: int = 0
+    memory: str = ""
 
     def with_handed(self, handed: Handed) -> KnownSession:
         """The same, with one more text that was handed over."""
@@ -189,8 +195,13 @@ def _made(tree: dict[str, Any]) -> KnownSession:
     values["seen"] = float(values.get("seen", 0.0))
     if not 0 <= values["seen"] < _END_OF_TIME:
         raise ValueError("seen")
-    values["handed"] = tuple(Handed(**_plain_fields(Handed, one)) for one in values.get("handed", ()))
+    values["handed"] = tuple(_handed(one) for one in values.get("handed", ()))
     return KnownSession(**values)
+
+
+def _handed(tree: dict[str, Any]) -> Handed:
+    values = _plain_fields(Handed, tree)
+    return Handed(**values | {"labels": tuple(str(label) for label in values.get("labels", ()))})
 
 
 def _plain_fields(cls: type[Any], tree: dict[str, Any]) -> dict[str, Any]:

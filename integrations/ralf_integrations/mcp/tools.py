@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import ralf
-from ralf import project, routing
+from ralf import environment, project, routing
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.finding.reader import RouteSummary
 from ralf.finding.search import UNSURE, SearchHit
@@ -231,7 +231,8 @@ class Tools:
 
         words = [word.text for word in matcher.words(query)]
         kinds = (kind,) if kind else () if words else KINDS
-        found: Memory = writing.candidates(self._project, _agent(), words, kinds=kinds, limit=MOST_ITEMS)
+        agent = environment.memory_name()
+        found: Memory = writing.candidates(self._project, agent, words, kinds=kinds, limit=MOST_ITEMS)
         items = [item for item in found.items if kind in (None, item.kind)]
         items.sort(key=lambda item: -worth(item))
         lines = [f"{line(item)}\n" for item in items]
@@ -269,7 +270,7 @@ class Tools:
 
         given = {"error": error, "resolution": resolution}
         delta = stated(kind, text, origin="agent", evidence=tuple(evidence), **{k: v for k, v in given.items() if v})
-        _, item = add(self._project, _agent(), delta)
+        _, item = add(self._project, environment.memory_name(), delta)
         more = "the user decides whether it counts" if item.status == "offered" else "it was known"
         told = noted(f"{short(item.id)}: {more}")
         return answers.Proposed(answers.id_of(item.id), item.kind, item.status, told)
@@ -334,13 +335,6 @@ class Tools:
             hint = "checkpoint() takes this session's; a person can name any file: ralf context checkpoint --help"
             raise UsageError(clean(named), what, hint)
         return found
-
-
-def _agent() -> str:
-    from ralf import environment
-    from ralf.memory.model import DEFAULT_AGENT
-
-    return environment.agent_name() or DEFAULT_AGENT
 
 
 def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:

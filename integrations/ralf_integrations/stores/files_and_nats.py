@@ -34,6 +34,9 @@ _OF_SESSIONS = "inbox/"
 _OF_COMPACTIONS = "compactions/sessions/"
 """The same: compactions of the clients' sessions, which a hook counts."""
 
+_OF_MEMORY = "agents/"
+"""The same: what agents learned on this machine."""
+
 DROPPED = "dropped-streams"
 """The stream that says, in files and on the servers, which records were dropped with their streams."""
 
@@ -173,7 +176,7 @@ class FilesAndNats:
 
 def is_local(stream: str) -> bool:
     """Whether a stream lies in local files; of a prefix, whether all do whose names begin with it."""
-    return stream.startswith((LOCAL, _OF_SESSIONS, _OF_COMPACTIONS)) or stream == DROPPED
+    return stream.startswith((LOCAL, _OF_SESSIONS, _OF_COMPACTIONS, _OF_MEMORY)) or stream == DROPPED
 
 
 def hashed(id: str) -> str:  # noqa: A002

@@ -1,0 +1,116 @@
+"""What agents of the project have learned, in a session: it is handed over with the first prompt, which says what the
+task is; the session's checkpoints are looked at for more of it; and what came of it is judged as the session ends.
+
+A session waits for the first alone. All else is done by a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ralf import environment
+from ralf.brief.rendering import CHARACTERS_PER_TOKEN
+from ralf.errors import RalfError
+from ralf.memory.model import DEFAULT_AGENT
+from ralf.project import Project
+from ralf.text.cleaning import besides, outside
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.hooks import error_log, handover, receipts, session_registry
+from ralf_integrations.hooks.messages import LIMIT, Answer, length, takes_context
+from ralf_integrations.hooks.session import Session
+
+_FEWEST = 100  # tokens without which nothing is handed over
+
+_STARTS = ("auto", "brief")  # of `inject`: what a session is handed that asks for nothing
+
+
+def handed_over(session: Session, said: Answer) -> Answer:
+    """The answer to a prompt, and with it what the memory has of the task, once in a window."""
+    settings, known = session.settings, session.known
+    wanted = settings.memory == "on" and settings.inject in _STARTS and not known.recalled
+    if not wanted or not takes_context(session.payload) or (known.waiting and not said.context):
+        return said
+    room = LIMIT - length(said.context) - 1
+    if room < _FEWEST * CHARACTERS_PER_TOKEN:
+        return said  # the next prompt may have room
+    session.note(recalled=True)
+    from ralf.memory import selection, writing  # once in a window
+
+    most = min(selection.UNASKED, room // CHARACTERS_PER_TOKEN)
+    try:
+        name = environment.memory_name()
+        if not writing.is_there(session.project, name):
+            return said
+        chosen = selection.for_task(session.project, name, _task_of(session), tokens=most)
+    except (RalfError, OSError) as error:  # what else there is to say is said all the same
+        error_log.add(session.project, session.payload.name, error)
+        return said
+    if not chosen.items or length(chosen.text) > room:
+        return said
+    labels = tuple(item.id for item in chosen.items)
+    return replace(said, context=session.hand_more(said.context, "memory", chosen.text, labels))
+
+
+def _task_of(session: Session) -> str:
+    """What the prompt asks for, and what the session's route is about."""
+    from ralf.memory.selection import task_of
+
+    asked = besides(outside(session.payload.prompt))
+    context = handover.context_of(session.project, session.route) if session.has_route else None
+    return "\n".join(filter(None, (asked, task_of(context) if context is not None else "")))
+
+
+# ---- in a process of its own (`checkpoints.make`) ----
+
+
+def may_be_untidy(session: Session) -> bool:
+    """Whether a look at the whole memory may find that it is to be tidied."""
+    project = session.project
+    if session.settings.memory != "on" or not (project.folder / "memory").is_dir():
+        return False
+    from ralf.memory import tidying
+
+    return tidying.may_be_due(project, environment.memory_name())
+
+
+def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()) -> None:
+    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
+
+    session  as the client's hooks tell it
+    ended    its transcripts where it is over
+
+    Errors: `ralf.memory.writing.record`.
+    """
+    from ralf.memory import harvest, judging, writing
+
+    name = session_registry.load(project, session).memory or DEFAULT_AGENT
+    harvest.take_in(project, route, agent=name)
+    labels, at = _arrived(project, session) if ended else ([], 0)
+    for transcript in ended if labels else ():
+        source = open_transcript(transcript)
+        after = _lines_before(transcript, at)
+        judging.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
+    if ended and writing.is_there(project, name):
+        judging.mark_stale(project, name)
+
+
+def _arrived(project: Project, session: str) -> tuple[list[str], int]:
+    """The items whose arrival the client's log confirms, and the byte of that log where the first was handed over."""
+    if not any(one.labels for one in session_registry.load(project, session).handed):
+        return [], 0
+    found = [one for one, there in receipts.check(project, session) if one.labels and there]
+    labels = dict.fromkeys(label for one in found for label in one.labels)
+    return list(labels), min((one.at for one in found), default=0)
+
+
+def _lines_before(transcript: Path, byte: int) -> int:
+    """How many lines of a transcript end before a byte."""
+    count = 0
+    with suppress(OSError), transcript.open("rb") as file:
+        while byte > 0 and (part := file.read(min(byte, 1 << 20))):
+            count += part.count(b"\n")
+            byte -= len(part)
+    return count

@@ -1,0 +1,200 @@
+"""What agents learned before comes with the first prompt of a session, and what a session teaches stays."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import hookkit
+from hookkit import Rig
+from ralf.memory import writing
+from ralf.memory.model import Item
+from ralf.text.tokens import count
+from ralf_integrations.hooks import receipts, session_registry
+from test_memory_harvest import REDIS, Step, ran, session as log_of
+
+FIX = "docker compose up -d redis"
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    found = hookkit.rig(tmp_path / "project")
+    for name, value in found.environment.items():  # a log counts where the client keeps its own
+        monkeypatch.setenv(name, value)
+    return found
+
+
+def learned(rig: Rig, name: str = "main") -> list[Item]:
+    return list(writing.load(rig.project, name).items)
+
+
+def ends(rig: Rig, *kinds: str, name: str = "main", event: str = "SessionEnd") -> list[Item]:
+    """Have the session end, and wait until its memory has items of these kinds, and nothing more becomes of them."""
+    rig.hook(event, **({"reason": "other"} if event == "SessionEnd" else {}))
+    hookkit.wait(lambda: [item.kind for item in learned(rig, name)] == list(kinds))
+    hookkit.wait(lambda: _is_quiet(rig, name))
+    return learned(rig, name)
+
+
+def _is_quiet(rig: Rig, name: str) -> bool:
+    """Whether nobody has written to a memory for a while."""
+    before = writing.load(rig.project, name).revision
+    time.sleep(0.3)
+    return writing.load(rig.project, name).revision == before
+
+
+def trap(rig: Rig, *, command: str = "npm test", resolution: str = FIX, name: str = "main") -> None:
+    said = {"command": command, "error": "connect ECONNREFUSED", "resolution": resolution}
+    item = writing.new_item("trap", **said, origin="mechanical")
+    writing.record(rig.project, name, [item])
+
+
+def worked(rig: Rig, *steps: Step) -> None:
+    """Have the session take these steps."""
+    text = log_of(rig.root, rig.session, *steps).read_text()
+    with rig.transcript.open("a") as file:
+        file.write(text)
+
+
+def arrives(rig: Rig, text: str) -> None:
+    """Have the client write into its log what a hook handed to the model."""
+    rig.add({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [text]}})
+
+
+def test_a_first_prompt_brings_what_concerns_its_task_once_in_a_window(rig: Rig) -> None:
+    trap(rig)
+    trap(rig, command="make harbour-map", resolution="make clean")
+    assert FIX not in rig.hook("SessionStart", source="startup").context
+    handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red and repair it.").context
+    assert FIX in handed
+    assert "harbour-map" not in handed
+    assert count(handed) <= 600
+    assert rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context == ""
+    rig.hook("SessionStart", source="clear")
+    assert FIX in rig.hook("UserPromptSubmit", prompt="Run `npm test` again, please.").context
+
+
+def test_what_is_handed_over_can_be_confirmed_by_the_clients_log(rig: Rig) -> None:
+    trap(rig)
+    rig.answers(1_000)
+    handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
+    assert [there for _, there in receipts.check(rig.project, rig.session)] == [False]
+    arrives(rig, handed)
+    ((noted, there),) = receipts.check(rig.project, rig.session)
+    assert (noted.what, noted.labels, there) == ("memory", ("trap-1",), True)
+
+
+def test_a_brief_and_the_memory_arrive_as_one_text_with_one_receipt(rig: Rig) -> None:
+    worked(rig, *REDIS)
+    ends(rig, "trap", "command")
+    (route,) = {found.route for found in session_registry.all_sessions(rig.project)}
+    other = Rig(rig.root, rig.transcript.with_name("other.jsonl"), session="other", environment=rig.environment)
+    other.transcript.touch()
+    handed = other.hook("UserPromptSubmit", prompt=f"Go on with {route}: `npm test` is red again.").context
+    assert handed.startswith("<")
+    assert FIX in handed.partition("What earlier tasks in this project came to:")[2]
+    arrives(other, handed)
+    ((noted, there),) = receipts.check(rig.project, "other")
+    assert (noted.what, there) == ("brief", True)
+    assert noted.labels
+
+
+@pytest.mark.parametrize("keys", [{"memory": "off"}, {"inject": "off"}, {"inject": "line"}])
+def test_nothing_of_the_memory_is_handed_over_where_that_is_not_wanted(rig: Rig, keys: dict[str, str]) -> None:
+    trap(rig)
+    rig.configure(**keys)
+    assert rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context == ""
+
+
+def test_a_memory_that_cannot_be_read_costs_a_line_in_the_error_log_and_no_brief(rig: Rig) -> None:
+    trap(rig)
+    (rig.project.folder / "journal" / "agents" / "main.jsonl").write_bytes(b"not a record\n")
+    said = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.")
+    assert said.context == ""
+    assert "agents/main" in said.notice
+
+
+def test_the_end_of_a_session_leaves_what_it_taught(rig: Rig) -> None:
+    worked(rig, *REDIS)
+    found = ends(rig, "trap", "command")
+    assert [item.command for item in found] == ["npm test", "npm test"]
+    assert found[0].resolution == FIX
+
+
+def test_a_task_that_is_completed_leaves_what_it_taught_before_the_session_ends(rig: Rig) -> None:
+    worked(rig, *REDIS)
+    ends(rig, "trap", "command", event="TaskCompleted")
+
+
+def test_nothing_is_learned_where_that_is_off(rig: Rig) -> None:
+    rig.configure(memory="off")
+    worked(rig, *REDIS)
+    rig.hook("SessionEnd", reason="other")
+    assert learned(rig) == []
+
+
+def test_what_was_handed_over_and_used_later_counts_as_helpful(rig: Rig) -> None:
+    trap(rig)
+    rig.answers(1_000)
+    arrives(rig, rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context)
+    worked(rig, ran(FIX), ran("npm test", "12 passing"))
+    found, _ = ends(rig, "trap", "command")
+    assert (found.helpful, found.harmful) == (1, 0)
+
+
+def test_what_was_handed_over_and_never_arrived_is_not_judged(rig: Rig) -> None:
+    trap(rig)
+    rig.answers(1_000)
+    rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.")
+    worked(rig, ran(FIX), ran("npm test", "12 passing"))
+    found, _ = ends(rig, "trap", "command")
+    assert (found.helpful, found.harmful) == (0, 0)
+
+
+def test_an_error_that_a_trap_did_not_spare_counts_against_it(rig: Rig) -> None:
+    trap(rig)
+    rig.answers(1_000)
+    arrives(rig, rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context)
+    again = ran("npm test", "connect ECONNREFUSED", failed=True)
+    worked(rig, again, ran("npm ci"), ran("npm test", "12 passing"))
+    found, _ = ends(rig, "trap", "command")
+    assert (found.helpful, found.harmful) == (0, 1)
+
+
+def test_a_session_that_starts_tidies_a_memory_after_a_week(rig: Rig) -> None:
+    trap(rig)
+    long_ago = (datetime.now(UTC) - timedelta(days=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for said in ("Always run the linter first", "Run the linter first, always"):
+        old = writing.new_item("pattern", text=said, origin="mechanical", added=long_ago)
+        writing.record(rig.project, "main", [old])
+    rig.hook("SessionStart", source="startup")
+    assert [item.kind for item in learned(rig)] == ["trap", "pattern"]
+    revision = writing.load(rig.project, "main").revision
+    rig.hook("SessionStart", source="startup")
+    assert writing.load(rig.project, "main").revision == revision
+
+
+def test_the_memory_is_the_one_that_the_environment_names(rig: Rig) -> None:
+    rig.environment["RALF_MEMORY"] = "reviewer"
+    trap(rig, name="reviewer")
+    assert FIX in rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
+    worked(rig, *REDIS)
+    ends(rig, "trap", "trap", "command", name="reviewer")
+    assert learned(rig) == []
+
+
+def test_a_subagent_is_handed_nothing(rig: Rig) -> None:
+    trap(rig)
+    assert rig.hook("UserPromptSubmit", prompt="Why is `npm test` red?", agent_id="a1").context == ""
+
+
+def test_the_installed_hook_hands_over_and_learns(rig: Rig) -> None:
+    trap(rig, command="make map", resolution="make clean")
+    worked(rig, *REDIS)
+    assert "make clean" in rig.run("UserPromptSubmit", prompt="Why does `make map` fail?").context
+    rig.run("SessionEnd", reason="other")
+    hookkit.wait(lambda: len(learned(rig)) == 3)
+    assert [item.kind for item in learned(rig)] == ["trap", "trap", "command"]
