@@ -35,16 +35,16 @@ class Harness(NamedTuple):
 
 
 HARNESSES = (
-    Harness("kills", "--rounds 1000", "--rounds 10000", {"a lock file": "--rounds 5 --broken 'lock by existence'"}),
+    Harness("kills", "--rounds 300", "--rounds 10000", {"a lock file": "--rounds 5 --broken 'lock by existence'"}),
     Harness(
         "calls",
-        "",
+        "--part 8",
         "--rounds 20000",
         {name: f"--only 'a decision' --broken '{name}'" for name in ("no fsync", "plain write")},
     ),
     Harness(
         "power",
-        "--states 500",
+        "--states 200",
         "--states 10000 --modes ordered,writeback,journal",
         {"no fsync": "--states 40 --broken anything", "no fsync of the file": "--states 120 --broken 'the route file'"},
     ),
@@ -94,16 +94,16 @@ HARNESSES = (
     ),
     Harness(
         "fuzz",
-        "--rounds 100000",
+        "--rounds 20000",
         "--rounds 1000000",
         {name: f"--rounds 300 --only '{name}'" for name in ("unguarded front matter", "unguarded name")},
     ),
-    Harness("roundtrip", "--rounds 20000", "--rounds 1000000", {"nothing is quoted": "--rounds 150 --broken"}),
+    Harness("roundtrip", "--rounds 4000", "--rounds 1000000", {"nothing is quoted": "--rounds 150 --broken"}),
     Harness("planted_secrets", "--rounds 2000", "--rounds 100000"),
     Harness("cut_secrets", "--rounds 40000", "--rounds 500000"),
     Harness(
         "forget",
-        "--rounds 200",
+        "--rounds 60",
         "--rounds 10000",
         {
             f"the {part} are left out": f"--rounds 60 --broken {part}"
@@ -145,7 +145,7 @@ HARNESSES = (
             "a delay that a timer keeps": "--delays 1 --only delays --broken 'a timer'",
         },
     ),
-    Harness("damage", "--rounds 300", "--rounds 10000", {"a repair that removes": "--rounds 9 --broken"}),
+    Harness("damage", "--rounds 100", "--rounds 10000", {"a repair that removes": "--rounds 9 --broken"}),
 )
 
 

@@ -14,9 +14,9 @@ def test_a_thousand_hostile_inputs_of_every_kind_are_read_or_refused() -> None:
     assert set(report.cases) == set(KINDS)
 
 
-@pytest.mark.slow(seconds=90)
-def test_a_hundred_thousand_hostile_inputs_are_read_or_refused() -> None:
-    report = fuzz(100_000, seed=4, jobs=2)
+@pytest.mark.slow(seconds=25)
+def test_twenty_thousand_hostile_inputs_are_read_or_refused() -> None:
+    report = fuzz(20_000, seed=4, jobs=2)
     print(report)
     assert report.failures == [], report
 

@@ -5,6 +5,7 @@ every call and every fault that this call can have, each time by a fresh process
 log of the run without faults also shows whether everything was synced before it was acknowledged.
 
     python -m tests.faults.calls                 every call with every fault
+    python -m tests.faults.calls --part 5        every fifth of these
     python -m tests.faults.calls --rounds 20000  then so many pairs of faults
 """
 
@@ -371,8 +372,8 @@ class Harness:
         self._shim = Shim()
         self._found = found
 
-    def run(self, name: str, work: Work, folder: Path, pairs: int, random_: random.Random) -> None:
-        """Do one piece of work with every fault, then with pairs of them."""
+    def run(self, name: str, work: Work, folder: Path, pairs: int, random_: random.Random, part: int = 1) -> None:
+        """Do one piece of work with every fault, or each so many-th, then with pairs of them."""
         root, own = folder / "project", folder / "own"
         root.mkdir()
         own.mkdir()
@@ -382,7 +383,7 @@ class Harness:
         work.do(root, [].append)  # once here, so that everything is imported
         nursery = Nursery(partial(_done, self._shim, work, root))
         calls = self._calls(name, kept, nursery, root)
-        single = list(_faults(calls))
+        single = list(_faults(calls))[random_.randrange(part) :: part]
         plans: list[tuple[Fault, ...]] = [(fault,) for fault in single]
         plans += [tuple(sorted(random_.sample(single, 2))) for _ in range(pairs)]
         for plan in plans:
@@ -455,27 +456,27 @@ LONG = ("a write to a memory", "a write to a memory that takes a save in")
 """Each of these takes longer than all others together: they are done only when they are named."""
 
 
-def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
-    """Every call with every fault; then `rounds` pairs of faults."""
+def run(rounds: int, seed: int, only: Sequence[str], *, part: int = 1) -> rig.Found:
+    """Every call with every fault, or of these each so many-th, from a random one on; then `rounds` pairs of faults."""
     found = rig.Found()
     count = len(only)
     with ProcessPoolExecutor(_AT_ONCE, multiprocessing.get_context("fork")) as pool:
-        for part in pool.map(_one, only, [rounds // count] * count, [seed] * count):
-            found.add(part)
+        for one in pool.map(_one, only, [rounds // count] * count, [seed] * count, [part] * count):
+            found.add(one)
     return found
 
 
-def _one(name: str, pairs: int, seed: int) -> rig.Found:
+def _one(name: str, pairs: int, seed: int, part: int) -> rig.Found:
     found = rig.Found()
     with tempfile.TemporaryDirectory(prefix="ralf-faults-", dir=storekit.MEMORY) as folder:
-        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(seed))
+        Harness(found).run(name, WORKS[name], Path(folder), pairs, random.Random(f"{seed} {name}"), part)
     return found
 
 
 def main() -> int:
     """The command; it starts itself again, with the shim."""
     if _LIBRARY in os.environ:
-        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS, alone=LONG)
+        return rig.main("calls", run, rounds=0, what="faults", kinds=WORKS, alone=LONG, parted=True)
     compiler = shutil.which("cc")
     if compiler is None:
         print("skipped: there is no C compiler (cc)", file=sys.stderr)

@@ -307,6 +307,7 @@ def main(
     kinds: Iterable[str] = (),
     alone: Iterable[str] = (),
     writers: int = 0,
+    parted: bool = False,
 ) -> int:
     """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
 
@@ -315,6 +316,7 @@ def main(
     kinds    what it can be restricted to; `alone`: those of them that are done only when they are named
     writers  how many write, unless the command says so, also beside processes that do nothing but keep the processors
              busy; 0: nothing to say
+    parted   whether it can be restricted to a part of what it does
     """
     from tests.faults import broken
 
@@ -328,9 +330,12 @@ def main(
     if writers:
         parser.add_argument("--writers", type=int, default=writers, help=f"how many write; default: {writers}")
         parser.add_argument("--hogs", type=int, default=0, help="processes beside them that never wait for anything")
+    if parted:
+        parser.add_argument("--part", type=int, default=1, help="every so many-th of them alone")
     arguments = parser.parse_args()
     started = time.monotonic()
     more = {"hogs": arguments.hogs, "writers": arguments.writers} if writers else {}
+    more |= {"part": arguments.part} if parted else {}
     with ExitStack() as stack:
         for name in arguments.without:
             stack.enter_context(broken.LACKING[name]())
