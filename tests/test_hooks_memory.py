@@ -66,11 +66,11 @@ def arrives(rig: Rig, text: str) -> None:
 
 def test_a_first_prompt_brings_what_concerns_its_task_once_in_a_window(rig: Rig) -> None:
     trap(rig)
-    trap(rig, command="make harbour-map", resolution="make clean")
+    writing.record(rig.project, "main", [writing.new_item("pattern", text="Squash before a merge", origin="person")])
     assert FIX not in rig.hook("SessionStart", source="startup").context
     handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red and repair it.").context
     assert FIX in handed
-    assert "harbour-map" not in handed
+    assert "Squash" not in handed
     assert count(handed) <= 600
     assert rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context == ""
     rig.hook("SessionStart", source="clear")
@@ -160,7 +160,7 @@ def test_an_error_that_a_trap_did_not_spare_counts_against_it(rig: Rig) -> None:
     arrives(rig, rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context)
     again = ran("npm test", "connect ECONNREFUSED", failed=True)
     worked(rig, again, ran("npm ci"), ran("npm test", "12 passing"))
-    found, _ = ends(rig, "trap", "command")
+    found, *_ = ends(rig, "trap", "trap", "command")
     assert (found.helpful, found.harmful) == (0, 1)
 
 
@@ -182,7 +182,7 @@ def test_the_memory_is_the_one_that_the_environment_names(rig: Rig) -> None:
     trap(rig, name="reviewer")
     assert FIX in rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
     worked(rig, *REDIS)
-    ends(rig, "trap", "trap", "command", name="reviewer")
+    ends(rig, "trap", "command", name="reviewer")
     assert learned(rig) == []
 
 

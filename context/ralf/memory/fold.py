@@ -94,12 +94,12 @@ class Pages:
 
 
 def identity(item: Item) -> str:
-    """What two items have in common that say the same: a trap's command and error, a preference's key, …; an offer
-    never is what counts already.
+    """What two items have in common that say the same: a trap's command and what resolved it, as one run may tell an
+    error in several lines; a preference's key, …; an offer never is what counts already.
     """
     parts: tuple[str, ...] = (item.text,)
     if item.kind == "trap":
-        parts = (item.command, item.error or item.text)
+        parts = (item.command, item.resolution or item.error or item.text)
     elif item.kind == "command":
         parts = (item.command or item.text,)
     elif item.kind == "preference":

@@ -14,13 +14,14 @@ from typing import Any
 
 from ralf.errors import NotFound, RalfError
 from ralf.facts.commands import is_shell
-from ralf.facts.errors import comparable, looks, says_failed
+from ralf.facts.errors import comparable, says_failed
 from ralf.format.codec import BadTree, from_tree
 from ralf.memory import records, writing
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
-from ralf.memory.purposes import program_of, purpose_of, standing_commands
+from ralf.memory.purposes import purpose_of, standing_commands
 from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
+from ralf.memory.repairs import is_defect, repairs
 from ralf.memory.writing import new_item
 from ralf.model import Decision, ErrorFact, Facts
 from ralf.project import Project
@@ -29,7 +30,6 @@ from ralf.route.load import load_state
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import words
-from ralf.text.patterns import regex
 from ralf.transcripts.events import EvidenceLine, read_evidence
 
 _ROUTES = 50  # that are looked at for a rule which stands in a route, the last written first
@@ -131,17 +131,17 @@ def _deltas(project: Project, route: str, found: _Found) -> Iterator[Delta]:
     facts = Facts()
     with suppress(BadTree):
         facts = from_tree(Facts, found.payload["facts"])
-    traps = [error for error in facts.errors if error.fixed_by]
     passed = _passed(facts)
-    unfixed = [error for error in facts.errors if not error.fixed_by and purpose_of(error.command)]
-    if not (traps or passed):
+    has_failed = bool(facts.errors) or any(fact.failures for fact in facts.commands)
+    if not (has_failed or passed):
         return
     own = _lines(project, found.label, str(found.payload.get("evidence", "")))
-    before = [line for one in found.earlier for line in _lines(project, *one)] if traps else []
+    before = [line for one in found.earlier for line in _lines(project, *one)] if has_failed else []
     segment = _Segment(route, before, own)
     seen = str((found.payload.get("period") or ["", ""])[-1])
-    made = [segment.trap_of(error) for error in traps] + [segment.replaced(error, passed) for error in unfixed]
-    for trap in filter(None, made):
+    made = segment.traps(facts) if has_failed else []
+    unfixed = [error for error in facts.errors if not error.fixed_by and purpose_of(error.command)]
+    for trap in filter(None, [*made, *(segment.replaced(error, passed) for error in unfixed)]):
         yield records.Added(replace(trap, last_seen=seen))
     for command, times in passed.items():
         place = segment.place_of(command)
@@ -181,23 +181,6 @@ def _passed(facts: Facts) -> dict[str, int]:
     return found
 
 
-_DEFECT = regex(
-    r"\bAssert|\bassert(?:ion)?\b|^FAILED\b|^--- FAIL|(?<!\d)\d++ (?:failed|failing)|^\s*[x✗✘✕●] "
-    r"|\bexpected\b.{0,200}\b(?:got|received|but|actual|to (?:be|equal))\b|test result: FAILED|panicked at"
-    r"|^[\w./@+-]+\.[A-Za-z]\w{0,7}(?::\d+|\(\d+)"
-)
-"""In what a test says that failed, or a checker that has found a place in the code."""
-
-_CONFLICT = regex(r"^CONFLICT\b|\b[Mm]erge conflict\b")
-
-_PROSE = regex(r"\.(?:md|txt|rst|log|out)$")
-
-_TELLS = frozenset(("git", "gh", "glab"))
-"""Programs that repair nothing but their own errors."""
-
-_FILE = regex(r"(?<![\w.@+-])[\w.@+-]+\.\w{1,8}\b")
-
-
 class _Segment:
     """The evidence of one checkpoint, and of those before it, in which what its facts say is looked up."""
 
@@ -209,40 +192,15 @@ class _Segment:
         self._lines = [line for _, line in (*before, *own)]
         self._own = len(before)
 
-    def trap_of(self, error: ErrorFact) -> Item | None:
-        """The trap of an error that was fixed; None where the evidence has not the calls, or nobody meets it again.
-
-        A defect of the code is in no memory: what fixed it is in the tree.
-        """
-        failed = self._failure_of(error)
-        if failed is None or _CONFLICT.search(error.error):
-            return None
-        place, _ = failed
-        how, _, what = error.fixed_by.partition(" ")
-        is_defect = _DEFECT.search(error.error) is not None
-        if how == "edited":
-            paths = [path for path in what.split(", ") if self._edit_of(path, place) >= 0 and _may_repair(path)]
-            named = {name.rpartition("/")[2] for name in _FILE.findall(error.error)}
-            if not paths or is_defect or named & {path.rpartition("/")[2] for path in paths}:
-                return None
-            fix = self._edit_of(paths[-1], place)
-            resolution = f"edit {', '.join(paths)}"
-        elif how == "ran":
-            fix = self._call_of(what, place)
-            resolution = what
-            program = program_of(what)  # "" where its quotes are open: the rest of it stood on other lines
-            if not program or "<<" in what or looks(what) or comparable(what) == comparable(error.command):
-                return None
-            if (is_defect and purpose_of(what)) or (program in _TELLS and program_of(error.command) != program):
-                return None
-        else:
-            return None
-        return self._trap(error, resolution, failed, fix) if fix >= 0 else None
+    def traps(self, facts: Facts) -> Iterator[Item]:
+        """The traps of errors that are over since: see `repairs`."""
+        for one in repairs(self._lines, self._own, facts.errors, [fact.path for fact in facts.paths]):
+            yield self._trap(one.command, one.error, one.resolution, one.failed, one.fix)
 
     def replaced(self, error: ErrorFact, passed: Iterable[str]) -> Item | None:
         """The trap of a command whose work another program has done since: `npm test` failed, `pnpm test` passed."""
         failed = self._failure_of(error)
-        if failed is None or _DEFECT.search(error.error):
+        if failed is None or is_defect(error.error):
             return None
         known = list(passed)
         if comparable(error.command) in known:
@@ -254,7 +212,7 @@ class _Segment:
             if not command or purpose_of(command) != purpose:
                 continue
             if command.split()[0] != comparable(error.command).split()[0]:
-                return self._trap(error, command, failed, number)
+                return self._trap(comparable(error.command), error.error, command, failed, number)
         return None
 
     def place_of(self, command: str) -> str:
@@ -262,12 +220,12 @@ class _Segment:
         call = self._call_of(command, self._own - 1)
         return self._reference(call, call) if call >= 0 else ""
 
-    def _trap(self, error: ErrorFact, resolution: str, failed: tuple[int, int], fix: int) -> Item:
+    def _trap(self, command: str, error: str, resolution: str, failed: tuple[int, int], fix: int) -> Item:
         return Item(
             "",
             "trap",
-            command=comparable(error.command),
-            error=trimmed(one_line(error.error), LONGEST_QUOTE),
+            command=command,
+            error=trimmed(one_line(error), LONGEST_QUOTE),
             resolution=one_line(resolution),
             uses=1,
             origin="mechanical",
@@ -293,16 +251,6 @@ class _Segment:
     def _call_of(self, command: str, after: int) -> int:
         """The place of the first call behind another one that runs a command, -1 for none."""
         return next((n for n in range(after + 1, len(self._lines)) if runs(self._lines[n], command)), -1)
-
-    def _edit_of(self, path: str, after: int) -> int:
-        """The place of the first call behind another one that names a path, -1 for none."""
-        lines = enumerate(self._lines[after + 1 :], after + 1)
-        return next((n for n, line in lines if line.kind == "call" and path in line.text), -1)
-
-
-def _may_repair(path: str) -> bool:
-    """Whether an edit of a path of the project may be what repaired a command: no document is."""
-    return not path.startswith(("/", "~")) and _PROSE.search(path) is None
 
 
 def runs(call: EvidenceLine, command: str) -> bool:

@@ -6,7 +6,7 @@ how many were left out. What the tree or its documents say anyway is not handed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import log2
 from pathlib import Path
@@ -16,7 +16,7 @@ from ralf.memory.index import words_of
 from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
-from ralf.memory.wording import line
+from ralf.memory.wording import handed
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.text import tokens as counting
@@ -43,14 +43,18 @@ _COMMANDS = 8  # that pass here, those of the highest worth, whose traps are loo
 
 _MOST_WORDS = 64  # of a task, those that tell the most
 
-_ALWAYS = ("preference", "command")
+_ALWAYS = ("preference", "command", "trap")
 """Kinds that concern every task."""
 
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 """How far an item concerns a task that names nothing of it."""
 
-_OF_THE_PROJECT = 0.4
-"""The same of a trap of a command that every task runs: it tests, lints or builds the project."""
+_OF_A_TRAP, _OF_THE_PROJECT = 0.1, 0.4
+"""The same of a trap, and of one of a command that every task runs: it tests, lints or builds the project."""
+
+_MOST_UNTOUCHED = 8  # traps that are handed over though the task names nothing of them
+
+_ROUTES = 2  # in which a command passed that concerns every task
 
 _NAMES_COMMAND, _NAMES_PATH = 9.0, 4.0
 
@@ -138,15 +142,17 @@ def for_task(
         if item.status == "active" and (asked or not item.stale) and (not item.expires or item.expires[:10] >= today)
     ]
     ranked = _ranked(counted, task, wanted)
+    if not asked:
+        ranked = list(_without_many_of_a_kind(ranked))
     tree = _Tree(project.root)
-    return _fitting([item for item in ranked if not tree.says(item)], tokens)
+    return _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
 
 
 # ---- what concerns it ----
 
 
-def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> list[Item]:
-    """The items that concern a task, the most valuable first, stale ones last.
+def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> list[tuple[Item, float]]:
+    """The items that concern a task, the most valuable first, stale ones last; each with how far the two agree.
 
     wanted  the task's words, each with what it counts
     """
@@ -160,13 +166,32 @@ def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> li
     paths, plain = {path.lower() for path in _PATH.findall(task)}, " ".join(task.lower().split())
     agreement = {item.id: sum(rarity[word] for word in own[item.id]) + _named(item, plain, paths) for item in items}
     least = _FEWEST_IN_COMMON * max(agreement.values(), default=0.0)
-    scored: list[tuple[bool, float, Item]] = []
+    scored: list[tuple[bool, float, Item, float]] = []
     for item in items:
         agrees = agreement[item.id] if agreement[item.id] >= least else 0.0
-        concerns = agrees + _BASE.get(item.kind, 0.0) or _base_of_trap(item)
+        concerns = agrees + _base_of(item)
+        if item.kind == "command" and item.origin == "mechanical" and len(item.routes) < _ROUTES:
+            concerns = 0.0  # one task needed it
         if concerns > 0:
-            scored.append((bool(item.stale), -worth(item) * concerns, item))
-    return [item for *_, item in sorted(scored, key=lambda one: (one[0], one[1], one[2].id))]
+            scored.append((bool(item.stale), -worth(item) * concerns, item, agrees))
+    return [(item, agrees) for *_, item, agrees in sorted(scored, key=lambda one: (one[0], one[1], one[2].id))]
+
+
+def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tuple[Item, float]]:
+    """The items, but of commands that nobody has stated one for each purpose, and of traps that the task does not touch
+    the best few: any task may step into these.
+    """
+    purposes, untouched = set[str](), 0
+    for item, agrees in ranked:
+        if item.kind == "command" and item.origin == "mechanical":
+            if item.purpose in purposes:
+                continue
+            purposes.add(item.purpose)
+        elif item.kind == "trap" and not agrees:
+            untouched += 1
+            if untouched > _MOST_UNTOUCHED:
+                continue
+        yield item, agrees
 
 
 def _named(item: Item, task: str, paths: set[str]) -> float:
@@ -177,10 +202,11 @@ def _named(item: Item, task: str, paths: set[str]) -> float:
     return found + _NAMES_PATH * len(paths & about)
 
 
-def _base_of_trap(item: Item) -> float:
-    if item.kind != "trap" or not item.resolution or not standing_commands(item.command):
-        return 0.0
-    return _OF_THE_PROJECT * (1 + (len(item.routes) > 1))
+def _base_of(item: Item) -> float:
+    if item.kind == "trap":
+        base = _OF_THE_PROJECT if standing_commands(item.command) else _OF_A_TRAP
+        return base * (1 + (len(item.routes) > 1)) if item.resolution else 0.0
+    return _BASE.get(item.kind, 0.0)
 
 
 class _Tree:
@@ -239,7 +265,7 @@ def _fitting(items: Sequence[Item], most: int) -> Selection:
     for item in items:
         if free < _SMALLEST:
             break
-        size = counting.count(f"- {shown(line(item))}\n")
+        size = counting.count(f"- {shown(handed(item))}\n")
         if size <= free:
             chosen.append(item)
             free -= size
@@ -258,7 +284,7 @@ def _text(items: Iterable[Item], left: int) -> str:
     found: list[str] = []
     for item in items:
         is_plain = item.origin == "person" and item.kind != "trap"
-        (own if is_plain else found).append(f"- {shown(line(item))}")
+        (own if is_plain else found).append(f"- {shown(handed(item))}")
     parts = [_TITLE, *own]
     parts += [fenced("\n".join(found), label=_LABEL).rstrip("\n")] if found else []
     parts += [_LEFT.format(f"{left:,} of less value")] if left else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ralf.errors import UsageError
@@ -13,6 +14,8 @@ from ralf.text.cleaning import trimmed
 
 _LONGEST = 400  # characters of a line
 
+_LONGEST_HANDED = 120  # characters of an error that is handed to an agent
+
 
 def line(item: Item) -> str:
     """What an item says, with what speaks for it, in one line that begins with its label."""
@@ -21,6 +24,14 @@ def line(item: Item) -> str:
     notes += ["offered: not accepted yet" if item.status == "offered" else ""]
     more = "; ".join(filter(None, (counted(item), *notes)))
     return f"[{item.id}] {trimmed(said, _LONGEST)} ({more})"
+
+
+def handed(item: Item) -> str:
+    """What an item says, for an agent: shorter than `line`, as it is paid for each time."""
+    if item.kind not in ("trap", "command") or item.stale or item.expires:
+        return line(item)
+    short = replace(item, error=trimmed(item.error, _LONGEST_HANDED), successes=0, last_seen="")
+    return f"[{item.id}] {trimmed(_said(short), _LONGEST)}"
 
 
 def counted(item: Item) -> str:

@@ -1,0 +1,158 @@
+"""Errors that sessions of a project meet again: whether what resolved them is handed over before.
+
+    python benchmarks/repeated_errors.py            the figures
+    python benchmarks/repeated_errors.py --missed   and each error that was met again without its resolution at hand
+
+`repeated_errors.json` has seven projects of eight sessions each: fifty errors of the environment that sessions meet
+again, and 574 commands beside them, by an author who had not seen the code. Its sessions are taken in one after the
+other; before each, the memory is asked what concerns its prompt, within 600 tokens, as a hook does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ralf
+from ralf.memory import harvest, judging, selection, writing
+from ralf.memory.model import DEFAULT_AGENT, Item
+from ralf.project import find
+
+_DATA = Path(__file__).with_suffix(".json")
+
+_DAY = "2026-{:02d}-{:02d}T08:{:02d}:{:02d}.000Z"
+
+
+@dataclass
+class Found:
+    """What came of all sessions.
+
+    met      errors that were met again, or would have been; `ready`: of these, with the resolution handed over before
+    missed   the others, in words
+    handed   items that were handed over; `used`: of these, in the session to which they were handed
+    tokens   of what each session was handed
+    """
+
+    met: int = 0
+    ready: int = 0
+    learned: int = 0
+    handed: int = 0
+    used: int = 0
+    items: set[tuple[int, str]] = field(default_factory=set)
+    ever_used: set[tuple[int, str]] = field(default_factory=set)
+    missed: list[str] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+
+def run(data: Mapping[str, Any]) -> Found:
+    """Take in the sessions of each chain, one after the other."""
+    found = Found()
+    for number, sessions in enumerate(data["chains"]):
+        traps = [trap for trap in data["traps"] if trap["chain"] == number]
+        with tempfile.TemporaryDirectory() as folder:
+            _chain(number, sessions, traps, Path(folder), found)
+    return found
+
+
+def _chain(number: int, sessions: Sequence[Any], traps: Sequence[Any], root: Path, found: Found) -> None:
+    for place, session in enumerate(sessions):
+        project = find(root)  # as each session does
+        chosen = selection.for_task(project, DEFAULT_AGENT, session["prompt"])
+        found.tokens.append(chosen.tokens)
+        for trap in traps:
+            if place in trap["again"]:
+                found.met += 1
+                is_ready = any(_resolves(item, trap) for item in chosen.items)
+                found.ready += is_ready
+                if not is_ready:
+                    known = any(_resolves(item, trap) for item in writing.load(project, DEFAULT_AGENT).items)
+                    found.missed.append(
+                        f"{number}.{place} {'not chosen' if known else 'not learned'}: {trap['command']}"
+                    )
+        name = f"s-{number}-{place}"
+        log = root / f"{name}.jsonl"
+        log.write_text("".join(_records(name, place, session)), encoding="utf-8")
+        ralf.checkpoint(session["route"], log, root=root)
+        project = find(root)
+        harvest.take_in(project, session["route"])
+        labels = [item.id for item in chosen.items]
+        verdicts = judging.judge(project, session["route"], agent=DEFAULT_AGENT, session=name, labels=labels, after=0)
+        used = {one.id for one in verdicts if one.verdict == "helpful"}
+        found.handed += len(labels)
+        found.used += len(used & set(labels))
+        found.items |= {(number, label) for label in labels}
+        found.ever_used |= {(number, label) for label in used}
+    learned = writing.load(project, DEFAULT_AGENT).items
+    found.learned += sum(any(_resolves(item, trap) for item in learned) for trap in traps)
+
+
+def _resolves(item: Item, trap: Mapping[str, Any]) -> bool:
+    """Whether an item tells what resolved an error: the command that did, or the file that was edited."""
+    if item.kind != "trap":
+        return False
+    given, wanted = " ".join(item.resolution.split()), " ".join(str(trap["resolution"]).split())
+    return given == wanted or (wanted.startswith("edit ") and wanted.removeprefix("edit ") in given)
+
+
+def _records(name: str, place: int, session: Mapping[str, Any]) -> Iterator[str]:
+    """The session as Claude Code logs it."""
+    count = 0
+
+    def record(role: str, content: object) -> str:
+        nonlocal count
+        count += 1
+        time = _DAY.format(3, place + 1, count // 60, count % 60)
+        tree = {"type": role, "sessionId": name, "cwd": "/srv", "timestamp": time}
+        return json.dumps(tree | {"message": {"role": role, "content": content}}) + "\n"
+
+    yield record("user", session["prompt"])
+    for number, step in enumerate(session["steps"]):
+        if "say" in step:
+            yield record("assistant", [{"type": "text", "text": step["say"]}])
+            continue
+        if "run" in step:
+            tool, given, output = "Bash", {"command": step["run"]}, step["output"]
+            failed = step["failed"]
+        else:
+            path = f"/srv/{step['edit']}"
+            tool, given = "Edit", {"file_path": path, "old_string": "a", "new_string": "b"}
+            output, failed = f"The file {path} has been updated.", False
+        use = {"type": "tool_use", "id": f"c{number}", "name": tool, "input": given}
+        text = f"Exit code 1\n{output}" if failed else output
+        yield record("assistant", [use])
+        yield record(
+            "user", [{"type": "tool_result", "tool_use_id": f"c{number}", "content": text, "is_error": failed}]
+        )
+    yield record("assistant", [{"type": "text", "text": "Done."}])
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--missed", action="store_true")
+    parser.add_argument("--record", action="store_true", help="append the table to RESULTS.md")
+    given = parser.parse_args()
+    found = run(json.loads(_DATA.read_text(encoding="utf-8")))
+    never = len(found.items - found.ever_used)
+    rows = [
+        ("traps learned in the end", f"{found.learned} of 50", ""),
+        ("errors met again whose resolution was handed over before", f"{found.ready} of {found.met}", ">= 90 %"),
+        ("items handed over that were used in that session", f"{found.used} of {found.handed}", ""),
+        ("items handed over that were never used", f"{never} of {len(found.items)}", "<= 20 %"),
+        ("tokens handed over, most", max(found.tokens), "<= 600"),
+    ]
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+    if given.missed:
+        print("\n".join(found.missed), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
