@@ -160,11 +160,16 @@ def disturb(given: Run, servers: natskit.Servers, begun: Moment, found: rig.Foun
     counts: Counter[str] = Counter()
     gaps: list[float] = []
     led_by_another = 0
+    led = time.monotonic()
     while sum(counts.values()) < given.kills:
         time.sleep(dice.uniform(0.0, 2.0) * given.every)
         leader = servers.leader(PROJECT, prefix)
         if leader is None:
+            if time.monotonic() - led > PATIENCE:
+                found.note("blocked", f"no server led the stream for {PATIENCE:.0f} s: is anybody at work?")
+                return
             continue
+        led = time.monotonic()
         at = time.monotonic()
         if sum(counts.values()) % 2:
             counts["pauses"] += 1
