@@ -141,7 +141,9 @@ def run(given: nats.Run, folder: Path) -> rig.Found:
 
 
 def _take_from_anybody(self: Any, name: str, holder: str, *, seconds: float = 0.0) -> str:
-    self.revoke(name)
+    if (known := self.holder(name)) is not None:
+        with suppress(Fenced, Busy):
+            self.release(name, self.resume(name, known))
     return str(_as_it_is[0](self, name, holder, seconds=seconds))
 
 

@@ -304,6 +304,8 @@ class Link:
             if self._client is not None and not self._client.is_closed:
                 await self._client.close()
 
+        # a task of the client that still tries to reconnect ends with the loop, and asyncio would print that
+        self._loop.set_exception_handler(lambda _loop, _context: None)
         with suppress(RalfError, RuntimeError):
             self.run(end, 1)
         self._loop.call_soon_threadsafe(self._loop.stop)
