@@ -66,10 +66,11 @@ def run(rounds: int, seed: int, only: Sequence[str], *, hogs: int = 0, writers: 
     found = rig.Found(rounds=rounds)
     rig.warm()
     kinds = {kind: WRITERS[kind] + (writers - _ALL if kind == "decide" else 0) for kind in only}
-    before = 0.0 if hogs else _reference(rounds // 3)
+    fewer = max(1, rounds // 3)
+    before = 0.0 if hogs else _reference(fewer)
     alone = _waits_of(rounds, seed, kinds, found, "wait for the lock")
     if not hogs:
-        reference = (before + _reference(rounds // 3)) / 2
+        reference = (before + _reference(fewer)) / 2
         most = _MOST_WAITED * max(1.0, reference / _REFERENCE)
         found.figures["p99 of the waits for work without ralf, before and after"] = f"{reference * 1e3:.0f} ms"
         found.figures["p99 of the waits may be, on this machine now"] = f"{most * 1e3:.0f} ms"

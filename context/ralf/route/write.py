@@ -119,7 +119,6 @@ class RouteWriter:
         if (states.TAKEN_IN, states.digest_of(state.content or b"")) in self._renders:
             with suppress(OSError):  # it is remembered as well
                 self.render_file()
-                self._leaves = self._next_shows and self._shows_newest
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return the new context. The record is durable and read back when this returns.

@@ -18,6 +18,8 @@ from typing import BinaryIO, NamedTuple
 
 from ralf.errors import Busy, UsageError
 
+Renaming = Callable[[Path, Path], object]
+
 # ---- opening a file that anybody may have put there ----
 
 CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -117,18 +119,12 @@ def sync_data(descriptor: int) -> None:
 
 
 def replace_undurably(
-    path: Path,
-    content: bytes,
-    temporary: Path,
-    *,
-    time_ns: int | None = None,
-    rename: Callable[[Path, Path], object] = os.replace,
+    path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None, rename: Renaming = os.replace
 ) -> None:
     """Replace a file that can be made anew: whole or not at all, but without fsync. OSError.
 
-    temporary  a name in the same folder that no other writer of the file uses at the time
+    temporary  a name in the same folder that no other writer of the file uses at the time, and that is free afterwards
     time_ns    the time that the new file is to have; None: now
-    rename     how the new file comes to its name; the temporary name is removed then, whatever has it
     """
     make(path.parent)
     try:
