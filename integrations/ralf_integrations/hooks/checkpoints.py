@@ -171,7 +171,9 @@ def make(arguments: Sequence[str]) -> bool:
             made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
             if config.of(project).memory == "on" and (any(made) or why in _ENDS):
                 learning = _JUDGE if why in _ENDS else _LEARN  # nobody waits for it
-                environment.start_detached(__name__, __file__, [root, route, session, client, learning, quiet, *named])
+                with suppress(OSError, NotImplementedError):  # the next one learns from this checkpoint, too
+                    arguments = [root, route, session, client, learning, quiet, *named]
+                    environment.start_detached(__name__, __file__, arguments)
     except (Exception, Exhausted) as error:  # noqa: BLE001  # nobody looks on: the next hook says it
         if quiet != _QUIET:
             error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
