@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,27 @@ def test_a_kill_at_each_call_leaves_before_or_after(tmp_path: Path, name: str) -
 
 def cut(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("created"))
+
+
+def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(tmp_path: Path) -> None:
+    for number in range(200):  # each moment of a move, until one leaves both names
+        root = tmp_path / str(number)
+        root.mkdir()
+        ownership.init(store.at(root).project, share=False)
+        task = editing.add("Carry the tide table over", root=root).task.id
+        state = claims.claim(task, by="agent-1", root=root)
+        assert state.claim is not None
+        assert killed_at(number, partial(claims.done, "Done", lease=state.claim.lease(task), root=root))
+        paths = files_of(root, task)
+        if len(paths) == 2:
+            break
+    with paths[0].open("a") as file:
+        file.write("A line of a person.\n")
+    editing.add("Another one", root=root)
+    (path,) = files_of(root, task)
+    assert path.parent.name == "completed"
+    assert "A line of a person.\n" in path.read_text()
+
+
+def files_of(root: Path, task: str) -> list[Path]:
+    return sorted((root / ".autonomous" / "tasks").rglob(f"{task}*.md"))
