@@ -21,7 +21,7 @@ from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
 from ralf.memory.purposes import purpose_of, standing_commands
 from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
-from ralf.memory.repairs import is_defect, repairs
+from ralf.memory.repairs import beginning, is_defect, repairs
 from ralf.memory.writing import new_item
 from ralf.model import Decision, ErrorFact, Facts
 from ralf.project import Project
@@ -43,8 +43,6 @@ _LONGEST_RULE = 300  # characters; a longer one is about the task
 _KEY_WORDS = 4
 
 _EARLIER = 4  # checkpoints of the session before one in which an error that it fixed is looked for
-
-_BEGINNING = 60  # characters of an error by which its output is found again
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +236,9 @@ class _Segment:
 
     def _failure_of(self, error: ErrorFact) -> tuple[int, int] | None:
         """The places of the last call of a command whose output has the error, and of that output."""
-        beginning = error.error[:_BEGINNING].rstrip("…").rstrip()
-        outputs = [n for n, line in enumerate(self._lines) if line.kind == "result" and beginning in line.text]
-        if not beginning or not outputs:
+        begins = beginning(error.error)
+        outputs = [n for n, line in enumerate(self._lines) if line.kind == "result" and begins in line.text]
+        if not begins or not outputs:
             return None
         for place in reversed(range(outputs[-1])):
             if runs(self._lines[place], error.command):

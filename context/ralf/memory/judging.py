@@ -16,6 +16,7 @@ from ralf.memory.harvest import runs
 from ralf.memory.model import Item
 from ralf.memory.ranking import text_of
 from ralf.memory.records import Delta
+from ralf.memory.repairs import beginning
 from ralf.project import Project
 from ralf.route import history
 from ralf.text.frozen import dataclass
@@ -36,8 +37,6 @@ _UNKNOWN = regex(
 """What is printed where a command, or one of its flags, is no more."""
 
 _LONGEST_OUTPUT = 4_000  # characters of an output in which such words are looked for
-
-_BEGINNING = 60  # characters of an error by which it is found again
 
 _EDIT = "edit "  # begins the resolution of a trap that was an edit
 
@@ -122,7 +121,7 @@ def _verdict(item: Item, lines: Sequence[_Line]) -> Verdict | None:
 
 
 def _of_trap(item: Item, lines: Sequence[_Line]) -> Verdict | None:
-    error = item.error[:_BEGINNING].rstrip("…").rstrip()
+    error = beginning(item.error)
     failed = _last(n for n, one in enumerate(lines) if one.line.kind == "result" and error and error in one.line.text)
     if item.resolution.startswith(_EDIT):
         followed = _touches(item.resolution.removeprefix(_EDIT).split(", "), lines)

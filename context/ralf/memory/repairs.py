@@ -20,7 +20,7 @@ from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 from ralf.transcripts.events import EvidenceLine
 
-_BEGINNING = 60  # characters of an error by which its output is found again
+_BEGINNING = 60  # characters
 
 _EXIT = regex(r"\A\s*+(?:Error: |<error>)?Exit code [1-9]|^(?:Process exited with code|Exit code:) [1-9]", re.M)
 
@@ -136,17 +136,18 @@ def _runs(lines: Sequence[EvidenceLine], errors: Sequence[ErrorFact]) -> list[_R
             typed, *more = line.text.strip().split("\n")  # behind the command stands what the agent said it does
             command = comparable(typed) if len(more) < _FEWEST_LINES else ""
             failed = _EXIT.search(said) is not None
-            failed = failed or any(comparable(e.command) == command and _beginning(e.error) in said for e in errors)
+            failed = failed or any(comparable(e.command) == command and beginning(e.error) in said for e in errors)
             found.append(_Run(place, output, typed, command, said, failed))
     return [run for run in found if run.command]
 
 
-def _beginning(error: str) -> str:
+def beginning(error: str) -> str:
+    """The part of an error by which it is found in an output: it may be kept without its end."""
     return error[:_BEGINNING].rstrip("…").rstrip()
 
 
 def _says(run: _Run, error: str) -> bool:
-    return _beginning(error) in run.said
+    return beginning(error) in run.said
 
 
 def _error_of(run: _Run, known: Iterable[ErrorFact]) -> str:
