@@ -1,0 +1,148 @@
+"""What repaired a command, by the calls of a session: what was done between a run with an error and one without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ralf.memory.repairs import repairs
+from ralf.transcripts.events import EvidenceLine
+
+REFUSED = "Error: connect ECONNREFUSED 127.0.0.1:6379"
+
+Step = tuple[str, str, bool]
+
+
+def ran(command: str, output: str = "ok", *, failed: bool = False) -> Step:
+    return command, output, failed
+
+
+def edited(path: str) -> Step:
+    return f"edit {path}", "", False
+
+
+def lines(steps: Sequence[Step]) -> list[EvidenceLine]:
+    found: list[EvidenceLine] = []
+    for command, output, failed in steps:
+        number = len(found) + 1
+        if command.startswith("edit "):
+            text = f"/srv/{command.removeprefix('edit ')}\na\nb"
+            found += [EvidenceLine(number, number, "call", "Edit", text)]
+            found += [EvidenceLine(number + 1, number + 1, "result", "Edit", "updated")]
+            continue
+        said = f"Exit code 1\n{output}" if failed else output
+        found += [EvidenceLine(number, number, "call", "Bash", f"{command}\nsays what it does")]
+        found += [EvidenceLine(number + 1, number + 1, "result", "Bash", said)]
+    return found
+
+
+def told(*steps: Step, paths: Sequence[str] = (), first: int = 0) -> list[tuple[str, str, str]]:
+    return [(one.command, one.error, one.resolution) for one in repairs(lines(steps), first, (), paths)]
+
+
+def test_the_last_command_before_the_run_without_the_error_repaired_it() -> None:
+    failed = ran("npm test", REFUSED, failed=True)
+    assert told(failed, ran("docker compose ps"), ran("docker compose up -d redis"), ran("npm test", "12 passing")) == [
+        ("npm test", REFUSED, "docker compose up -d redis")
+    ]
+
+
+def test_an_error_is_over_though_the_command_fails_with_another_one() -> None:
+    assertion = "AssertionError: assert 3 == 4"
+    steps = (
+        ran("npm test", REFUSED, failed=True),
+        ran("docker compose up -d redis"),
+        ran("npm test", assertion, failed=True),
+        edited("src/queue.ts"),
+        ran("npm test", "12 passing"),
+    )
+    assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
+
+
+def test_an_attempt_after_which_the_error_came_again_repaired_nothing() -> None:
+    failed = ran("npm test", REFUSED, failed=True)
+    steps = (failed, ran("npm ci"), failed, ran("docker compose up -d redis"), ran("npm test"))
+    assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
+
+
+def test_an_edit_of_sources_beside_it_does_not_hide_the_command_that_repaired() -> None:
+    steps = (
+        ran("npm test", REFUSED, failed=True),
+        edited("src/queue.ts"),
+        ran("docker compose up -d redis"),
+        edited("src/queue.test.ts"),
+        ran("npm test"),
+    )
+    assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
+
+
+@pytest.mark.parametrize(
+    "path", [".env", "setup.cfg", "config/redis.yml", "app/settings/local.py", ".cargo/config.toml"]
+)
+def test_an_edit_of_a_configuration_repairs(path: str) -> None:
+    found = told(ran("npm test", REFUSED, failed=True), edited(path), ran("npm test"), paths=[path])
+    assert found == [("npm test", REFUSED, f"edit {path}")]
+
+
+@pytest.mark.parametrize("path", ["src/queue.ts", "app/models/user.rb", "README.md", "internal/store/store.go"])
+def test_an_edit_of_sources_or_documents_alone_is_no_repair(path: str) -> None:
+    assert told(ran("npm test", REFUSED, failed=True), edited(path), ran("npm test"), paths=[path]) == []
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "ls -la",
+        "git status",
+        "docker compose logs redis",
+        "sleep 5",
+        "curl -sf localhost:6379",
+        "node --version",
+        "git add -A",
+    ],
+)
+def test_what_only_looks_waits_or_records_is_no_repair(between: str) -> None:
+    assert told(ran("npm test", REFUSED, failed=True), ran(between), ran("npm test")) == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "between"),
+    [
+        ("CONFLICT (content): Merge conflict in a.py", "npm ci"),
+        ("AssertionError: assert 3 == 4", "npm run lint"),
+    ],
+)
+def test_conflicts_and_defects_of_the_code_teach_nothing(failed: str, between: str) -> None:
+    assert told(ran("npm test", failed, failed=True), edited("src/a.ts"), ran(between), ran("npm test")) == []
+
+
+def test_what_failed_itself_is_no_repair() -> None:
+    failed = ran("npm test", REFUSED, failed=True)
+    assert told(failed, ran("docker compose up -d redis", "no such service", failed=True), ran("npm test")) == []
+
+
+def test_what_was_over_before_the_segment_is_another_ones() -> None:
+    steps = (ran("npm test", REFUSED, failed=True), ran("docker compose up -d redis"), ran("npm test"))
+    assert told(*steps, first=0) == told(*steps, first=4) != []
+    assert told(*steps, first=5) == []
+
+
+def test_git_repairs_where_it_fetches_files() -> None:
+    steps = (
+        ran("make", "fatal error: mesh.h: No such file", failed=True),
+        ran("git submodule update --init"),
+        ran("make"),
+    )
+    assert [resolution for *_, resolution in told(*steps)] == ["git submodule update --init"]
+
+
+def test_results_of_calls_at_once_belong_to_them_in_their_order() -> None:
+    calls = [EvidenceLine(n, n, "call", "Bash", text) for n, text in ((1, "npm test"), (2, "npm run lint"))]
+    results = [
+        EvidenceLine(3, 3, "result", "Bash", f"Exit code 1\n{REFUSED}"),
+        EvidenceLine(4, 4, "result", "Bash", "ok"),
+    ]
+    more = lines((ran("docker compose up -d redis"), ran("npm test")))
+    found = list(repairs([*calls, *results, *more], 0, (), ()))
+    assert [(one.command, one.failed) for one in found] == [("npm test", (0, 2))]
