@@ -65,6 +65,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         evidence_days=90,
         evidence_size="500MB",
         redact_patterns=("ACME-[0-9]{8}",),
+        redact_personal="on",
         route_by="goal",
         inject="off",
         brief_tokens=900,

@@ -414,6 +414,34 @@ def test_the_users_own_patterns_count(tmp_path: Path) -> None:
     assert re.fullmatch(r"\[REDACTED:pattern:\w{8}\], badge \[REDACTED:pattern:\w{8}\]", shown)
 
 
+PERSONAL = (
+    "Ask ada.lovelace+ci@mail.example.co.uk first",
+    "call +49 171 2345678 or",
+    "+1 (415) 555-0132 is hers",
+    "(415) 555-0132, after nine",
+    "fax 415-555-0132",
+    "at 0171-2345678.",
+)
+
+
+@pytest.mark.parametrize("text", PERSONAL)
+def test_one_switch_removes_mail_addresses_and_telephone_numbers(tmp_path: Path, text: str) -> None:
+    assert redactor_for(Project(tmp_path)).text(text) == text
+    configure(tmp_path, "redact_personal: on\n")
+    shown = redactor_for(Project(tmp_path)).text(text)
+    assert "[REDACTED:pattern:" in shown
+    assert not re.search(r"[0-9]{4}(?![0-9a-f]*\])|@", re.sub(r"\[REDACTED:pattern:\w{8}\]", "", shown))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-26T23:10:00Z", "127.0.0.1:6379", "v1.2.3-rc.4", "10,000 of 20,000", "@pytest.mark.slow", "0644", "a@b"],
+)
+def test_what_is_no_personal_data_stays_with_the_switch(tmp_path: Path, text: str) -> None:
+    configure(tmp_path, "redact_personal: on\n")
+    assert redactor_for(Project(tmp_path)).text(text) == text
+
+
 # ---- time ----
 
 

@@ -112,6 +112,7 @@ class Config:
     evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
     evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
     redact_patterns  regular expressions of what has to be redacted, too; the first group is the secret, if there is one
+    redact_personal  `on`: mail addresses and telephone numbers are redacted, too
     route_by       which rules choose a session's route where nobody has: `task`, all; `goal`, not the git branch;
                    `branch`, not the session's first request; `project`, neither
     inject         what a hook hands to a session that starts: `auto`, `line`, `brief` or `off`
@@ -137,6 +138,7 @@ class Config:
     evidence_days: int = 0
     evidence_size: str = ""
     redact_patterns: tuple[str, ...] = ()
+    redact_personal: str = "off"
     route_by: str = "task"
     inject: str = "auto"
     brief_tokens: int = 2_500
@@ -170,6 +172,7 @@ _CHOICES = {
     "hooks": ("on", "off"),
     "inject": ("auto", "line", "brief", "off"),
     "memory": ("on", "off"),
+    "redact_personal": ("on", "off"),
 }
 
 
@@ -243,23 +246,35 @@ def is_believed(project: Configured) -> bool:
     return not owner.is_brought_by_git(project.config_file, content)
 
 
+PERSONAL = (
+    r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,64}\.[A-Za-z]{2,24}\b",
+    r"\+[1-9][0-9]{0,2}(?:[ ().-]{0,2}[0-9]){6,12}\b",
+    r"\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}\b",
+    r"\b[2-9][0-9]{2}-[0-9]{3}-[0-9]{4}\b",
+    r"\b0[1-9][0-9]{1,4}[/-][0-9]{4,9}\b",
+)
+"""Mail addresses; telephone numbers with a country code, as written in North America, and with a leading zero."""
+
+
 def redact_patterns_of(project: Configured) -> tuple[str, ...]:
-    """The user's patterns of what is redacted, too.
+    """The user's patterns of what is redacted, too, and `PERSONAL` where the configuration says so, whoever wrote it.
 
     Those of a store that waits for the user's answer stay in force: no text is stored without patterns that were in
     force before. Those that came with a repository never are: UsageError before the user has opted in, and after that
     they count for nothing until they are accepted.
     """
-    found = load(project.config_file).redact_patterns
+    read = load(project.config_file)
+    personal = PERSONAL if read.redact_personal == "on" else ()
+    found = read.redact_patterns
     if not found or is_believed(project):
-        return found
+        return found + personal
     owner = project.owner
     if owner.registration is None or owner.registration.pending:
-        return found
+        return found + personal
     if not owner.has_opted_in:
         what = "its redact_patterns came with the repository and are not in force: nothing is stored without them"
         raise UsageError(project.config_file, what, "look at them; to accept them: ralf init; else remove them")
-    return ()
+    return personal
 
 
 def decoded(path: Path, content: bytes) -> str:
