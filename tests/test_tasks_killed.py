@@ -141,22 +141,28 @@ def cut(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("created"))
 
 
-def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(tmp_path: Path) -> None:
-    for number in range(200):  # each moment of a move, until one leaves both names
-        root = tmp_path / str(number)
-        root.mkdir()
-        ownership.init(store.at(root).project, share=False)
-        task = editing.add("Carry the tide table over", root=root).task.id
-        state = claims.claim(task, by="agent-1", root=root)
-        assert state.claim is not None
-        assert killed_at(number, partial(claims.done, "Done", lease=state.claim.lease(task), root=root))
-        paths = files_of(root, task)
-        if len(paths) == 2:
-            break
-    with paths[0].open("a") as file:
+def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership.init(store.at(tmp_path).project, share=False)
+    task = editing.add("Carry the tide table over", root=tmp_path).task.id
+    state = claims.claim(task, by="agent-1", root=tmp_path)
+    assert state.claim is not None
+    link = os.link
+
+    def linked(*names: Path) -> None:
+        link(*names)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", linked)
+        assert killed_at(-1, partial(claims.done, "Done", lease=state.claim.lease(task), root=tmp_path))
+    first, second = files_of(tmp_path, task)
+    with first.open("a") as file:
         file.write("A line of a person.\n")
-    editing.add("Another one", root=root)
-    (path,) = files_of(root, task)
+    assert second.samefile(first)
+    editing.add("Another one", root=tmp_path)
+    (path,) = files_of(tmp_path, task)
     assert path.parent.name == "completed"
     assert "A line of a person.\n" in path.read_text()
 
