@@ -16,6 +16,7 @@ import json
 import os
 import random
 import signal
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ _ALL = sum(WRITERS.values())
 _SLOW = 5.0
 _MOST_WAITED = 0.25  # seconds: what 99 of a hundred waits stay under, where those of `_reference` do so under this:
 _REFERENCE = 0.225
+_MOST_RUNS = 3
 _MOST_BEYOND = 1.0  # seconds by which the longest wait beside hogs may pass the longest without them
 _SAVE_PAUSE = 0.1  # between two saves of a person, on the average
 _READ_PAUSE = 0.01
@@ -66,23 +68,36 @@ def run(rounds: int, seed: int, only: Sequence[str], *, hogs: int = 0, writers: 
     found = rig.Found(rounds=rounds)
     rig.warm()
     kinds = {kind: WRITERS[kind] + (writers - _ALL if kind == "decide" else 0) for kind in only}
-    fewer = max(1, rounds // 3)
-    before = 0.0 if hogs else _reference(fewer)
-    alone = _waits_of(rounds, seed, kinds, found, "wait for the lock")
     if not hogs:
-        reference = (before + _reference(fewer)) / 2
-        most = _MOST_WAITED * max(1.0, reference / _REFERENCE)
-        found.figures["p99 of the waits for work without ralf, before and after"] = f"{reference * 1e3:.0f} ms"
-        found.figures["p99 of the waits may be, on this machine now"] = f"{most * 1e3:.0f} ms"
-        if alone.p99 > most:
-            found.note("slow", f"p99 of the waits is {alone.p99 * 1e3:.0f} ms, of {most * 1e3:.0f}")
+        _hold_against_reference(rounds, seed, kinds, found)
         return found
+    alone = _Waits.of(_waits_of(rounds, seed, kinds, found, "wait for the lock"))
     with _hogs(hogs):
-        beside = _waits_of(rounds, seed, kinds, found, f"the same beside {hogs} hogs")
+        beside = _Waits.of(_waits_of(rounds, seed, kinds, found, f"the same beside {hogs} hogs"))
     if beside.longest > alone.longest + _MOST_BEYOND:
         beyond = f"{beside.longest * 1e3:.0f} ms, without hogs {alone.longest * 1e3:.0f}"
         found.note("slow", f"the longest wait is {beyond}")
     return found
+
+
+def _hold_against_reference(rounds: int, seed: int, kinds: Mapping[str, int], found: rig.Found) -> None:
+    """Note where 99 of a hundred waits are not as short as they may be on this machine now. One run of it says little:
+    where they seem too long, both are measured again, and all that was measured counts.
+    """
+    waits: list[float] = []
+    references: list[float] = []
+    for number in range(_MOST_RUNS):
+        references.append(_reference(max(1, rounds // 3)))
+        waits += _waits_of(rounds, seed + number, kinds, found, "wait for the lock")
+        references.append(_reference(max(1, rounds // 3)))
+        p99, reference = _Waits.of(waits).p99, statistics.mean(references)
+        most = _MOST_WAITED * max(1.0, reference / _REFERENCE)
+        if p99 <= most:
+            break
+    else:
+        found.note("slow", f"p99 of the waits is {p99 * 1e3:.0f} ms, of {most * 1e3:.0f}, in {_MOST_RUNS} runs")
+    found.figures["p99 of the waits for work without ralf, before and after"] = f"{reference * 1e3:.0f} ms"
+    found.figures["p99 of the waits, all runs, and what it may be now"] = f"{p99 * 1e3:.0f} ms, {most * 1e3:.0f} ms"
 
 
 def _reference(rounds: int) -> float:
@@ -154,9 +169,14 @@ class _Waits(NamedTuple):
     p99: float
     longest: float
 
+    @classmethod
+    def of(cls, waits: Sequence[float]) -> _Waits:
+        taken = sorted(waits) or [0.0]
+        return cls(*(taken[min(len(taken) - 1, int(len(taken) * share))] for share in (0.5, 0.99, 1)))
 
-def _waits_of(rounds: int, seed: int, kinds: Mapping[str, int], found: rig.Found, what: str) -> _Waits:
-    """Have so many writers of each kind write, and tell how long they waited."""
+
+def _waits_of(rounds: int, seed: int, kinds: Mapping[str, int], found: rig.Found, what: str) -> list[float]:
+    """Have so many writers of each kind write, and tell how long each waited for each write."""
     with rig.store() as root:
         pipe, waits = rig.Pipe(), rig.Pipe()
         before: list[str] = []
@@ -178,10 +198,9 @@ def _waits_of(rounds: int, seed: int, kinds: Mapping[str, int], found: rig.Found
         everything = {*before, *acknowledged}
         found.acknowledged += len(everything)
         rig.settle(root, everything, found, "afterwards", marker="after")
-    taken = sorted(taken) or [0.0]
-    waits = _Waits(*(taken[min(len(taken) - 1, int(len(taken) * share))] for share in (0.5, 0.99, 1)))
-    found.figures[f"{what}, p50, p99, longest"] = ", ".join(f"{wait * 1e3:.0f}" for wait in waits) + " ms"
-    return waits
+    told = ", ".join(f"{wait * 1e3:.0f}" for wait in _Waits.of(taken))
+    found.figures[f"{what}, p50, p99, longest"] = f"{told} ms"
+    return taken
 
 
 def _drained(pipe: rig.Pipe, waits: rig.Pipe) -> tuple[list[str], list[float]]:
