@@ -12,7 +12,7 @@ from ralf import project
 from ralf.errors import UsageError
 from ralf.project import Project
 from ralf_integrations import copied_text, inbox
-from ralf_integrations.agent_messages import MOST_TOKENS, Message, compose, forward, receive, send
+from ralf_integrations.agent_messages import MOST_TOKENS, Message, compose, receive, send
 
 CODE = "def tide(level, base):\n    return level - base if base else None\n"
 
@@ -134,8 +134,8 @@ def test_a_name_that_begins_several_sessions_is_refused_and_an_unknown_one_waits
 
 def test_what_waits_for_a_name_is_moved_to_its_session_once(here: Project) -> None:
     send(here, "executor-7", Message("me", "Look."))
-    assert forward(here, "executor-7", "s-1") == 1
-    assert forward(here, "executor-7", "s-1") == 0
+    assert inbox.forward(here, "executor-7", "s-1") == 1
+    assert inbox.forward(here, "executor-7", "s-1") == 0
     assert [notice.text for notice in receive(here, ["executor-7", "s-1"])] == ["Look."]
 
 

@@ -23,7 +23,8 @@ from ralf.errors import Fenced
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from ralf_integrations.stores import exchange, monitoring
+from ralf_integrations import monitoring
+from ralf_integrations.stores import exchange
 from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")

@@ -25,7 +25,7 @@ from ralf import environment
 from ralf.errors import Busy, Fenced, RalfError, UsageError
 from ralf.project import Project
 from ralf.refining import local_config
-from ralf_integrations.stores import monitoring
+from ralf_integrations import monitoring
 from storekit import context_of
 from test_nats_store import chosen
 

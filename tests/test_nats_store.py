@@ -19,7 +19,7 @@ from ralf.errors import Busy, Conflict, DamagedJournal, Fenced, UnknownToken, Us
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import registry
-from ralf_integrations.stores import monitoring
+from ralf_integrations import monitoring
 from storekit import context_of
 
 pytestmark = pytest.mark.skipif(bool(natskit.absent()), reason=natskit.absent() or "-")

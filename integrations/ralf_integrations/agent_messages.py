@@ -191,13 +191,3 @@ def receive(project: Project, names: Sequence[str], limit: int = inbox.LONGEST) 
         if room > 0:
             found += inbox.take(project, name, room)
     return found
-
-
-def forward(project: Project, name: str, session: str) -> int:
-    """Move what waits under an agent's name into its session's inbox, each message once; how many were moved."""
-    waiting = inbox.waiting(project, name) if name != session else []
-    for notice in waiting:
-        inbox.send(project, session, notice.text, sender=notice.sender, key=f"{name}:{notice.id}")
-    if waiting:
-        inbox.deliver(project, name, waiting)
-    return len(waiting)

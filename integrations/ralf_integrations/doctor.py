@@ -14,11 +14,11 @@ from ralf.redact import engine
 from ralf.storage import files
 from ralf.storage.files import content_of
 from ralf.text.cleaning import clean
+from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
 from ralf_integrations.hooks import error_log, receipts, session_registry, usage
-from ralf_integrations.stores import monitoring
 
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more

@@ -112,6 +112,16 @@ def deliver(project: Project, session: str, notices: Iterable[Notice]) -> None:
     _delivered(project, session, lambda all_: [notice for notice in all_ if notice.id in ids])
 
 
+def forward(project: Project, name: str, session: str) -> int:
+    """Move what waits under an agent's name into its session's inbox, each notice once; how many were moved."""
+    named = waiting(project, name) if name != session else []
+    for notice in named:
+        send(project, session, notice.text, sender=notice.sender, key=f"{name}:{notice.id}")
+    if named:
+        deliver(project, name, named)
+    return len(named)
+
+
 def _delivered(project: Project, session: str, chosen: Callable[[Sequence[Notice]], list[Notice]]) -> list[Notice]:
     """The notices that are chosen of those that wait, when a record says that they are delivered."""
     for _ in range(_MOST_TRIES):

@@ -343,10 +343,10 @@ def _take_named(session: Session) -> None:
     name, project = agent_name(), session.project
     if not name or not usage.inbox_size(project, name):
         return
-    from ralf_integrations import agent_messages
+    from ralf_integrations import inbox
 
     try:
-        agent_messages.forward(project, name, session.payload.session)
+        inbox.forward(project, name, session.payload.session)
     except (RalfError, OSError) as error:
         error_log.add(project, session.payload.name, error)
 

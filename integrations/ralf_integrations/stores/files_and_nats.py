@@ -1,8 +1,9 @@
 """The store of a machine that works on while NATS servers are away: `store: files+nats`.
 
 Routes lie in local files, which are the truth here; `exchange` delivers their records to the servers and takes in those
-of other machines. All other streams say who may write (`runs/`, `signals/`, `tasks`): of these there is no local copy
-that could go on by itself. They lie on the servers alone, and without these end as Fenced.
+of other machines. What belongs to one machine (notices to its sessions, what its agents learned) lies in its files
+alone. All other streams say who may write (`runs/`, `signals/`, `tasks`): of these there is no local copy that could go
+on by itself. They lie on the servers alone, and without these end as Fenced.
 
 What the servers hold of a route that was dropped here is dropped by the next exchange: `dropped` names it until then.
 """
