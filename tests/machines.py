@@ -18,6 +18,9 @@ import ralf
 from ralf import project as projects
 from ralf.errors import Busy, Fenced
 from ralf.maintenance import ownership
+from ralf.memory import writing
+from ralf.memory.edits import path_of
+from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.project import Project
 from ralf.storage import registry
 from ralf.storage.journal import Entry
@@ -132,6 +135,27 @@ class Machine:
     def file(self, route: str) -> Path:
         """The route file."""
         return self.project.route_file(route)
+
+    # ---- the memory of `main` ----
+
+    def remember(self, kind: str, **values: Any) -> Item:
+        """Add an item to the memory."""
+        return writing.add(self.project, DEFAULT_AGENT, writing.new_item(kind, **values))[1]
+
+    def remembered(self) -> dict[str, Item]:
+        """The items of the memory by their labels."""
+        return {item.id: item for item in writing.load(self.project, DEFAULT_AGENT).items}
+
+    def memory_journal(self) -> list[tuple[str, bytes]]:
+        """Ids and records of the memory as they lie here."""
+        store = exchange.store_of(self.project)
+        assert store is not None
+        return [(entry.id, entry.record) for entry in store.local.read(f"agents/{DEFAULT_AGENT}")]
+
+    @property
+    def memory_file(self) -> Path:
+        """The file of the memory."""
+        return path_of(self.project, DEFAULT_AGENT)
 
 
 Makes = Callable[[int], list[Machine]]
