@@ -181,7 +181,7 @@ class _Exchange:
         self._engine: Any = store.engine
         self._state = state
         self._end = end
-        self._kinds: tuple[Following, ...] = (Routes(project, store.local), Memories(project))
+        self._kinds: tuple[Following, ...] = (Routes(project, store), Memories(project))
         self.delivered = 0
         self.taken_in = 0
 
@@ -223,8 +223,13 @@ class _Exchange:
         except Fenced as error:
             raise _Away(str(error)) from error
 
-    def _read_there(self, stream: str, after: Token = "") -> list[Entry]:
-        return self._asked(lambda: list(self._engine.read(stream, after=after or None)))
+    def _read_there(self, stream: str) -> list[Entry]:
+        return self._asked(lambda: list(self._engine.read(stream)))
+
+    def _page_there(self, stream: str, after: Token) -> list[Entry]:
+        """The first records after a place: what was read of a long stream counts though the time is over then."""
+        found: list[Entry] = self._asked(self._engine.page, stream, after or None)
+        return found
 
     def _streams_there(self, prefix: str) -> frozenset[str]:
         return frozenset(self._engine.streams(prefix))
@@ -304,8 +309,10 @@ class _Exchange:
 
     def _exchange(self, stream: str) -> None:
         self._kind(stream).absorb(stream)
-        for _ in range(_MOST_TRIES):
+        tries, there = 0, ""
+        while tries < _MOST_TRIES:
             tails = self._tails(stream)
+            tries, there = tries + 1 if tails.there == there else 0, tails.there
             if tails.theirs or any(self._is_dropped(stream, entry) for entry in tails.ours):
                 self._take_in(stream)
                 continue
@@ -321,19 +328,25 @@ class _Exchange:
         here, there, _ = self._state.places.get(stream, ("", "", ""))
         try:
             ours = list(self._local.read(stream, after=here or None))
-            theirs = self._read_there(stream, there)
+            theirs = self._page_there(stream, there)
         except UnknownToken:
             here = there = ""
             self._exchange_dropped()
             ours = list(self._local.read(stream))
-            theirs = self._read_there(stream)
-        same = 0
-        for one, other in zip(ours, theirs, strict=False):
-            if (one.id, one.record) != (other.id, other.record):
+            theirs = self._page_there(stream, there)
+        while theirs and ours:
+            same = 0
+            for one, other in zip(ours, theirs, strict=False):
+                if (one.id, one.record) != (other.id, other.record):
+                    break
+                here, there, same = one.token, other.token, same + 1
+            ours, is_all = ours[same:], same == len(theirs)
+            self._state.places[stream] = (here, there, "")
+            theirs = self._page_there(stream, there) if is_all else theirs[same:]
+            if not is_all:
                 break
-            here, there, same = one.token, other.token, same + 1
         self._note(stream, here, there)
-        return _Tails(here, there, ours[same:], theirs[same:])
+        return _Tails(here, there, ours, theirs)
 
     def _note(self, stream: str, here: Token, there: Token) -> None:
         """Know up to where both sides are the same, and the mark of the stream where that is all of it."""
@@ -439,7 +452,10 @@ class _Exchange:
 
 
 class _Tails(NamedTuple):
-    """What follows on the places `here` and `there`, up to which both sides have the same; "" for the beginning."""
+    """What follows on the places `here` and `there`, up to which both sides have the same; "" for the beginning.
+
+    theirs  the first of them: where there are more, a later look has them
+    """
 
     here: Token
     there: Token

@@ -18,9 +18,9 @@ from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import journal
 from ralf.storage.durable import hidden_beside, removed
-from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry
 from ralf_integrations.stores import purged
+from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 Labels = Mapping[str, str]
 
@@ -78,9 +78,9 @@ class Routes:
 
     prefix, part, number = journal.stream_of(""), "payload", "revision"
 
-    def __init__(self, project: Project, local: FileStore) -> None:
+    def __init__(self, project: Project, store: FilesAndNats) -> None:
         self._project = project
-        self._local = local
+        self._store = store
 
     def file(self, stream: str) -> Path:
         return self._project.route_file(self._route(stream))
@@ -112,7 +112,7 @@ class Routes:
         return Moved(list(rebase.rebased(route, ours, before=before, onto=onto, known=known)), {})
 
     def clear(self, stream: str, replaced: Sequence[Entry], named: set[str]) -> None:
-        purged.clear(self._project, self._local, self._route(stream), replaced, named)
+        purged.clear(self._project, self._store.local, self._route(stream), replaced, named)
 
     def forget(self, stream: str) -> None:
         forget_route(self._route(stream), root=self._project.root)
