@@ -160,7 +160,10 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
     route = routing.known(project, task) if is_valid(task) else None
     state = load_state(project, route) if route is not None else None
     words = selection.task_of(state.context) if state is not None else task
-    found = selection.for_task(project, agent, words, tokens=selection.ON_REQUEST, asked=True)
+    warnings: list[str] = []
+    found = selection.for_task(project, agent, words, tokens=selection.ON_REQUEST, asked=True, warnings=warnings)
+    for warning in warnings:
+        say(warning)
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
         emit_json(fields_of(found) | {"items": listed})

@@ -6,6 +6,7 @@ how many were left out. What the tree or its documents say anyway is not handed 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import log2
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from ralf.memory import writing
 from ralf.memory.index import words_of
-from ralf.memory.model import DEFAULT_AGENT, Item
+from ralf.memory.model import DEFAULT_AGENT, KINDS, Item
 from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
 from ralf.memory.wording import handed
@@ -45,6 +46,11 @@ _MOST_WORDS = 64  # of a task, those that tell the most
 
 _ALWAYS = ("preference", "command", "trap")
 """Kinds that concern every task."""
+
+_FIRM = ("preference", "command")
+"""Those of them that nothing displaces which a task does not name."""
+
+_NEAREST, _OF_A_KIND = 4, 256  # items that are found by their meaning, and among how many of each kind
 
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 """How far an item concerns a task that names nothing of it."""
@@ -116,13 +122,17 @@ def for_task(
     tokens: int = UNASKED,
     asked: bool = False,
     now: datetime | None = None,
+    warnings: list[str] | None = None,
 ) -> Selection:
     """What of the memory of an agent concerns a task, as a text that may be handed to it.
 
     task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`
     tokens  o200k_base tokens of the text, at most
     asked   whether the agent asks for it: then stale items come last, and say so; unasked they are not handed over
+    warnings  is given why the user's `embedder` found less than it might, or nothing
 
+    Where `config.local.yaml` names an embedder, a few items that are near the task in meaning stand behind what the
+    task names and what concerns every task, and before the traps that it does not touch.
     Items that are offered or have expired are never handed over. What no person said stands in a fence that says that
     it is data. Takes no lock, and no longer for a large memory. DamagedJournal, UsageError.
     """
@@ -136,14 +146,12 @@ def for_task(
         others = writing.candidates(project, agent, more, limit=_CANDIDATES).items
         found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
-    counted = [
-        item
-        for item in found
-        if item.status == "active" and (asked or not item.stale) and (not item.expires or item.expires[:10] >= today)
-    ]
+    counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
     ranked = _ranked(counted, task, wanted)
     if not asked:
         ranked = list(_without_many_of_a_kind(ranked))
+    if os.path.lexists(project.local_config_file):
+        ranked = _with_near(ranked, _near(project, agent, task, today, warnings if warnings is not None else []))
     tree = _Tree(project.root)
     return _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
 
@@ -192,6 +200,33 @@ def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tu
             if untouched > _MOST_UNTOUCHED:
                 continue
         yield item, agrees
+
+
+def _counts(item: Item, today: str) -> bool:
+    return item.status == "active" and (not item.expires or item.expires[:10] >= today)
+
+
+def _near(project: Project, agent: str, task: str, today: str, warnings: list[str]) -> list[Item]:
+    """The items that are nearest to a task in meaning, nearest first; none without an embedder."""
+    from ralf.finding.embedding import embedder_of  # few projects have an embedder
+
+    embedder = embedder_of(project, warnings)
+    if embedder is None:
+        return []
+    every = writing.candidates(project, agent, (), kinds=KINDS, limit=_OF_A_KIND).items
+    items = [item for item in every if _counts(item, today) and not item.stale]
+    return [items[place] for place in embedder.nearest(task, [text_of(item) for item in items], _NEAREST)]
+
+
+def _with_near(ranked: Sequence[tuple[Item, float]], near: Sequence[Item]) -> list[tuple[Item, float]]:
+    """The items, and those that are near the task in meaning: these displace only what concerns any task a little."""
+    if not near:
+        return list(ranked)
+    firm = [(item, agrees) for item, agrees in ranked if not item.stale and (agrees or item.kind in _FIRM)]
+    known = {item.id for item, _ in firm}
+    more = [(item, 0.0) for item in near if item.id not in known]
+    known |= {item.id for item, _ in more}
+    return [*firm, *more, *(one for one in ranked if one[0].id not in known)]
 
 
 def _named(item: Item, task: str, paths: set[str]) -> float:

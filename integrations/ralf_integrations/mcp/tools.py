@@ -88,8 +88,9 @@ class Tools:
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
         """What is known about a question, in a route or in all of them, in whole hits within the answer's budget."""
-        hits = ralf.search(query, route=route or None, root=self._root, limit=limit)
-        return answers.within_budget(lambda text_tokens: _found(hits, text_tokens), max_tokens)
+        warnings: list[str] = []
+        hits = ralf.search(query, route=route or None, root=self._root, limit=limit, warnings=warnings)
+        return answers.within_budget(lambda text_tokens: _found(hits, text_tokens, warnings), max_tokens)
 
     def record(
         self,
@@ -337,8 +338,8 @@ class Tools:
         return found
 
 
-def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
-    """The first hits whose lines fit the text, and how many are left out."""
+def _found(hits: Sequence[SearchHit], text_tokens: int, warnings: Sequence[str]) -> Found:
+    """The first hits whose lines fit the text, how many are left out, and what kept a search from finding more."""
     texts = [answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)]
     first_unsure = next((n for n, hit in enumerate(hits) if not hit.sure), None)
     if first_unsure is not None:
@@ -346,6 +347,7 @@ def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
     texts = answers.fitting(texts, text_tokens)
     left = len(hits) - len(texts)
     closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
+    closing += "".join(f"({short(warning)})\n" for warning in warnings)
     return Found(
         hits=[
             Hit(
