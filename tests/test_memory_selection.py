@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from ralf import api
 from ralf.memory import records, selection, writing
 from ralf.memory.selection import for_task, task_of
 from ralf.memory.writing import new_item
@@ -226,3 +227,26 @@ def test_a_selection_from_ten_thousand_items_takes_at_most_twice_what_it_takes_f
     seconds(50)  # what is loaded at first
     few, many = seconds(100), seconds(10_000)
     assert many <= 2 * few, (few, many)
+
+
+# ---- as functions of `ralf.api` ----
+
+
+def test_the_verbs_of_the_memory_take_the_projects_folder(tmp_path: Path) -> None:
+    offered = api.remember("fact", "The gauges are read twice", root=tmp_path)
+    assert (offered.id, offered.status, api.get_memory(root=tmp_path).text) == ("fact-1", "offered", "")
+    api.accept_item("fact-1", root=tmp_path)
+    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
+    assert {item.id for item in api.get_memory(root=tmp_path).items} == {"fact-1", "preference-1"}
+    assert "fact-1" in {item.id for item in api.get_memory("how often is a gauge read", root=tmp_path).items}
+    api.drop_item("fact-1", because="once, now", root=tmp_path)
+    assert [item.id for item in api.get_memory(root=tmp_path).items] == ["preference-1"]
+
+
+def test_without_a_task_what_is_worth_most_has_the_room(tmp_path: Path) -> None:
+    for number in range(40):
+        api.remember("fact", f"Lasting fact number {number} of the harbour", origin="person", root=tmp_path)
+    writing.record(find(tmp_path), "main", [records.Used("fact-33", 9)])
+    found = api.get_memory(max_tokens=200, root=tmp_path)
+    assert found.items[0].id == "fact-33"
+    assert found.tokens <= 200 and found.left == 40 - len(found.items) > 20

@@ -86,14 +86,17 @@ class Embedder:
         """The program that is run."""
         return self._command.argv[0]
 
-    def nearest(self, query: str, texts: Sequence[str], most: int) -> list[int]:
+    def nearest(self, query: str, texts: Sequence[str], most: int, *, seconds: float | None = None) -> list[int]:
         """The places of the texts that are nearest to a query in meaning, nearest first.
 
-        most  how many at most; of the texts, the first `MOST_TEXTS` count
+        most     how many at most; of the texts, the first `MOST_TEXTS` count
+        seconds  that the command may take, where that is less than `embedder_timeout`
 
         Texts without a vector are given to the command first, in batches, for `embedder_timeout` seconds in all; those
         that must wait have their turn at the next call. Raises nothing: [] where the query has no vector.
         """
+        if seconds is not None:
+            self._command = replace(self._command, timeout=min(seconds, self._command.timeout))
         try:
             return self._nearest(query, texts[:MOST_TEXTS], most)
         except (RalfError, OSError, sqlite3.Error) as error:

@@ -50,6 +50,8 @@ _ALWAYS = ("preference", "command", "trap")
 _FIRM = ("preference", "command")
 """Those of them that nothing displaces which a task does not name."""
 
+_UNASKED_SECONDS = 3.0  # that an embedder may take where a session waits for it that has not asked
+
 _NEAREST, _OF_A_KIND = 4, 256  # items that are found by their meaning, and among how many of each kind
 
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
@@ -126,7 +128,8 @@ def for_task(
 ) -> Selection:
     """What of the memory of an agent concerns a task, as a text that may be handed to it.
 
-    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`
+    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`; "": what
+            is worth most, whatever the task
     tokens  o200k_base tokens of the text, at most
     asked   whether the agent asks for it: then stale items come last, and say so; unasked they are not handed over
     warnings  is given why the user's `embedder` found less than it might, or nothing
@@ -139,7 +142,8 @@ def for_task(
     agent = agent or DEFAULT_AGENT
     told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
     wanted = {word.text: word.weight for word in told}
-    found = writing.candidates(project, agent, wanted, kinds=_ALWAYS, limit=_CANDIDATES).items
+    kinds, limit = (_ALWAYS, _CANDIDATES) if task else (KINDS, _OF_A_KIND)
+    found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit).items
     known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
     more = [word.text for item in known for word in words(item.command)]
     if more:  # the traps of the commands that every task runs
@@ -147,11 +151,15 @@ def for_task(
         found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
-    ranked = _ranked(counted, task, wanted)
+    if task:
+        ranked = _ranked(counted, task, wanted)
+    else:
+        ranked = [(item, 0.0) for item in sorted(counted, key=lambda one: (bool(one.stale), -worth(one), one.id))]
     if not asked:
         ranked = list(_without_many_of_a_kind(ranked))
-    if os.path.lexists(project.local_config_file):
-        ranked = _with_near(ranked, _near(project, agent, task, today, warnings if warnings is not None else []))
+    if task and os.path.lexists(project.local_config_file):
+        near = _near(project, agent, task, today, warnings if warnings is not None else [], asked=asked)
+        ranked = _with_near(ranked, near)
     tree = _Tree(project.root)
     return _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
 
@@ -206,7 +214,7 @@ def _counts(item: Item, today: str) -> bool:
     return item.status == "active" and (not item.expires or item.expires[:10] >= today)
 
 
-def _near(project: Project, agent: str, task: str, today: str, warnings: list[str]) -> list[Item]:
+def _near(project: Project, agent: str, task: str, today: str, warnings: list[str], *, asked: bool) -> list[Item]:
     """The items that are nearest to a task in meaning, nearest first; none without an embedder."""
     from ralf.finding.embedding import embedder_of  # few projects have an embedder
 
@@ -215,7 +223,10 @@ def _near(project: Project, agent: str, task: str, today: str, warnings: list[st
         return []
     every = writing.candidates(project, agent, (), kinds=KINDS, limit=_OF_A_KIND).items
     items = [item for item in every if _counts(item, today) and not item.stale]
-    return [items[place] for place in embedder.nearest(task, [text_of(item) for item in items], _NEAREST)]
+    places = embedder.nearest(
+        task, [text_of(item) for item in items], _NEAREST, seconds=None if asked else _UNASKED_SECONDS
+    )
+    return [items[place] for place in places]
 
 
 def _with_near(ranked: Sequence[tuple[Item, float]], near: Sequence[Item]) -> list[tuple[Item, float]]:

@@ -224,18 +224,21 @@ class Tools:
 
     def memory(self, query: str = "", kind: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> answers.Memory:
         """What the agent has learned, or of that what concerns a question, within the answer's budget."""
-        from ralf.memory import writing  # few calls need the memory
-        from ralf.memory.model import KINDS, Memory
+        from ralf.memory import selection, writing  # few calls need the memory
+        from ralf.memory.model import KINDS
         from ralf.memory.ranking import worth
         from ralf.memory.wording import line
-        from ralf.text import matcher
 
-        words = [word.text for word in matcher.words(query)]
-        kinds = (kind,) if kind else () if words else KINDS
         agent = environment.memory_name()
-        found: Memory = writing.candidates(self._project, agent, words, kinds=kinds, limit=MOST_ITEMS)
-        items = [item for item in found.items if kind in (None, item.kind)]
-        items.sort(key=lambda item: -worth(item))
+        found = writing.candidates(self._project, agent, (), kinds=(kind,) if kind else KINDS, limit=MOST_ITEMS)
+        warnings = list(found.warnings)
+        if query:
+            chosen = selection.for_task(
+                self._project, agent, query, tokens=selection.ON_REQUEST, asked=True, warnings=warnings
+            )
+            items = [item for item in chosen.items if kind in (None, item.kind)]
+        else:
+            items = sorted(found.items, key=lambda item: -worth(item))
         lines = [f"{line(item)}\n" for item in items]
 
         def answer(text_tokens: int) -> answers.Memory:
@@ -257,7 +260,7 @@ class Tools:
                 ],
                 left_out=left,
                 text=fenced("".join(texts) + closing) or "nothing is remembered of that",
-                warnings=_warned(found.warnings),
+                warnings=_warned(warnings),
             )
 
         return answers.within_budget(answer, max_tokens)
