@@ -69,6 +69,7 @@ def search(
     root: str | os.PathLike[str] | None = None,
     limit: int = 5,
     warnings: list[str] | None = None,
+    by_meaning: bool = True,
 ) -> list[SearchHit]:
     """Return what is known about `query`: hits that answer it, then those that may (`sure` is False), each best first;
     [] when nothing holds a word of it, or is near it in meaning.
@@ -77,7 +78,8 @@ def search(
     limit     how many hits at most; a larger one adds hits below and changes none above
     warnings  is given why the user's `embedder` found less than it might, or nothing; then the words alone count
 
-    Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too, as hits that may.
+    Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too, as hits that may;
+    without `by_meaning` it is not run.
 
     An active decision stands above the one that it supersedes; a decision and the message in which it was said are
     one hit. Raises RouteNotFound, UsageError (a refused name).
@@ -88,7 +90,7 @@ def search(
     if not matcher.words(query) or limit < 1 or not project.folder.exists():
         return []
     told = warnings if warnings is not None else []
-    return _with_index(project, lambda path: _search(project, path, query, route, limit, told))
+    return _with_index(project, lambda path: _search(project, path, query, route, limit, told if by_meaning else None))
 
 
 def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
@@ -113,13 +115,13 @@ def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
 
 
 def _search(
-    project: Project, path: Path | None, query: str, route: str | None, limit: int, warnings: list[str]
+    project: Project, path: Path | None, query: str, route: str | None, limit: int, warnings: list[str] | None
 ) -> list[SearchHit]:
     with closing(SearchIndex(path)) as index:
         index.renew(project, [route] if route is not None else routing.names_of(project))
         span = index.within(route)
         question = Question(index, query, span)
-        near = _near(project, index, query, span, warnings)
+        near = _near(project, index, query, span, warnings) if warnings is not None else ()
         pages = fused_passages(index, question, near) if near else found_passages(index, question)
         return list(islice(_hits(index, chain.from_iterable(pages)), limit))
 

@@ -231,19 +231,20 @@ class Tools:
 
         agent = environment.memory_name()
         found = writing.candidates(self._project, agent, (), kinds=(kind,) if kind else KINDS, limit=MOST_ITEMS)
-        warnings = list(found.warnings)
+        warnings, of_routes = list(found.warnings), list[str]()
         if query:
             chosen = selection.for_task(
                 self._project, agent, query, tokens=selection.ON_REQUEST, asked=True, warnings=warnings
             )
             items = [item for item in chosen.items if kind in (None, item.kind)]
+            of_routes = [f"{selection.said(hit)}\n" for hit in chosen.hits]
         else:
             items = sorted(found.items, key=lambda item: -worth(item))
-        lines = [f"{line(item)}\n" for item in items]
+        lines = [*(f"{line(item)}\n" for item in items), *of_routes]
 
         def answer(text_tokens: int) -> answers.Memory:
             texts = answers.fitting([shown(one) for one in lines], text_tokens)
-            left = len(items) - len(texts)
+            left = len(lines) - len(texts)
             closing = f"({left} more: a larger max_tokens, or a query)\n" if left else ""
             return answers.Memory(
                 items=[
