@@ -140,8 +140,8 @@ def for_task(
 ) -> Selection:
     """What of the memory of an agent concerns a task, as a text that may be handed to it.
 
-    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`; "": what
-            is worth most, whatever the task
+    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`; "": for
+            an agent that asks what is worth most, whatever the task
     tokens  o200k_base tokens of the text, at most
     asked   whether the agent asks for it: then stale items come last, and say so; unasked they are not handed over
     warnings  is given why the user's `embedder` found less than it might, or nothing
@@ -154,7 +154,7 @@ def for_task(
     agent = agent or DEFAULT_AGENT
     told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
     wanted = {word.text: word.weight for word in told}
-    kinds, limit = (_ALWAYS, _CANDIDATES) if task else (KINDS, _OF_A_KIND)
+    kinds, limit = (_ALWAYS, _CANDIDATES) if task or not asked else (KINDS, _OF_A_KIND)
     found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit).items
     known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
     more = [word.text for item in known for word in words(item.command)]
@@ -163,7 +163,7 @@ def for_task(
         found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
-    if task:
+    if task or not asked:
         ranked = _ranked(counted, task, wanted)
     else:
         ranked = [(item, 0.0) for item in sorted(counted, key=lambda one: (bool(one.stale), -worth(one), one.id))]
