@@ -46,6 +46,8 @@ _LEFT = '({} left out: ralf memory show --for "...")'
 
 _ROUTES_SAY = "What routes say of it (more: ralf context search, ralf context why ROUTE ID):"
 
+_IN_FORCE = ("", "active")
+
 _MOST_HITS, _LONGEST_HIT, _LONGEST_QUERY = 12, 600, 400  # hits that are looked at; characters of one, and of a query
 
 _CANDIDATES = 32  # items that are looked at for one word, or kind
@@ -347,7 +349,11 @@ def _with_routes(project: Project, task: str, chosen: Selection, most: int, warn
 
     query = one_line(task)[:_LONGEST_QUERY]
     try:
-        hits = [hit for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False) if hit.sure]
+        hits = [
+            hit
+            for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False)
+            if hit.sure and hit.status in _IN_FORCE
+        ]
     except (RalfError, OSError) as error:
         if warnings is not None:
             warnings.append(str(error))
