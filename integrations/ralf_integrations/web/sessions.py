@@ -1,0 +1,188 @@
+"""What the page of sessions shows: each with its state, its window over time, its checkpoints, and what it was handed.
+
+A look at all sessions reads the ends of their logs. It is taken by one thread and kept: pages show the newest look, and
+say when it was taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from ralf.errors import NotFound, RalfError
+from ralf.route.load import load_state
+from ralf.transcripts.events import Position
+from ralf_integrations.health import tail
+from ralf_integrations.health.look import look
+from ralf_integrations.health.rules import Session
+from ralf_integrations.health.tail import Tail, seconds
+from ralf_integrations.hooks import receipts, session_registry
+from ralf_integrations.hooks.receipts import Arrival
+from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.loop import state as loops
+from ralf_integrations.loop.state import LoopState
+from ralf_integrations.web import timeline
+from ralf_integrations.web.reading import Kept, Reader, ViewedProject, stamp_of
+from ralf_integrations.web.timeline import Timeline
+
+FRESH = 5.0
+"""Seconds for which a look is shown without another."""
+
+ORDER = ("parked", "stuck", "killed", "silent", "working", "waiting", "ended")
+"""States in the order in which they are shown."""
+
+_MOST_LOGS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session as the page shows it.
+
+    state        as in `rules.Session`, or parked: its client's usage limit was reached
+    parked_until seconds since 1970, 0 where nobody knows; `parked`, the client's words
+    checkpoints  seconds since 1970, each with its label
+    """
+
+    session: Session
+    state: str
+    timeline: Timeline
+    checkpoints: tuple[tuple[float, str], ...] = ()
+    parked: str = ""
+    parked_until: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The client's id of it."""
+        return self.session.session
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All sessions at one moment; `loop`: the loop that ran last, `problem`: why there is no newer look."""
+
+    taken: float = 0.0
+    sessions: tuple[Seen, ...] = ()
+    loop: LoopState = field(default_factory=LoopState)
+    problem: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many sessions are in each state that there is."""
+        found = [one.state for one in self.sessions]
+        return {state: found.count(state) for state in ORDER if state in found}
+
+
+class Sessions:
+    """The newest look. One thread at a time takes another."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._look = Look()
+        self._looking = Lock()
+        self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
+        self._timelines: dict[str, Timeline] = {}
+        self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
+
+    def newest(self) -> Look:
+        """The newest look; the first call takes it."""
+        if not self._look.taken:
+            self.renew()
+        return self._look
+
+    def renew(self, *, age: float = 0.0) -> Look:
+        """Take another look, unless the newest is younger than so many seconds."""
+        with self._looking:
+            if time.time() - self._look.taken >= age:
+                self._look = self._taken()
+            return self._look
+
+    def find(self, session: str) -> Seen:
+        """A session by its id, or the one whose id begins so. NotFound."""
+        found = [one for one in self.newest().sessions if one.id == session]
+        found = found or [one for one in self.newest().sessions if session and one.id.startswith(session)]
+        if len(found) != 1:
+            raise NotFound(
+                session[:80] or "session", "no such session of this project within a day", "ralf health --all"
+            )
+        return found[0]
+
+    def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
+        """What a session was handed, and whether its log has it."""
+        known = session_registry.load(project, session)
+        return self._arrivals_of(known)
+
+    def arrivals_of_route(self, project: ViewedProject, route: str) -> list[tuple[KnownSession, Arrival]]:
+        """What sessions of a route were handed of it, the newest session first."""
+        known = [
+            one for one in session_registry.all_sessions(project) if one.handed and route in (one.route, *one.briefed)
+        ]
+        known.sort(key=lambda one: one.seen, reverse=True)
+        return [(one, arrival) for one in known[:_MOST_RECEIPTS] for arrival in self._arrivals_of(one)[::-1]]
+
+    def _arrivals_of(self, known: KnownSession) -> list[Arrival]:
+        stamp = known.handed, stamp_of(known.transcript)
+        return self._arrivals.get(known.session, stamp, lambda: receipts.arrivals(known))
+
+    # ---- a look ----
+
+    def _taken(self) -> Look:
+        now = time.time()
+        try:
+            project = self._reader.project()
+            found = look(root=project, now=now, read_tail=self._read_tail).sessions
+            labels = {route: _checkpoints(project, route) for route in {one.route for one in found}}
+            seen = [self._seen(one, labels[one.route]) for one in found]
+        except (RalfError, OSError) as error:
+            return Look(now, self._look.sessions, self._look.loop, str(error))
+        kept = {one.session.transcript for one in seen}
+        self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
+        self._timelines = {path: known for path, known in self._timelines.items() if path in kept}
+        seen.sort(key=lambda one: (not one.session.warnings, ORDER.index(one.state)))
+        return Look(now, tuple(seen), loops.load(project))
+
+    def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:
+        path = Path(session.transcript) if session.transcript else None
+        line, limit = Timeline(), None
+        if path is not None:
+            known = self._timelines.get(session.transcript)
+            line = timeline.read(path, known)
+            self._timelines[session.transcript] = line
+            limit = timeline.limit_of(path) if session.state not in ("ended", "killed") else None
+        made = tuple((when, label) for name, when, label in checkpoints if name == session.session)
+        if limit is not None and not 0 < limit.until < time.time():
+            return Seen(session, "parked", line, made, limit.said, limit.until)
+        return Seen(session, session.state, line, made)
+
+    def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
+        """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
+        key, stamp = str(path), stamp_of(path)
+        known = self._tails.get(key)
+        if known is not None and known[0] == stamp and taken(known[1]) == known[2]:
+            return known[3]
+        after: list[tuple[str, Position]] = []
+
+        def noted(session: str) -> Position:
+            after.append((session, taken(session)))
+            return after[-1][1]
+
+        found = tail.read(path, noted)
+        if after:
+            self._tails[key] = stamp, *after[-1], found
+        return found
+
+
+_MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
+
+
+def _checkpoints(project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
+    """Of each checkpoint of a route the session, the time, and its label."""
+    try:
+        state = load_state(project, route)
+    except (RalfError, OSError):
+        return ()
+    entries = state.context.checkpoint_history if state is not None else ()
+    times = ((one.session, seconds(one.timestamp), one.checkpoint_id) for one in entries)
+    return tuple((session, when, label) for session, when, label in times if when is not None)
