@@ -114,7 +114,11 @@ def _routes(project: Project) -> None:
     api.change("storage", {"decisions": [*kept, *listed]}, root=root)
     file.write_text(earlier.replace("we always did", "Ann asked for it"))
     api.take_in("storage", root=root)
-    api.change("archive", {"goal": "Move readings older than a year to cold storage", "active_work": {"work_status": "completed"}}, root=root)
+    api.change(
+        "archive",
+        {"goal": "Move readings older than a year to cold storage", "active_work": {"work_status": "completed"}},
+        root=root,
+    )
 
 
 def _decisions(root: Path) -> list[dict[str, Any]]:
@@ -137,7 +141,9 @@ def _sessions(project: Project, folder: Path) -> None:
         if filled > 118_000:
             filled = 24_000
             boundary = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"postTokens": filled}}
-            out.append(json.dumps({**boundary, "sessionId": WORKING, "timestamp": record["timestamp"], "cwd": record["cwd"]}))
+            out.append(
+                json.dumps({**boundary, "sessionId": WORKING, "timestamp": record["timestamp"], "cwd": record["cwd"]})
+            )
     log.write_text("\n".join(out) + "\n")
     ralf.checkpoint(ROUTE, log, root=project.root)
     _handed(project, log, now - 200)
@@ -150,7 +156,9 @@ def _sessions(project: Project, folder: Path) -> None:
     limit = {"type": "assistant", "isApiErrorMessage": True, "error": "rate_limit", "message": message}
     with log_of(folder, project, PARKED).open("a") as file:
         file.write(json.dumps({**limit, "sessionId": PARKED, "timestamp": at(now - 280)}) + "\n")
-    _short(project, folder, KILLED, now - 4_000, [("make", "ok")], route="archive", filled=44_000, pid=2**22 - 7, born=1)
+    _short(
+        project, folder, KILLED, now - 4_000, [("make", "ok")], route="archive", filled=44_000, pid=2**22 - 7, born=1
+    )
 
 
 def _handed(project: Project, log: Path, when: float) -> None:
@@ -167,7 +175,9 @@ def _handed(project: Project, log: Path, when: float) -> None:
     message = {"role": "user", "content": "Carry on with step 7."}
     with log.open("a") as file:
         file.write(json.dumps(record) + "\n")
-        file.write(json.dumps({"type": "user", "sessionId": WORKING, "timestamp": at(when + 5), "message": message}) + "\n")
+        file.write(
+            json.dumps({"type": "user", "sessionId": WORKING, "timestamp": at(when + 5), "message": message}) + "\n"
+        )
     session_registry.save(
         project,
         KnownSession(
@@ -246,9 +256,13 @@ def _memory(project: Project) -> None:
                 evidence=(f"{ROUTE} cp-002",),
                 origin="mechanical",
             ),
-            new_item("command", text="", command="python -m pytest -q", purpose="test", successes=41, origin="mechanical"),
+            new_item(
+                "command", text="", command="python -m pytest -q", purpose="test", successes=41, origin="mechanical"
+            ),
             new_item("preference", text="", key="commits", value="never push: the user reviews first", origin="person"),
-            new_item("fact", text="Clocks on the gauges differ by up to a minute", origin="agent", source="docs/api.md"),
+            new_item(
+                "fact", text="Clocks on the gauges differ by up to a minute", origin="agent", source="docs/api.md"
+            ),
         ],
     )
 

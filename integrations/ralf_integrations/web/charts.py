@@ -20,14 +20,14 @@ _Place = Callable[[float], str]
 _WIDTH, _HEIGHT = 720, 150
 _SMALL_WIDTH, _SMALL_HEIGHT = 200, 36
 _LEFT, _BOTTOM = 40, 20
-_FEW_POINTS = 60  # of a small chart
+_FEWEST_POINTS, _FEW_POINTS = 2, 60  # of a chart, and of a small one
 _TOP, _FLOOR = 10, 104  # of the bars of checkpoints
 _LABELLED = 44  # pixels that a label takes
 
 
 def pressure(line: Timeline, window: int, checkpoints: Marks, *, threshold: int, small: bool = False) -> Markup:
     """How full a window was over time, in percent, with checkpoints and compactions on the line; "" for no figures."""
-    if not line.points or not window:
+    if len(line.points) < _FEWEST_POINTS or not window:
         return Markup("")
     width, height = (_SMALL_WIDTH, _SMALL_HEIGHT) if small else (_WIDTH, _HEIGHT)
     left, bottom = (0, 2) if small else (_LEFT, _BOTTOM)

@@ -273,25 +273,35 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
     return Difference(before, after, moments, words, tuple(rows[:_MOST_CHANGES]), max(0, len(rows) - _MOST_CHANGES))
 
 
-_FIELDWISE = ("decisions", "active_work", "goal", "handover")
+_NOT_SHOWN = frozenset(("source", "further_sources", "timestamp", "origin", "open_files", "completed_steps", "todos"))
+"""Fields that change with every checkpoint, or that the words tell better."""
 
 
 def _rows(was: Any, now: Any, changes: Iterable[Change]) -> Iterable[Row]:
+    """The fields that changed of decisions that are on both sides, and of the work."""
     for change in changes:
         at = [str(key) for key in change["at"]]
-        if at[0] not in _FIELDWISE or "order" in change:
+        of_decision = at[0] == "decisions" and len(at) > 2
+        if not of_decision and at[0] not in ("active_work", "goal", "handover"):
+            continue
+        item, fields = (at[1], at[2:]) if of_decision else (at[0].replace("_", " "), at[1:])
+        if "order" in change or _NOT_SHOWN & set(fields):
             continue
         one, other = find(was, at), find(now, at)
-        item, field = (at[1], at[2:]) if at[0] == "decisions" and len(at) > 1 else (at[0].replace("_", " "), at[1:])
         if isinstance(one, dict) or isinstance(other, dict):
-            one, other = (each if isinstance(each, dict) else {} for each in (one, other))
-            for key in dict.fromkeys((*one, *other)):
-                if key != "id" and one.get(key) != other.get(key):
-                    yield Row(
-                        item, " ".join([*field, key]).replace("_", " "), _told(one.get(key)), _told(other.get(key))
-                    )
+            yield from _inner(item, fields, _tree(one), _tree(other))
         else:
-            yield Row(item, " ".join(field).replace("_", " "), _told(one), _told(other))
+            yield Row(item, " ".join(fields).replace("_", " "), _told(one), _told(other))
+
+
+def _inner(item: str, fields: Sequence[str], one: dict[str, Any], other: dict[str, Any]) -> Iterable[Row]:
+    for key in dict.fromkeys((*one, *other)):
+        if key not in _NOT_SHOWN and one.get(key) != other.get(key):
+            yield Row(item, " ".join([*fields, key]).replace("_", " "), _told(one.get(key)), _told(other.get(key)))
+
+
+def _tree(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
 
 
 def _told(found: Any) -> str:

@@ -140,7 +140,7 @@ class Sessions:
         kept = {one.session.transcript for one in seen}
         self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
         self._timelines = {path: known for path, known in self._timelines.items() if path in kept}
-        seen.sort(key=lambda one: (not one.session.warnings, ORDER.index(one.state)))
+        seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
         return Look(now, tuple(seen), loops.load(project))
 
     def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:

@@ -33,7 +33,7 @@ async function showBudget(budget) {
     const brief = document.getElementById("brief");
     if (!page || !brief) return;
     const fresh = page.getElementById("brief");
-    for (const part of ["h2", ".lost", ".twin"]) brief.querySelector(part).replaceWith(fresh.querySelector(part));
+    for (const part of ["h2", ".falls", ".twin"]) brief.querySelector(part).replaceWith(fresh.querySelector(part));
     history.replaceState(null, "", `${location.pathname}?budget=${encodeURIComponent(budget)}`);
   } catch (error) {
     if (error.name !== "AbortError") live.textContent = "the server does not answer";
