@@ -316,10 +316,11 @@ class Answer:
 
 @dataclass
 class Client:
-    """A browser that was let in, or not yet: `cookie`."""
+    """A browser that was let in, or not yet: `cookie`. `entry`: the path by which it was."""
 
     port: int
     cookie: str = ""
+    entry: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -351,7 +352,8 @@ class Client:
     def enter(self, address: str) -> Answer:
         """Open the printed address, and keep the cookie."""
         split = urlsplit(address)
-        answer = self.get(f"{split.path}?{split.query}")
+        self.entry = f"{split.path}?{split.query}"
+        answer = self.get(self.entry)
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
         return answer
 

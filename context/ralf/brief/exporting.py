@@ -29,6 +29,9 @@ _LONGEST = 600  # characters of one text
 
 _SPECIAL = regex(r"([\\`*_\[\]<>#|~!])")
 
+_FIRST = regex(r"^(\d{0,9})([-+=.)])")
+"""What makes a list, or a heading of the line before, where a line begins with it."""
+
 _CODE = regex(r"`[^`\n]+`")
 
 _CALLS = regex(r"(?<![\w`])(@[A-Za-z0-9][\w/-]*|#\d+)")
@@ -175,7 +178,7 @@ def _said(text: str) -> str:
     for found in _CODE.finditer(text):
         parts += [_escaped(text[at : found.start()]), _code(found[0][1:-1])]
         at = found.end()
-    return "".join([*parts, _escaped(text[at:])])
+    return _FIRST.sub(r"\1\\\2", "".join([*parts, _escaped(text[at:])]))
 
 
 def _escaped(text: str) -> str:

@@ -47,10 +47,11 @@ class Server:
             raise
         self.port: int = self._socket.getsockname()[1]
         self.access = Access(self.port)
-        self.app = made(self._reader, self.access)
-        self._server = uvicorn.Server(
+        app, live = made(self._reader, self.access)
+        self._server = _Ending(
+            live,
             uvicorn.Config(
-                self.app,
+                app,
                 access_log=False,  # the first address holds the token
                 http="h11",
                 lifespan="on",
@@ -59,7 +60,7 @@ class Server:
                 server_header=False,
                 timeout_graceful_shutdown=1,
                 ws="none",
-            )
+            ),
         )
 
     @property
@@ -81,8 +82,21 @@ class Server:
         self._server.should_exit = True
 
 
-def made(reader: Reader, access: Access) -> ASGIApp:
-    """The pages behind their gate."""
+class _Ending(uvicorn.Server):
+    """A server that lets open pages go before it waits for what is not answered yet."""
+
+    def __init__(self, live: Live, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._live = live
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        await self._live.end()
+        await super().shutdown(sockets)
+
+
+def made(reader: Reader, access: Access) -> tuple[ASGIApp, Live]:
+    """The pages behind their gate, and what tells them of changes."""
     sessions = Sessions(reader)
     live = Live(reader, sessions)
     pages = Pages(reader, sessions, access, live)
@@ -92,7 +106,6 @@ def made(reader: Reader, access: Access) -> ASGIApp:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
         tasks = [asyncio.create_task(each) for each in (live.watch(), run_in_threadpool(_warm, reader, sessions))]
         yield
-        await live.end()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -100,7 +113,7 @@ def made(reader: Reader, access: Access) -> ASGIApp:
     app = Starlette(
         routes=pages.addresses(), lifespan=lifespan, exception_handlers={404: pages.not_found, 405: pages.not_found}
     )
-    return Gate(app, access)
+    return Gate(app, access), live
 
 
 def _warm(reader: Reader, sessions: Sessions) -> None:
