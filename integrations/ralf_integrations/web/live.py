@@ -94,7 +94,7 @@ class Live:
             project = self._reader.project()
             now = {
                 "routes": _stamp(project, "routes"),
-                "sessions": str(look.taken),
+                "sessions": _sum([look.stamp]),
                 "tasks": str(project.store.head(STREAM)),
                 "runs": _sum(f"{name} {when}" for name, when in written(project.store, "signals").items())
                 + _runs(project),

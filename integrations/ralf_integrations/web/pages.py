@@ -158,6 +158,7 @@ class Pages:
         found = routes.shown(project, name)
         budget, configured = routes.budget_of(project, request.query_params.get("budget", ""))
         chosen = routes.lineage(found.context.decisions, _CHOICES)
+        sessions, received = self.sessions.of_route(project, found.context.route)
         return self._html(
             "route.html",
             "routes",
@@ -168,7 +169,8 @@ class Pages:
             configured=configured,
             least=routes.LEAST_BUDGET,
             most=routes.MOST_BUDGET,
-            received=self.sessions.arrivals_of_route(project, found.context.route),
+            sessions=sessions,
+            received=received,
             lines=chosen[:20],
             total_lines=len(chosen),
             rules=routes.lineage(found.context.decisions, _RULES)[:40],

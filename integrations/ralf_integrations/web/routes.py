@@ -21,7 +21,6 @@ from ralf.maintenance.trust import ForeignPart
 from ralf.model import Decision, RouteContext, Unresolved
 from ralf.route import history
 from ralf.text.cleaning import FENCE_TOKENS, trimmed
-from ralf_integrations.hooks import session_registry
 from ralf_integrations.web.paging import Page, paged
 from ralf_integrations.web.reading import ViewedProject
 
@@ -204,7 +203,6 @@ class Route:
     foreign: ForeignPart | None
     is_refused: bool
     unresolved: tuple[Choice, ...]
-    sessions: tuple[str, ...]
 
 
 def shown(project: ViewedProject, name: str) -> Route:
@@ -216,9 +214,7 @@ def shown(project: ViewedProject, name: str) -> Route:
         Choice(entry, place(entry.at), value(find(tree, entry.at)), tuple(value(one) for one in entry.also))
         for entry in context.unresolved
     )
-    known = (one for one in session_registry.all_sessions(project) if one.route == context.route)
-    sessions = tuple(one.session for one in sorted(known, key=lambda one: -one.seen))
-    return Route(context, part, part is not None and trust.is_refused(project, part), tuple(choices), sessions)
+    return Route(context, part, part is not None and trust.is_refused(project, part), tuple(choices))
 
 
 # ---- what changed between two checkpoints ----

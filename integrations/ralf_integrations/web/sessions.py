@@ -7,7 +7,7 @@ say when it was taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -23,6 +23,7 @@ from ralf_integrations.hooks import receipts, session_registry
 from ralf_integrations.hooks.receipts import Arrival
 from ralf_integrations.hooks.session_registry import KnownSession
 from ralf_integrations.loop import state as loops
+from ralf_integrations.loop.limits import Limit
 from ralf_integrations.loop.state import LoopState
 from ralf_integrations.web import timeline
 from ralf_integrations.web.reading import Kept, Reader, ViewedProject, stamp_of
@@ -69,6 +70,15 @@ class Look:
     problem: str = ""
 
     @property
+    def stamp(self) -> str:
+        """What tells that a page of it would show something else."""
+        told = [
+            (one.id, one.state, one.session.tokens, one.session.last_checkpoint, len(one.session.warnings))
+            for one in self.sessions
+        ]
+        return repr((told, self.problem, self.loop.parked, self.loop.running, int(self.taken // 60)))
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many sessions are in each state that there is."""
         found = [one.state for one in self.sessions]
@@ -83,7 +93,7 @@ class Sessions:
         self._look = Look()
         self._looking = Lock()
         self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
-        self._timelines: dict[str, Timeline] = {}
+        self._logs: dict[str, tuple[tuple[int, ...], Timeline, Limit | None]] = {}
         self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
 
     def newest(self) -> Look:
@@ -100,27 +110,26 @@ class Sessions:
             return self._look
 
     def find(self, session: str) -> Seen:
-        """A session by its id, or the one whose id begins so. NotFound."""
-        found = [one for one in self.newest().sessions if one.id == session]
-        found = found or [one for one in self.newest().sessions if session and one.id.startswith(session)]
-        if len(found) != 1:
-            raise NotFound(
-                session[:80] or "session", "no such session of this project within a day", "ralf health --all"
-            )
-        return found[0]
+        """A session by its id, or the one whose id begins so, however long ago it ended. NotFound."""
+        found = _named(self.newest().sessions, session)
+        if found is None and session:
+            with self._looking:
+                found = _named(self._sessions(everything=True), session)
+        if found is None:
+            raise NotFound(session[:80] or "session", "no such session of this project", "ralf health --all")
+        return found
 
     def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
         """What a session was handed, and whether its log has it."""
         known = session_registry.load(project, session)
         return self._arrivals_of(known)
 
-    def arrivals_of_route(self, project: ViewedProject, route: str) -> list[tuple[KnownSession, Arrival]]:
-        """What sessions of a route were handed of it, the newest session first."""
-        known = [
-            one for one in session_registry.all_sessions(project) if one.handed and route in (one.route, *one.briefed)
-        ]
-        known.sort(key=lambda one: one.seen, reverse=True)
-        return [(one, arrival) for one in known[:_MOST_RECEIPTS] for arrival in self._arrivals_of(one)[::-1]]
+    def of_route(self, project: ViewedProject, route: str) -> tuple[list[str], list[tuple[KnownSession, Arrival]]]:
+        """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first."""
+        known = sorted(session_registry.all_sessions(project), key=lambda one: -one.seen)
+        handed = [one for one in known if one.handed and route in (one.route, *one.briefed)][:_MOST_RECEIPTS]
+        got = [(one, arrival) for one in handed for arrival in self._arrivals_of(one)[::-1]]
+        return [one.session for one in known if one.route == route], got
 
     def _arrivals_of(self, known: KnownSession) -> list[Arrival]:
         stamp = known.handed, stamp_of(known.transcript)
@@ -131,30 +140,38 @@ class Sessions:
     def _taken(self) -> Look:
         now = time.time()
         try:
-            project = self._reader.project()
-            found = look(root=project, now=now, read_tail=self._read_tail).sessions
-            labels = {route: _checkpoints(project, route) for route in {one.route for one in found}}
-            seen = [self._seen(one, labels[one.route]) for one in found]
+            seen = self._sessions()
+            loop = loops.load(self._reader.project())
         except (RalfError, OSError) as error:
             return Look(now, self._look.sessions, self._look.loop, str(error))
         kept = {one.session.transcript for one in seen}
         self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
-        self._timelines = {path: known for path, known in self._timelines.items() if path in kept}
+        self._logs = {path: known for path, known in self._logs.items() if path in kept}
         seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
-        return Look(now, tuple(seen), loops.load(project))
+        return Look(now, tuple(seen), loop)
+
+    def _sessions(self, *, everything: bool = False) -> list[Seen]:
+        project = self._reader.project()
+        found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
+        labels = {route: _checkpoints(project, route) for route in {one.route for one in found}}
+        return [self._seen(one, labels[one.route]) for one in found]
 
     def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:
-        path = Path(session.transcript) if session.transcript else None
-        line, limit = Timeline(), None
-        if path is not None:
-            known = self._timelines.get(session.transcript)
-            line = timeline.read(path, known)
-            self._timelines[session.transcript] = line
-            limit = timeline.limit_of(path) if session.state not in ("ended", "killed") else None
+        line, limit = self._read_log(session.transcript) if session.transcript else (Timeline(), None)
         made = tuple((when, label) for name, when, label in checkpoints if name == session.session)
-        if limit is not None and not 0 < limit.until < time.time():
+        is_parked = limit is not None and not 0 < limit.until < time.time()
+        if limit is not None and is_parked and session.state not in ("ended", "killed"):
             return Seen(session, "parked", line, made, limit.said, limit.until)
         return Seen(session, session.state, line, made)
+
+    def _read_log(self, path: str) -> tuple[Timeline, Limit | None]:
+        """A session's window over time, and the limit at which it stopped; a log that has not changed stays closed."""
+        stamp, known = stamp_of(path), self._logs.get(path)
+        if known is None or known[0] != stamp:
+            before = known[1] if known is not None else None
+            known = stamp, timeline.read(Path(path), before), timeline.limit_of(Path(path))
+            self._logs[path] = known
+        return known[1:]
 
     def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
         """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
@@ -172,6 +189,13 @@ class Sessions:
         if after:
             self._tails[key] = stamp, *after[-1], found
         return found
+
+
+def _named(sessions: Iterable[Seen], session: str) -> Seen | None:
+    """The session of an id, or the only one whose id begins so; None for none."""
+    found = [one for one in sessions if session and one.id.startswith(session)]
+    found = [one for one in found if one.id == session] or found
+    return found[0] if len(found) == 1 else None
 
 
 _MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
