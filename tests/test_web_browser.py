@@ -22,30 +22,13 @@ import ralf
 import webkit
 from ralf.project import Project
 from ralf_integrations.web.server import Server
-from webkit import ROUTE, WORKING
+from webkit import PATHS, ROUTE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = os.environ.get("RALF_TEST_AXE", "")
 FIRST_PAINT = 600.0  # milliseconds
 
-PATHS = {
-    "sessions": "/",
-    "session": f"/session?id={WORKING}",
-    "routes": "/routes",
-    "route": f"/routes/{ROUTE}?budget=1000",
-    "unresolved": "/routes/storage",
-    "foreign": "/routes/vendored",
-    "decisions": f"/routes/{ROUTE}/decisions",
-    "files": f"/routes/{ROUTE}/files",
-    "why": f"/routes/{ROUTE}/why/DEC-002",
-    "diff": f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003",
-    "tasks": "/tasks",
-    "memory": "/memory",
-    "item": "/memory/item?agent=main&id=trap-1",
-    "runs": "/runs",
-    "run": "/run?name=survey",
-    "search": "/search?q=cursor",
-}
+PAGES = [path for path in PATHS if not path.startswith("/static/")]
 
 pytestmark = [
     pytest.mark.slow(seconds=60),
@@ -134,11 +117,11 @@ def test_the_address_with_the_token_is_left_at_once(browser: Browser) -> None:
     assert browser.entered_at == f"{browser.origin}/"
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("path", PAGES)
 def test_each_page_is_painted_soon_without_an_error_or_a_request_to_anybody_else(
-    browser: Browser, page: Any, name: str
+    browser: Browser, page: Any, path: str
 ) -> None:
-    page.goto(browser.origin + PATHS[name])
+    page.goto(browser.origin + path)
     page.wait_for_timeout(200)
     page.reload()
     wait_for(page, "performance.getEntriesByName('first-contentful-paint').length")
@@ -153,16 +136,16 @@ def test_no_page_has_a_serious_finding_of_axe_or_is_wider_than_its_window(
 ) -> None:
     page = browser.page(color_scheme=scheme, viewport={"width": width, "height": 900})
     found = {}
-    for name, path in PATHS.items():
+    for path in PAGES:
         page.goto(browser.origin + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
         if AXE:
             page.evaluate(Path(AXE).read_text(encoding="utf-8"))
             result = page.evaluate("axe.run()")
             serious = [one for one in result["violations"] if one["impact"] in ("serious", "critical")]
-            found[name] = [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
+            found[path] = [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
     page.context.close()
-    assert {name: one for name, one in found.items() if one} == {}
+    assert {path: one for path, one in found.items() if one} == {}
     if not AXE:
         pytest.skip("RALF_TEST_AXE does not name axe.min.js: only the width was looked at")
 

@@ -23,22 +23,8 @@ import webkit
 from ralf.project import Project
 from ralf.route.write import open_route
 from ralf.tasks import claims
-from webkit import PARKED, ROUTE, WORKING, Client, served
+from webkit import PATHS, ROUTE, Client, served
 
-PATHS = [
-    *("/", f"/session?id={WORKING}", f"/session?id={PARKED}", "/routes", "/routes?q=sync", f"/routes/{ROUTE}"),
-    *(f"/routes/{ROUTE}?budget=1000", "/routes/storage", "/routes/vendored", f"/routes/{ROUTE}/decisions"),
-    *(f"/routes/{ROUTE}/files", f"/routes/{ROUTE}/why/DEC-002", f"/routes/{ROUTE}/why/cp-001", f"/routes/{ROUTE}/diff"),
-    *(
-        "/tasks",
-        "/memory",
-        "/memory/item?id=trap-1",
-        "/runs",
-        "/run?name=survey",
-        "/search?q=cursor",
-        "/static/page.js",
-    ),
-]
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 

@@ -43,6 +43,16 @@ ROUTE, WORKING, STUCK, SILENT, PARKED, KILLED = (
 )
 
 
+PATHS = (
+    *("/", f"/session?id={WORKING}", f"/session?id={PARKED}", "/routes", "/routes?q=sync", f"/routes/{ROUTE}"),
+    *(f"/routes/{ROUTE}?budget=1000", "/routes/storage", "/routes/vendored", f"/routes/{ROUTE}/decisions"),
+    *(f"/routes/{ROUTE}/files", f"/routes/{ROUTE}/why/DEC-002", f"/routes/{ROUTE}/why/cp-001"),
+    *(f"/routes/{ROUTE}/diff", f"/routes/{ROUTE}/diff?a=cp-001&b=cp-003", "/tasks", "/memory"),
+    *("/memory/item?agent=main&id=trap-1", "/runs", "/run?name=survey", "/search?q=cursor", "/static/page.js"),
+)
+"""Every page of it."""
+
+
 # ---- the example project ----
 
 

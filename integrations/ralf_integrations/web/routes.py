@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ralf import config
+from ralf import config, routing
 from ralf.brief.changes import Told, place, value
 from ralf.brief.rendering import render
 from ralf.errors import Damaged, UsageError
@@ -251,16 +251,14 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
 
     Errors: `history.diff`.
     """
-    context = get_context(name, root=project)
-    labels = [entry.checkpoint_id for entry in context.checkpoint_history]
+    route = routing.existing(project, name)
+    present = history.at_present(project, route)
+    labels = [entry.checkpoint_id for entry in present.checkpoint_history]
     before = history.label(before) if before else (labels[-2] if len(labels) > 1 else "r0")
     after = history.label(after) if after else history.NOW
-    contexts = history.contexts_at(project, context.route, {before, after} - {history.NOW})
-    one, other = (
-        history.at_present(project, context.route) if moment == history.NOW else contexts[moment]
-        for moment in (before, after)
-    )
-    found = history.between(project, context.route, (before, one), (after, other))
+    contexts = history.contexts_at(project, route, {before, after} - {history.NOW}) | {history.NOW: present}
+    one, other = contexts[before], contexts[after]
+    found = history.between(project, route, (before, one), (after, other))
     words: dict[str, list[Told]] = {}
     for told in found.words:
         words.setdefault(told.subject, []).append(told)

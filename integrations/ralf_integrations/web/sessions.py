@@ -14,6 +14,7 @@ from threading import Lock
 
 from ralf.errors import NotFound, RalfError
 from ralf.route.load import load_state
+from ralf.storage.journal import stream_of, written
 from ralf.transcripts.events import Position
 from ralf_integrations.health import tail
 from ralf_integrations.health.look import look
@@ -34,6 +35,8 @@ FRESH = 5.0
 
 ORDER = ("parked", "stuck", "killed", "silent", "working", "waiting", "ended")
 """States in the order in which they are shown."""
+
+_STANDS = 30.0  # seconds for which a look stands where nothing has changed: silence grows by itself
 
 _MOST_LOGS = 256
 
@@ -92,9 +95,11 @@ class Sessions:
         self._reader = reader
         self._look = Look()
         self._looking = Lock()
+        self._looked_at = ""
         self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
         self._logs: dict[str, tuple[tuple[int, ...], Timeline, Limit | None]] = {}
         self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
+        self._checkpoints: Kept[tuple[tuple[str, float, str], ...]] = Kept(_MOST_LOGS)
 
     def newest(self) -> Look:
         """The newest look; the first call takes it."""
@@ -105,8 +110,12 @@ class Sessions:
     def renew(self, *, age: float = 0.0) -> Look:
         """Take another look, unless the newest is younger than so many seconds."""
         with self._looking:
-            if time.time() - self._look.taken >= age:
-                self._look = self._taken()
+            old = time.time() - self._look.taken
+            if old < age:
+                return self._look
+            stamp = self._stamp() if age else ""
+            if not stamp or stamp != self._looked_at or old >= _STANDS:
+                self._look, self._looked_at = self._taken(), stamp
             return self._look
 
     def find(self, session: str) -> Seen:
@@ -137,6 +146,20 @@ class Sessions:
 
     # ---- a look ----
 
+    def _stamp(self) -> str:
+        """What tells that another look would find something else, but for what time alone changes; "" for nobody
+        knows.
+        """
+        try:
+            project = self._reader.project()
+            logs = {Path(path) for path in self._logs}
+            files = [*session_registry.folder(project).glob("*.json"), *logs, *{path.parent for path in logs}]
+            streams = [sorted(written(project.store, folder).items()) for folder in ("routes", "inbox", "signals")]
+            loop = stamp_of(loops.folder(project) / "state.json")
+        except (RalfError, OSError):
+            return ""
+        return repr((sorted((str(path), stamp_of(path)) for path in files), streams, loop))
+
     def _taken(self) -> Look:
         now = time.time()
         try:
@@ -153,8 +176,16 @@ class Sessions:
     def _sessions(self, *, everything: bool = False) -> list[Seen]:
         project = self._reader.project()
         found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
-        labels = {route: _checkpoints(project, route) for route in {one.route for one in found}}
+        labels = {route: self._checkpoints_of(project, route) for route in {one.route for one in found}}
         return [self._seen(one, labels[one.route]) for one in found]
+
+    def _checkpoints_of(self, project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
+        """Of each checkpoint of a route the session, the time, and its label; read again when it has a new record."""
+        try:
+            stamp = project.store.head(stream_of(route)) if route else None
+        except (RalfError, OSError):
+            return ()
+        return self._checkpoints.get(route, stamp, lambda: _checkpoints(project, route)) if stamp is not None else ()
 
     def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:
         line, limit = self._read_log(session.transcript) if session.transcript else (Timeline(), None)
@@ -202,7 +233,6 @@ _MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
 
 
 def _checkpoints(project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
-    """Of each checkpoint of a route the session, the time, and its label."""
     try:
         state = load_state(project, route)
     except (RalfError, OSError):
