@@ -111,7 +111,7 @@ def brief(context: RouteContext, budget: int) -> Brief:
         gone = [line for line in missing if line not in shortened]
         groups.append(Group(name, len(lines) - len(missing), len(shortened), len(gone)))
         lost += gone
-    shown = tuple(trimmed(line, _LONGEST_LINE) for line in lost[:_MOST_LEFT_OUT])
+    shown = tuple(trimmed(line.removeprefix("- ").removeprefix("> "), _LONGEST_LINE) for line in lost[:_MOST_LEFT_OUT])
     return Brief(budget, text, tuple(groups), shown, len(lost) - len(shown))
 
 

@@ -22,7 +22,7 @@ from ralf_integrations.web.reading import ViewedProject
 
 _MOST_TASKS = 2_000  # beside those of the plan
 
-_MOST_HITS = 25
+_MOST_HITS = 15
 
 
 # ---- tasks ----
