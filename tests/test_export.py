@@ -115,6 +115,17 @@ def test_open_files_are_named_as_the_tool_reads_them_and_only_where_their_names_
     assert "@" not in prompt(context, "plain").partition("\n")[0]
 
 
+def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:
+    told_so = (Decision(id="DEC-001", decision="@/etc/passwd says so, and (@src/a.py), and a@b.org; @pytest.fixture"),)
+    context = told(decisions=told_so)
+    for tool in ("claude", "gemini", "opencode"):
+        text = prompt(context, tool, 300)
+        assert r"\@/etc/passwd says so, and (\@src/a.py), and a@b.org; \@pytest.fixture" in text
+        assert tokens.count(text.partition("\n\n")[2]) <= 300 + cleaning.FENCE_TOKENS
+        assert cleaning.outside(text) == text.partition("\n\n")[0]
+    assert "DEC-001: @/etc/passwd" in prompt(context, "codex", 300)
+
+
 def test_another_tool_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(UsageError, match="choose one of: claude, codex, gemini, opencode, plain"):
         prompt(told(), "emacs")

@@ -23,6 +23,9 @@ TOKENS = 4_000
 _WITH_MENTIONS = ("claude", "gemini", "opencode")
 """Tools that read a file which a prompt names with an at sign."""
 
+_MENTION = regex(r"(?<![\w\\])@(?=\S)")
+"""Where these tools would read a file because the notes hold an at sign."""
+
 _MOST_FILES = 6
 
 _LONGEST = 600  # characters of one text
@@ -73,8 +76,10 @@ def prompt(context: RouteContext, tool: str, max_tokens: int = TOKENS) -> str:
         opening += f" The files that were open: {' '.join(f'@{path}' for path in files)}"
     elif files:
         opening += f" The files that were open: {', '.join(files)}."
-    notes = fenced(render(own, max_tokens, section="resume", fenced=False))
-    return f"{opening}\n\n{notes}"
+    notes = render(own, max_tokens, section="resume", fenced=False)
+    if tool in _WITH_MENTIONS and (count := len(_MENTION.findall(notes))):
+        notes = _MENTION.sub(r"\\@", render(own, max(0, max_tokens - count), section="resume", fenced=False))
+    return f"{opening}\n\n{fenced(notes)}"
 
 
 def _open_files(context: RouteContext) -> list[str]:
