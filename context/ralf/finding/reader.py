@@ -46,8 +46,8 @@ _LARGEST = 1 << 20  # bytes of a file that is read whole for a list
 
 _SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
 
-_GOAL = regex(rb"\ngoal: (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'([^'\n]*)')(?=\n[^ \n])")
-"""The goal in double quotes, as a block, or in single quotes without one in it."""
+_GOAL = regex(rb"\ngoal: (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])")
+"""The goal in double quotes, as a block, or in single quotes."""
 
 _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
@@ -56,7 +56,7 @@ _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'
 class RouteSummary:
     """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing.
     `foreign`: the route has more than this user's ralf wrote; the fields tell what is theirs. Where nothing is, only
-    the counts are told.
+    the counts are told. `goal`: what the work is about now.
     """
 
     route: str
@@ -254,7 +254,8 @@ def _goal_of(head: bytes) -> str:
             return str(json.loads(quoted))
         except ValueError:
             return ""
-    return (found[3] if block is None else block.replace(b"\n  ", b"\n").lstrip(b"\n")).decode(errors="replace")
+    text = found[3].replace(b"''", b"'") if block is None else block.replace(b"\n  ", b"\n").lstrip(b"\n")
+    return text.decode(errors="replace")
 
 
 def _time_of(path: str) -> int:

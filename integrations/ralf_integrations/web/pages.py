@@ -123,7 +123,7 @@ class Pages:
         text = rendering.render(
             template,
             here=here,
-            project=self.reader.project().root.name,
+            project=self.reader.name,
             form_token=self.access.form_token,
             **{"done": "", "topic": "", **values},
         )

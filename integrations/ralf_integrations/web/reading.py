@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -43,6 +42,7 @@ class Reader:
     def __init__(self, root: str | os.PathLike[str] | None, place: Path) -> None:
         self._root = projects.find(root).root
         self._place = place
+        self.name = self._root.name
 
     def project(self) -> ViewedProject:
         """The project as it is now: each view of a page looks at it anew. UsageError, OtherOwner."""
@@ -55,24 +55,20 @@ class Reader:
         date, which takes less than making it.
         """
         with suppress(OSError, RalfError):
-            project = self.project()
-            source, target = project.cache / "search.sqlite", self._place / "search.sqlite"
-            before = files.version_of(source.stat())
-            if any(source.with_name(f"{source.name}{ending}").exists() for ending in ("-journal", "-wal")):
+            source, made = self.project().cache / "search.sqlite", self._place / "search.sqlite.part"
+            before = _at_rest(source)
+            if before is None:
                 return
-            shutil.copyfile(source, target)
-            if files.version_of(source.stat()) != before or not _is_whole(target):
-                target.unlink()
+            shutil.copyfile(source, made)
+            if _at_rest(source) == before:
+                os.link(made, self._place / "search.sqlite")  # unless a page has begun another meanwhile
+            made.unlink()
 
 
-def _is_whole(path: Path) -> bool:
-    try:
-        with sqlite3.connect(path) as database:
-            (found,) = database.execute("pragma quick_check").fetchone()
-        database.close()
-    except sqlite3.Error:
-        return False
-    return bool(found == "ok")
+def _at_rest(database: Path) -> files.Version | None:
+    """The version of a SQLite file that nobody writes; None for one that somebody does."""
+    beside = (database.with_name(f"{database.name}{ending}") for ending in ("-journal", "-wal"))
+    return None if any(path.exists() for path in beside) else files.version_of(database.stat())
 
 
 class Kept(Generic[T]):
