@@ -206,6 +206,8 @@ def test_the_sequence_is_drawn_with_checkpoints_sync_points_leases_and_evidence(
     assert "sync point: waits for another chain" in said and "checkpoint (by count): a fresh agent goes on" in said
     assert "TASK-schema Store readings in SQLite completed claimed, not verified" in said
     assert re.search(r"TASK-delta Delta sync by cursor pending leased by agent-2 since \d\d:\d\d", said)
+    assert re.search(r"TASK-retry Retry with backoff completed verified .{0,60}Checked with pytest -q, exit 0", said)
+    assert "TASK-models Typed records completed stale: edited since it was verified" in said
     assert "the cursor is stored, the retry is not" in said and "waits for TASK-screen" in said
     assert "Failed: the signal strength is not in the API" in said
 

@@ -26,6 +26,7 @@ from ralf.maintenance import ownership
 from ralf.memory.writing import new_item
 from ralf.project import Project
 from ralf.tasks import claims, plan
+from ralf.tasks.model import Evidence
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import Handed, KnownSession
 from ralf_integrations.loop import state as loops
@@ -232,6 +233,8 @@ def _short(
 def _tasks(root: Path) -> None:
     rows: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("TASK-schema", "Store readings in SQLite", "backend", ()),
+        ("TASK-retry", "Retry with backoff", "backend", ()),
+        ("TASK-models", "Typed records", "backend", ()),
         ("TASK-delta", "Delta sync by cursor", "backend", ("TASK-schema",)),
         ("TASK-outbox", "Outbox for changes made offline", "backend", ("TASK-delta",)),
         ("TASK-screen", "Show what is not sent yet", "frontend", ("TASK-outbox",)),
@@ -245,6 +248,18 @@ def _tasks(root: Path) -> None:
     plan.serialize(every=2, root=root)
     first = claims.claim("TASK-schema", by="agent-1", root=root)
     claims.done("Readings lie in SQLite, 41 tests pass", lease=_lease(first), root=root)
+    (root / "src").mkdir()
+    for id_, edited in (("TASK-retry", False), ("TASK-models", True)):
+        file = root / "src" / f"{id_}.py"
+        file.write_text("before")
+        digest = hashlib.sha256(b"before").hexdigest()
+        claimed = claims.claim(id_, by="agent-1", root=root)
+        claims.done("all tests pass", lease=_lease(claimed), root=root)
+        now = at(time.time())
+        checked = Evidence("verified", "pytest -q", 0, now, files={f"src/{file.name}": digest})
+        claims.record_evidence(id_, checked, root=root)
+        if edited:
+            file.write_text("edited since")
     second = claims.claim("TASK-delta", by="agent-2", root=root)
     claims.progress("the cursor is stored, the retry is not", lease=_lease(second), root=root)
 
