@@ -23,6 +23,7 @@ import webkit
 from ralf.project import Project
 from ralf.route.write import open_route
 from ralf.tasks import claims
+from ralf_integrations.web import live
 from webkit import PATHS, ROUTE, Client, served
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -81,14 +82,18 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
 
 
-def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(project: Project) -> None:
+def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PAUSE", 0.1)
+    monkeypatch.setattr(live, "FRESH", 0.1)
     with served(project) as (_, client):
         assert client.get("/search?q=warm").status == 200
         before = tree(project.root)
         with Watch.on(project.root):
             for path in PATHS * 2:
                 assert client.get(path).status == 200, path
-            time.sleep(2.5)  # the look for what has changed, too
+            time.sleep(0.6)  # the look for what has changed, too
             assert Watch.found == ()
         assert tree(project.root) == before
         with Watch.on(project.root):

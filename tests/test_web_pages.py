@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -17,6 +19,7 @@ import pytest
 pytest.importorskip("starlette")
 
 import ralf
+import storekit
 import webkit
 from ralf import api, memory
 from ralf.brief.exporting import markdown
@@ -26,6 +29,7 @@ from ralf.project import Project
 from ralf_integrations import inbox
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.web import live
 from ralf_integrations.web.exporting import html
 from ralf_integrations.web.paging import paged
 from ralf_integrations.web.routes import brief, lineage
@@ -405,6 +409,17 @@ def test_what_is_foreign_is_refused_until_something_else_comes(tmp_path: Path, m
         assert "You have refused it." not in words(client, "/routes/vendored")
         stale = {**client.get("/routes/vendored").forms()["/routes/vendored/refuse"], "digest": "0" * 64}
         assert client.post("/routes/vendored/refuse", stale).status == 400
+        refused = client.get("/routes/vendored").forms()["/routes/vendored/refuse"]
+        assert client.post("/routes/vendored/refuse", refused).status == 303
+    told = subprocess.run(
+        [sys.executable, "-m", "ralf_cli", "--root", str(tmp_path), "context", "trust", "vendored"],
+        env={**os.environ, "PYTHONPATH": storekit.PACKAGES},
+        capture_output=True,
+        text=True,
+    )
+    assert "vendored: you refused it before; it has not changed since" in told.stdout
+    file.write_bytes(before)
+    os.utime(file, (1, 1))
     part = trust.look_at_foreign(Project(tmp_path), "vendored")
     assert part is not None and not trust.is_refused(Project(tmp_path), part)
 
@@ -422,16 +437,21 @@ def test_a_notice_waits_for_the_session_s_next_hook(tmp_path: Path, monkeypatch:
     assert (notice.sender, notice.text) == ("ralf web", "Read db/schema.sql again")
 
 
-def test_open_pages_are_told_what_has_changed(own: tuple[Project, Client]) -> None:
+def test_open_pages_are_told_what_has_changed_and_no_more_of_them_than_can_be(
+    own: tuple[Project, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import http.client
 
     project, client = own
+    monkeypatch.setattr(live, "PAUSE", 0.1)
+    monkeypatch.setattr(live, "MOST", 1)
     connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
     connection.request("GET", "/events", headers={"Cookie": client.cookie})
     answer = connection.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")
     first = json.loads(answer.readline().removeprefix(b"data: "))
-    time.sleep(2.5)
+    assert client.get("/events").status == 503
+    time.sleep(1.5)
     ralf.record_decision("tide", "Another one", origin="user", root=project.root)
     while True:
         line = answer.readline()
