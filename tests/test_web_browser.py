@@ -72,11 +72,8 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    folder = tmp_path_factory.mktemp("web")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in webkit.environment(folder).items():
-            patch.setenv(name, value)
-        yield webkit.example(folder)
+    with webkit.made(tmp_path_factory.mktemp("web")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -31,11 +31,8 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    folder = tmp_path_factory.mktemp("web")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in webkit.environment(folder).items():
-            patch.setenv(name, value)
-        yield webkit.example(folder)
+    with webkit.made(tmp_path_factory.mktemp("web")) as found:
+        yield found
 
 
 class Watch:

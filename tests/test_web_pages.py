@@ -38,11 +38,8 @@ from webkit import KILLED, PARKED, ROUTE, SILENT, STUCK, WORKING, Client, served
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    folder = tmp_path_factory.mktemp("web")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in webkit.environment(folder).items():
-            patch.setenv(name, value)
-        yield webkit.example(folder)
+    with webkit.made(tmp_path_factory.mktemp("web")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -571,7 +568,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
             called = [(next(left), next(left))] * 6
             webkit._short(project, folder, f"s-{number}", time.time(), called, route="tide", filled=9_000, failing=True)
         session_registry.save(project, KnownSession(next(left), client=next(left), route="tide", seen=time.time()))
-        patch.setattr(webkit, "EXAMPLE", Path())
         yield project
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import pytest
+
 import ralf
 from ralf import api, memory
 from ralf.agent import AgentRun, send_signal
@@ -78,6 +80,15 @@ def example(folder: Path) -> Project:
     now = time.time()
     loops.save(project, LoopState(began=now - 900, ended=now - 60, starts=4, parked={"codex": now + 5_000}))
     return project
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[Project]:
+    """The example project in a folder, and for a block the environment in which it is the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment(folder).items():
+            patch.setenv(name, value)
+        yield example(folder)
 
 
 def log_of(folder: Path, project: Project, session: str) -> Path:
