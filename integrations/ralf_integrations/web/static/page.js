@@ -69,15 +69,27 @@ async function renew() {
 
 if (topic) {
   let known = null;
-  const events = new EventSource("/events");
-  events.onopen = () => { live.textContent = "kept up to date"; };
-  events.onmessage = (event) => {
-    const told = JSON.parse(event.data)[topic];
-    if (known !== null && told !== known) renew().catch(() => { live.textContent = "the server does not answer"; });
-    known = told;
-  };
-  events.onerror = () => { live.textContent = "not kept up to date: reload to see what has changed"; };
-  window.addEventListener("pagehide", () => events.close());
+  let events = null;
+
+  /** Listen while somebody can see the page: a browser has six connections to a server, whatever the number of tabs. */
+  function listen() {
+    events?.close();
+    events = null;
+    if (document.visibilityState === "hidden") return;
+    events = new EventSource("/events");
+    events.onopen = () => { live.textContent = "kept up to date"; };
+    events.onmessage = (event) => {
+      const told = JSON.parse(event.data)[topic];
+      if (known !== null && told !== known) renew().catch(() => { live.textContent = "the server does not answer"; });
+      known = told;
+    };
+    events.onerror = () => { live.textContent = "not kept up to date: reload to see what has changed"; };
+  }
+
+  listen();
+  document.addEventListener("visibilitychange", listen);
+  window.addEventListener("pagehide", () => events?.close());
+  window.addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
 }
 
 // ---- keys: / searches, g and a letter goes to a page ----
