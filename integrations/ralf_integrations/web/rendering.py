@@ -64,15 +64,20 @@ def _moment(value: object) -> datetime | None:
     return None
 
 
-def when(value: object) -> Markup:
-    """A time, ISO 8601 or seconds since 1970, as the clock on the wall shows it; what is no time as it stands."""
+def when(value: object, *, full: bool = False) -> Markup:
+    """A time, ISO 8601 or seconds since 1970, as the clock on the wall shows it; what is no time as it stands.
+
+    full  with the year: for what is read at another time
+    """
     found = _moment(value)
     if found is None:
         return escape(clean(str(value))) if value else Markup("")
-    is_today = found.date() == datetime.now().astimezone().date()
-    text = f"{found:%H:%M}" if is_today else f"{found.day} {found:%b %H:%M}"
-    if found.year != datetime.now().year:  # of the wall
+    today = datetime.now().astimezone()
+    text = f"{found:%H:%M}"
+    if full or found.year != today.year:
         text = f"{found.day} {found:%b %Y %H:%M}"
+    elif found.date() != today.date():
+        text = f"{found.day} {found:%b %H:%M}"
     return Markup('<time datetime="{}">{}</time>').format(found.isoformat(timespec="seconds"), text)
 
 
