@@ -223,6 +223,7 @@ def test_a_project_stands_for_its_root_and_has_its_indexes_where_it_says(made: P
 
     storekit.copied(made, tmp_path / "p")
     project = Elsewhere(tmp_path / "p")
+    (project.cache / "search.sqlite").unlink(missing_ok=True)
     assert projects.find(project) is project
     assert ralf.get_context("tide", root=project) == ralf.get_context("tide", root=tmp_path / "p")
     assert ralf.search("tide", root=project)
