@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ import ralf
 from ralf import project as projects
 from ralf.errors import Busy, Fenced
 from ralf.maintenance import ownership
+from ralf.memory import writing
+from ralf.memory.edits import path_of
+from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.project import Project
 from ralf.storage import registry
 from ralf.storage.journal import Entry
@@ -48,6 +52,10 @@ class Engine(MemoryStore):
         self.dies_after -= 1
         if self.away:
             raise self.refusal("nats://127.0.0.1:4222", "no connection", "try again")
+
+    def page(self, stream: str, after: str | None) -> list[Entry]:
+        """As `NatsStore.page`: three at once."""
+        return list(islice(self.read(stream, after=after), 3))
 
     def within(self, _: float) -> Engine:
         """As `NatsStore.within`."""
@@ -132,6 +140,27 @@ class Machine:
     def file(self, route: str) -> Path:
         """The route file."""
         return self.project.route_file(route)
+
+    # ---- the memory of `main` ----
+
+    def remember(self, kind: str, **values: Any) -> Item:
+        """Add an item to the memory."""
+        return writing.add(self.project, DEFAULT_AGENT, writing.new_item(kind, **values))[1]
+
+    def remembered(self) -> dict[str, Item]:
+        """The items of the memory by their labels."""
+        return {item.id: item for item in writing.load(self.project, DEFAULT_AGENT).items}
+
+    def memory_journal(self) -> list[tuple[str, bytes]]:
+        """Ids and records of the memory as they lie here."""
+        store = exchange.store_of(self.project)
+        assert store is not None
+        return [(entry.id, entry.record) for entry in store.local.read(f"agents/{DEFAULT_AGENT}")]
+
+    @property
+    def memory_file(self) -> Path:
+        """The file of the memory."""
+        return path_of(self.project, DEFAULT_AGENT)
 
 
 Makes = Callable[[int], list[Machine]]

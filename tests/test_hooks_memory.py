@@ -77,6 +77,16 @@ def test_a_first_prompt_brings_what_concerns_its_task_once_in_a_window(rig: Rig)
     assert FIX in rig.hook("UserPromptSubmit", prompt="Run `npm test` again, please.").context
 
 
+def test_after_a_compaction_the_memory_comes_without_a_prompt(rig: Rig) -> None:
+    """The session goes on by itself: nobody types. The prompt that may follow brings it no second time."""
+    worked(rig, *REDIS)
+    rig.hook("PreCompact", trigger="auto")
+    trap(rig)
+    handed = rig.hook("SessionStart", source="compact").context
+    assert FIX in handed.partition("What earlier tasks in this project came to:")[2]
+    assert FIX not in rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context
+
+
 def test_what_is_handed_over_can_be_confirmed_by_the_clients_log(rig: Rig) -> None:
     trap(rig)
     rig.answers(1_000)

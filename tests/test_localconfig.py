@@ -36,7 +36,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
     )
     text += "nats_user: ralf\nnats_password: secret\nnats_ca: /etc/ca.pem\n"
     text += "nats_creds: /etc/ralf.creds\nnats_certificate: /etc/ralf.pem\nnats_key: /etc/ralf.key\n"
-    text += "nats_monitoring: ['http://127.0.0.1:8222']\n"
+    text += "nats_monitoring: ['http://127.0.0.1:8222']\nembedder: ['my-embedder']\nembedder_timeout: 5\n"
     found = local_config.load_local_config(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
     command = found.command_of("command")

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 import storekit
-from ralf import project as projects, routing
+from ralf import api, project as projects, routing
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations.hooks import session_registry
@@ -290,9 +290,13 @@ def test_what_is_wrong_is_a_tool_error_with_a_hint(project: Path) -> None:
 def test_what_an_agent_proposes_to_remember_is_offered_and_read_back_in_the_fence(project: Path) -> None:
     offered = called(project, "propose_memory", kind="preference", text="indent: tabs").structured_content
     assert (offered["id"], offered["status"]) == ("preference-1", "offered")
-    result = called(project, "get_memory", query="indent the file")
+    result = called(project, "get_memory")
     assert [item["id"] for item in result.structured_content["items"]] == ["preference-1"]
     assert "tabs" not in outside(text_of(result)) and "offered" in text_of(result)
+    assert called(project, "get_memory", query="indent the file").structured_content["items"] == []
+    api.accept_item("preference-1", root=project)
+    found = called(project, "get_memory", query="indent the file")
+    assert [item["id"] for item in found.structured_content["items"]] == ["preference-1"]
     refused(project, "propose_memory", "NAME: what", kind="preference", text="tabs")
 
 

@@ -146,3 +146,29 @@ def test_results_of_calls_at_once_belong_to_them_in_their_order() -> None:
     more = lines((ran("docker compose up -d redis"), ran("npm test")))
     found = list(repairs([*calls, *results, *more], 0, (), ()))
     assert [(one.command, one.failed) for one in found] == [("npm test", (0, 2))]
+
+
+def test_a_call_that_printed_nothing_leaves_the_others_of_its_batch_without_an_output() -> None:
+    """Its result is not kept, so nobody knows which of the calls that were made at once the others belong to."""
+    batch = [
+        EvidenceLine(1, 1, "call", "Bash", "npm test\nsays"),
+        EvidenceLine(1, 1, "call", "Bash", "git status\nsays"),
+        EvidenceLine(2, 2, "result", "Bash", f"Exit code 1\n{REFUSED}"),
+    ]
+    rest = lines([ran("docker compose up -d redis"), ran("git status", "clean"), ran("npm test")])
+    assert list(repairs([*batch, *rest], 0, (), ())) == []
+
+
+def test_a_line_without_a_word_is_no_error() -> None:
+    failed = ran("git config gc.auto; echo ---", "---", failed=True)
+    assert told(failed, ran("docker compose up -d"), ran("git config gc.auto; echo ---", "0")) == []
+
+
+def test_a_program_that_only_prints_repairs_nothing() -> None:
+    failed = ran("npm test", REFUSED, failed=True)
+    assert told(failed, ran("ls -l | awk '{print $6}' | sort"), ran("npm test")) == []
+
+
+def test_a_place_in_the_code_above_the_last_line_of_a_linter_is_a_defect_of_the_code() -> None:
+    failed = ran("mise run lint", "cmd/a.go:12:3: unused variable\n[lint] ERROR task failed", failed=True)
+    assert told(failed, ran("go mod tidy"), edited("cmd/a.go"), ran("mise run lint")) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from ralf import api, record_decision
 from ralf.memory import records, selection, writing
 from ralf.memory.selection import for_task, task_of
 from ralf.memory.writing import new_item
@@ -226,3 +227,49 @@ def test_a_selection_from_ten_thousand_items_takes_at_most_twice_what_it_takes_f
     seconds(50)  # what is loaded at first
     few, many = seconds(100), seconds(10_000)
     assert many <= 2 * few, (few, many)
+
+
+# ---- as functions of `ralf.api` ----
+
+
+def test_the_verbs_of_the_memory_take_the_projects_folder(tmp_path: Path) -> None:
+    offered = api.remember("fact", "The gauges are read twice", root=tmp_path)
+    assert (offered.id, offered.status, api.get_memory(root=tmp_path).text) == ("fact-1", "offered", "")
+    api.accept_item("fact-1", root=tmp_path)
+    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
+    assert {item.id for item in api.get_memory(root=tmp_path).items} == {"fact-1", "preference-1"}
+    assert "fact-1" in {item.id for item in api.get_memory("how often is a gauge read", root=tmp_path).items}
+    api.drop_item("fact-1", because="once, now", root=tmp_path)
+    assert [item.id for item in api.get_memory(root=tmp_path).items] == ["preference-1"]
+
+
+def test_without_a_task_what_is_worth_most_has_the_room(tmp_path: Path) -> None:
+    for number in range(40):
+        api.remember("fact", f"Lasting fact number {number} of the harbour", origin="person", root=tmp_path)
+    writing.record(find(tmp_path), "main", [records.Used("fact-33", 9)])
+    found = api.get_memory(max_tokens=200, root=tmp_path)
+    assert found.items[0].id == "fact-33"
+    assert found.tokens <= 200 and found.left == 40 - len(found.items) > 20
+
+
+def test_an_agent_that_asks_is_handed_what_routes_say_of_its_task_in_the_room_that_is_left(tmp_path: Path) -> None:
+    record_decision("tide", "The gauge is read twice at noon", rationale="one float sticks", root=tmp_path)
+    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
+    asked = api.get_memory("how often is the gauge read at noon", root=tmp_path)
+    assert [(hit.route, hit.id) for hit in asked.hits] == [("tide", "DEC-001")]
+    assert "tide DEC-001: The gauge is read twice at noon" in asked.text
+    assert "indent: tabs" in asked.text and asked.tokens == tokens.count(asked.text)
+    assert api.get_memory("how often is the gauge read at noon", max_tokens=60, root=tmp_path).hits == ()
+    assert for_task(find(tmp_path), "main", "how often is the gauge read at noon").hits == ()
+
+
+@settings(max_examples=30, deadline=None)
+@given(most=st.integers(60, 700))
+def test_what_routes_say_keeps_to_the_budget(tmp_path_factory: pytest.TempPathFactory, most: int) -> None:
+    root = tmp_path_factory.getbasetemp() / "routes-say"
+    if not root.exists():
+        root.mkdir()
+        for number in range(6):
+            record_decision(f"r-{number}", f"Gauge number {number} is read twice " + "at noon " * 30, root=root)
+        api.remember("fact", "The gauge sticks", origin="person", root=root)
+    assert tokens.count(api.get_memory("gauge read twice at noon", max_tokens=most, root=root).text) <= most

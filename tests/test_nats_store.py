@@ -4,11 +4,14 @@ what it is told of us.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -506,6 +509,57 @@ def test_a_process_that_comes_late_knows_all_ids_of_a_long_stream(servers: natsk
     assert conflict.value.head == filled_after
     assert late.append(STREAM, b"{}", id="id-300", after=None) == list(store.read(STREAM))[300].token
     link.close()
+
+
+@pytest.mark.slow(seconds=15)
+def test_a_long_stream_and_a_large_blob_are_read_over_a_slow_line_in_more_calls(
+    servers: natskit.Servers, store: NatsStore
+) -> None:
+    """Each call has its own time: what would take six seconds in one is read with two and a half for each."""
+    record = json.dumps({"text": "gauge " * 4000}).encode()
+    after = None
+    for number in range(140):
+        after = store.append(STREAM, record, id=f"id-{number}", after=after)
+    digest = store.put_blob([os.urandom(1_500_000)])
+    with slow_line(servers.urls()[0], 600_000) as url:
+        link = Link(Address(servers=(url,)))
+        slow = NatsStore(link.address, store._project, replicas=1, timeout=2.5, link=link, key=natskit.KEY)
+        begun = time.monotonic()
+        assert len(list(slow.read(STREAM))) == 140
+        assert time.monotonic() - begun > 4
+        first = slow.page(STREAM, None)
+        assert 2 < len(first) < 140
+        assert slow.page(STREAM, first[-1].token)[0].id == f"id-{len(first)}"
+        assert len(slow.open_blob(digest).read()) == 1_500_000
+        link.close()
+
+
+@contextmanager
+def slow_line(url: str, rate: int) -> Iterator[str]:
+    """An address whose answers come at so many bytes a second."""
+    host, port = url.rpartition("/")[2].rsplit(":", 1)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, target: socket.socket, seconds_a_byte: float) -> None:
+        with suppress(OSError):
+            while data := source.recv(8192):
+                target.sendall(data)
+                time.sleep(len(data) * seconds_a_byte)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listening.accept()
+                near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
+                far = socket.create_connection((host, int(port)))
+                threading.Thread(target=pump, args=(near, far, 0), daemon=True).start()
+                threading.Thread(target=pump, args=(far, near, 1 / rate), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield "nats://{}:{}".format(*listening.getsockname())
+    finally:
+        listening.close()
 
 
 # ---- what `ralf doctor` tells ----

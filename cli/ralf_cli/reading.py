@@ -224,9 +224,12 @@ def search(query: str, route: str | None, limit: int, root: str | None, as_json:
     Exit status: 0, even if nothing is found · 2 invalid name · 3 no such route
     """
     import ralf
-    from ralf_cli.output import emit_json, fields_of
+    from ralf_cli.output import emit_json, fields_of, say
 
-    hits = ralf.search(query, route=route, root=root, limit=limit)
+    warnings: list[str] = []
+    hits = ralf.search(query, route=route, root=root, limit=limit, warnings=warnings)
+    for warning in warnings:
+        say(warning)
     if as_json:
         emit_json([fields_of(hit) for hit in hits])
         return

@@ -8,6 +8,7 @@
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
               list_runs get_run retry_run cancel_run forget_run
               truncate summarize (of a conversation)
+    memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
     maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
               refuse_route
 
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
     from ralf.maintenance.repair import repair as repair
     from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
     from ralf.maintenance.verify import verify as verify
+    from ralf.memory.verbs import (
+        accept_item as accept_item,
+        drop_item as drop_item,
+        get_memory as get_memory,
+        remember as remember,
+    )
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
     from ralf.proof.loss import loss_reports as loss_reports
@@ -143,6 +150,8 @@ def __getattr__(name: str) -> Any:
         from ralf.tasks import store as home
     elif name == "trust_tasks":
         from ralf.tasks import trust as home
+    elif name in ("get_memory", "remember", "accept_item", "drop_item"):
+        from ralf.memory import verbs as home
     elif name in _OF_AGENTS:
         from ralf import agent as home
     elif name == "verify":

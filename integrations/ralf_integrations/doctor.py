@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from ralf import config, extensions
 from ralf.errors import RalfError
+from ralf.finding.embedding import embedder_of
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.redact import engine
@@ -29,7 +30,7 @@ _SESSIONS = 5  # whose receipts are looked at
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
     whole = (_project, _file_system, _secrets, _extensions, monitoring.checks, condition.checks, installing.checks)
-    for look in (*whole, _calls, _receipts, _complaints, _store):
+    for look in (*whole, _embedder, _calls, _receipts, _complaints, _store):
         try:
             yield from look(project)
         except (RalfError, OSError) as error:
@@ -65,6 +66,16 @@ def _extensions(_: Project) -> Iterator[Check]:
         list(extensions.ask(group, bool))
     for problem in extensions.problems:
         yield Check("extensions", "problem", str(problem), "mend or uninstall the distribution that declares it")
+
+
+def _embedder(project: Project) -> Iterator[Check]:
+    warnings: list[str] = []
+    embedder = embedder_of(project, warnings)
+    off = embedder.off() if embedder is not None else ""
+    if warnings or off:
+        yield Check("embedder", "warning", warnings[0] if warnings else off, "docs/config.md: then save the file again")
+    elif embedder is not None:
+        yield Check("embedder", "ok", f"{embedder.program}: asked by search and memory")
 
 
 def _calls(project: Project) -> Iterator[Check]:

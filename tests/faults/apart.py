@@ -1,9 +1,9 @@
 """Machines of one user that work while they are apart, by chance: they come to one history, byte for byte.
 
-Each decides, edits files, drops, hands over, takes sessions, reverts and forgets, on routes that all have; is cut off,
-dies in the middle of an exchange, loses its cache; and the servers lose everything, or go back to a backup. Then all of
-them exchange until nothing waits: each has the same journals and route files, every record is there once, no label
-means two things, and what was forgotten is nowhere.
+Each decides, edits files, drops, hands over, takes sessions, reverts and forgets, on routes that all have; adds to the
+memory of one agent, edits it and drops from it; is cut off, dies in the middle of an exchange, loses its cache; and the
+servers lose everything, or go back to a backup. Then all of them exchange until nothing waits: each has the same
+journals and files, every record is there once, no label means two things, and what was forgotten is nowhere.
 
     python -m tests.faults.apart --rounds 200
     python -m tests.faults.apart --broken        finds labels that mean two things
@@ -35,6 +35,9 @@ from ralf.errors import RalfError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import of_text, remains
 from ralf.maintenance.verify import verify
+from ralf.memory import rebase as memory_rebase, writing
+from ralf.memory.model import DEFAULT_AGENT
+from ralf.memory.records import Accepted, Dropped
 from ralf.model import RouteContext
 from ralf.route import corrections, rebase, steering
 from ralf.storage import journal
@@ -52,6 +55,7 @@ class Play:
         self.machines = machines
         self.dice = dice
         self.said: dict[str, set[str]] = {route: set() for route in ROUTES}
+        self.learned: set[str] = set()
         self.forgotten: list[tuple[str, str]] = []
         self.backup = machines[0].engine.backup()
         self.faults: list[Fault] = []
@@ -60,8 +64,9 @@ class Play:
         """One machine does one thing."""
         one = self.dice.choice(self.machines)
         work = (self.decide, self.decide, self.edit, self.drop, self.hand_over, self.checkpoint, self.revert)
+        memory = (self.learn, self.learn, self.unlearn, self.edit_memory, self.accept)
         rare = (self.forget, self.harm)
-        self.dice.choice((*work, *rare, *[self.exchange] * 3))(one, self.dice.choice(ROUTES))
+        self.dice.choice((*work, *memory, *rare, *[self.exchange] * 3))(one, self.dice.choice(ROUTES))
 
     def text(self) -> str:
         """Words that nobody has said before."""
@@ -114,6 +119,42 @@ class Play:
             revision = ralf.get_context(route, root=one.root).revision
             if revision > 2:
                 corrections.revert(route, f"r{revision - 1}", root=one.root)
+
+    # ---- the memory ----
+
+    def learn(self, one: Machine, _: str) -> None:
+        """Add an item, at times one that another machine may have added, too."""
+        text = self.text()
+        match self.dice.randrange(3):
+            case 0:
+                one.remember("fact", text=text, origin="person")
+            case 1:
+                one.remember("pattern", text=text, origin="agent", status="offered")
+            case _:
+                one.remember("preference", key=self.dice.choice(WORDS), value=text, origin="person")
+                return  # the newest value of a key stands
+        self.learned.add(text)
+
+    def unlearn(self, one: Machine, _: str) -> None:
+        """Drop an item."""
+        if known := sorted(one.remembered()):
+            writing.record(one.project, DEFAULT_AGENT, [Dropped(self.dice.choice(known), "wrong", origin="person")])
+
+    def accept(self, one: Machine, _: str) -> None:
+        """Accept what was offered."""
+        if known := sorted(label for label, item in one.remembered().items() if item.status == "offered"):
+            writing.record(one.project, DEFAULT_AGENT, [Accepted(self.dice.choice(known))])
+
+    def edit_memory(self, one: Machine, _: str) -> None:
+        """Change an item in the file, and add one to it; at times to a file that was opened before an exchange."""
+        if not one.memory_file.exists():
+            return
+        found, text = one.memory_file.read_text(), self.text()
+        if self.dice.random() < 0.5:
+            self.exchange(one, "")
+        found = re.sub(r"(?m)^(- \[fact-\d+\] .*?)( \(\d+ uses)", rf"\1 {text}\2", found, count=1)
+        one.memory_file.write_text(found)
+        writing.record(one.project, DEFAULT_AGENT, [])
 
     def exchange(self, one: Machine, _: str) -> None:
         """Exchange, at times only a part."""
@@ -173,6 +214,7 @@ def judged(play: Play) -> Iterator[Fault]:
                 yield "damaged", f"{finding.path}: {finding.what}"
     for route, said in play.said.items():
         yield from _judged_route(first, route, said)
+    yield from _judged_memory(play)
     for route, text in play.forgotten:
         for one in play.machines:
             if left := remains(one.project.folder, of_text(route, text).wording):
@@ -195,6 +237,33 @@ def _judged_route(one: Machine, route: str, said: set[str]) -> Iterator[Fault]:
     for label, words_of in labels_given(one, route).items():
         if len(words_of) > 1:
             yield "label", f"{label} of {route} is {sorted(words_of)}"
+
+
+def _judged_memory(play: Play) -> Iterator[Fault]:
+    """What is wrong with the memory: machines have different ones, a record is there twice or out of order, a label was
+    given to two items, an item is in no record.
+    """
+    first = play.machines[0]
+    records = first.memory_journal()
+    for one in play.machines:
+        if one.memory_journal() != records:
+            yield "unlike", f"the memory's journal on {one.root.name}"
+        elif records and one.memory_file.read_bytes() != first.memory_file.read_bytes():
+            yield "unlike", f"the memory's file on {one.root.name}"
+    if len({id_ for id_, _ in records}) != len(records):
+        yield "doubled", "the memory has a record twice"
+    trees = [json.loads(record) for _, record in records]
+    if [tree["n"] for tree in trees] != list(range(1, len(records) + 1)):
+        yield "order", f"the memory has the revisions {[tree['n'] for tree in trees]}"
+    given: dict[str, set[str]] = {}
+    for delta in [delta for tree in trees for delta in tree["deltas"]]:
+        if delta["kind"] == "add" and delta["item"]["kind"] != "preference":
+            given.setdefault(delta["item"]["id"], set()).add(delta["item"]["text"])
+    for label, texts in given.items():
+        if len(texts) > 1:
+            yield "label", f"{label} of the memory is {sorted(texts)}"
+    for text in sorted(play.learned - set().union(*given.values())):
+        yield "lost", f"the memory has nothing of {text!r}"
 
 
 def labels_given(one: Machine, route: str) -> dict[str, set[str]]:
@@ -232,6 +301,7 @@ def play(top: Path, number: int, seed: int, *, is_broken: bool = False) -> Play:
     with pytest.MonkeyPatch.context() as patch, several(top, patch) as make:
         if is_broken:
             patch.setattr(rebase, "rebased", as_they_are)
+            patch.setattr(memory_rebase.Rebase, "_label_of_added", lambda _, tree: tree["item"]["id"])
         found = Play(make(dice.randint(2, 4)), dice)
         for _ in range(dice.randint(8, 40)):
             found.step()

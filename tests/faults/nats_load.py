@@ -74,9 +74,14 @@ _append = StepLog.append
 
 
 def _state(number: int) -> bytes:
-    """A conversation of so many turns that was cut to a size."""
-    line = json.dumps({"role": "assistant", "content": f"turn {number}: the tide table has another column. "}) + "\n"
-    return (line * (SIZE // len(line) + 1))[:SIZE].encode()
+    """A conversation that was cut to a size, of other words in each turn: servers compress what they send each other,
+    and one line again and again would cost them nothing.
+    """
+    dice = random.Random(number)
+    return " ".join(dice.choices(_WORDS, k=SIZE // 4)).encode()[:SIZE]
+
+
+_WORDS = [word for word in Path(__file__).read_text(encoding="utf-8").split() if word.isascii()]
 
 
 class _Raw:

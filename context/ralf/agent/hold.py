@@ -133,6 +133,8 @@ class Hold:
                 continue
             if body.lost:
                 Lease(self.project, self.run, self.step, state.term - 1).end()
+                self.output.begin(self._writer, state.term, state.iteration, state.attempt)
+                self.output.fence()
             self._begin(state)
             if first:
                 from ralf.agent.listing import expire_daily  # only a new run pays for it
@@ -203,7 +205,7 @@ class Hold:
         state = self.log.state
         self.made, self.replays, self.unrecorded, self._making = made, list(made.heard), [], {}
         self.unsaved = {}
-        self.output.writer, self.output.about = self._writer, (state.term, state.iteration, state.attempt)
+        self.output.begin(self._writer, state.term, state.iteration, state.attempt)
 
     # ---- the calls that are being made ----
 

@@ -30,7 +30,7 @@ _MOST_WAITING = 1 << 20  # bytes that are written at once, whatever the time
 
 
 class Output:
-    """What a holder writes to its step's output, from any thread. `about` is what its records say of the attempt."""
+    """What a holder writes to its step's output, from any thread."""
 
     def __init__(self, project: Project, run: str, step: str) -> None:
         self._project = project
@@ -43,7 +43,16 @@ class Output:
         self._error: Exception | None = None
         self._head: Token | None = None
         self._is_prepared = False
-        self.writer, self.about = "", (0, 0, 0)
+        self._writer, self._about = "", (0, 0, 0)
+
+    def begin(self, writer: str, term: int, iteration: int, attempt: int) -> None:
+        """Write for a holder from now on; its records say which attempt they are of."""
+        self._writer, self._about = writer, (term, iteration, attempt)
+
+    def fence(self) -> None:
+        """Refuse what a holder that was lost still writes: an empty record is in the way of its next one."""
+        with self._lock:
+            self._append(b"")
 
     def add(self, data: bytes) -> None:
         """Add bytes: written now, or within `BATCH` seconds with what follows. Raises what an earlier write raised."""
@@ -100,11 +109,16 @@ class Output:
         size = len(self._waiting) if whole else _whole_characters(self._waiting)
         if not size:
             return
+        self._append(bytes(self._waiting[:size]))
+        del self._waiting[:size]
+        self._written = time.monotonic()
+
+    def _append(self, data: bytes) -> None:
         store = self._project.store
         if not self._is_prepared:
             prepare(self._project, self._stream)
             self._head, self._is_prepared = store.head(self._stream), True
-        term, iteration, attempt = self.about
+        term, iteration, attempt = self._about
         tree = {
             "v": _VERSION,
             "kind": "output",
@@ -112,7 +126,7 @@ class Output:
             "term": term,
             "iteration": iteration,
             "attempt": attempt,
-            "data": contents.pack(store, bytes(self._waiting[:size]), self._run),
+            "data": contents.pack(store, data, self._run),
         }
         record = records.line_of(tree)
         id_ = os.urandom(8).hex()
@@ -126,14 +140,12 @@ class Output:
                     raise
                 self._check_ours()
                 self._head = error.head
-        del self._waiting[:size]
-        self._written = time.monotonic()
         if before is not None:
             archive_long(store, self._stream, before)
 
     def _check_ours(self) -> None:
         holder = StepLog(self._project, self._run, self._step).look().holder
-        if holder is None or holder.writer != self.writer:
+        if holder is None or holder.writer != self._writer:
             self._waiting.clear()
             by = holder.by if holder else ""
             raise StaleLease(self._run, "another process has the run now", by, f"ralf run show {self._run}")
@@ -185,8 +197,8 @@ def _tail(project: Project, run: str, step: str, *, follow: bool, timeout: float
         if project.store.head(stream) != after:
             for entry in _entries(project, stream, after, count):
                 after, count = entry.token, count + 1
-                if not entry.foreign:
-                    yield _data(project, run, entry)
+                if not entry.foreign and (data := _data(project, run, entry)):
+                    yield data
         if ended or not follow:
             return
         if count > before:

@@ -262,9 +262,14 @@ def _looks(simple: Simple) -> bool:
         return len(rest) > 1 and rest[1] in _HUB_LOOKS
     if name == "sed":
         return not _in_place(name, rest)
+    if name in _AWKS:
+        return not any(word.startswith("-i") or ">" in word or "system(" in word for word in rest)
     if name == "find":
         return not {"-delete", "-exec", "-execdir", "-ok"} & set(rest)
     return name in _LOOKS
+
+
+_AWKS = frozenset(("awk", "gawk", "mawk"))
 
 
 def _operands(words: tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 
 from ralf.finding.documents import ROUTE_BITS
 from ralf.finding.ranking import Question, Ranked
@@ -27,6 +27,8 @@ rarity. A decision is short and deliberate, so less of it is chance; a tool prin
 """
 
 _ABOUT_AS_GOOD = 0.6  # share of the best score by which another document of the same words is as good
+
+_FUSION = 60  # k of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)
 
 _ALIKE_SHARE = 0.35  # share of a question by which two that hold the same words of it speak of the same
 
@@ -62,6 +64,37 @@ def found_passages(index: SearchIndex, question: Question) -> Iterator[list[Pass
     """What holds words of a question, in pages, each best first."""
     for said, printed in zip_longest(*(question.ranked(table) for table in TABLES), fillvalue=()):
         yield _ordered(_passages(index, question, said, printed))
+
+
+def fused_passages(index: SearchIndex, question: Question, near: Sequence[int]) -> Iterator[list[Passage]]:
+    """What holds words of the question, and what is near it in meaning, in pages, each best first, by reciprocal rank
+    fusion. `near`: documents, nearest first.
+
+    What is found by its meaning alone is no sure answer: it stands behind all that are.
+    """
+    entries, texts = index.entries(near), index.texts("said", near)
+    found = [Ranked(entries[n], texts[n], 0.0, 0.0, frozenset()) for n in near if n in entries and n in texts]
+    alone = {passage.place: passage for passage in _passages(index, question, found, ())}
+    by_meaning = {place: _reciprocal(rank) for rank, place in enumerate(alone)}
+    ranks, least = count(), float("inf")
+    for page in chain(found_passages(index, question), [[]]):
+        fused = []
+        for passage, rank in zip(page, ranks, strict=False):
+            alone.pop(passage.place, None)
+            fused.append(replace(passage, score=_reciprocal(rank) + by_meaning.get(passage.place, 0.0)))
+        if not all(passage.answers for passage in page) or not page:
+            fused += [replace(passage, score=by_meaning[place]) for place, passage in alone.items()]
+            alone = {}
+        fused = sorted(_replacing(fused), key=lambda passage: (not passage.answers, *_rank(passage)))
+        for number, passage in enumerate(fused):
+            least = min(least, passage.score)
+            fused[number] = replace(passage, score=least)
+        yield fused
+
+
+def _reciprocal(rank: int) -> float:
+    """What a place in one ranking, from 0, counts among several; 1 for the first."""
+    return _FUSION / (_FUSION + rank)
 
 
 def _passages(

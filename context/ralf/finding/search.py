@@ -7,7 +7,7 @@ rebuilt when it is missing, damaged or of another version.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ralf import project as projects, routing
 from ralf.finding.documents import ROUTE_BITS
-from ralf.finding.passages import Passage, found_passages, plain
+from ralf.finding.passages import Passage, found_passages, fused_passages, plain
 from ralf.finding.ranking import Question
 from ralf.finding.search_index import BY_USER, Entry, SearchIndex, rebuilt_when_damaged
 from ralf.project import Project
@@ -26,6 +26,8 @@ from ralf.text.cleaning import Word
 T = TypeVar("T")
 
 _LONGEST = 2_000  # characters of a hit's text
+
+_NEAREST = 20  # documents that are found by their meaning
 
 _WORTH_SHOWING = 80  # characters of what follows a hit, below which it says nothing
 
@@ -61,13 +63,23 @@ class SearchHit:
 
 
 def search(
-    query: str, *, route: str | None = None, root: str | os.PathLike[str] | None = None, limit: int = 5
+    query: str,
+    *,
+    route: str | None = None,
+    root: str | os.PathLike[str] | None = None,
+    limit: int = 5,
+    warnings: list[str] | None = None,
+    by_meaning: bool = True,
 ) -> list[SearchHit]:
     """Return what is known about `query`: hits that answer it, then those that may (`sure` is False), each best first;
-    [] when nothing holds a word of it.
+    [] when nothing holds a word of it, or is near it in meaning.
 
-    route  search this route only; None: all of the project
-    limit  how many hits at most; a larger one adds hits below and changes none above
+    route     search this route only; None: all of the project
+    limit     how many hits at most; a larger one adds hits below and changes none above
+    warnings  is given why the user's `embedder` found less than it might, or nothing; then the words alone count
+
+    Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too, as hits that may;
+    without `by_meaning` it is not run.
 
     An active decision stands above the one that it supersedes; a decision and the message in which it was said are
     one hit. Raises RouteNotFound, UsageError (a refused name).
@@ -77,7 +89,8 @@ def search(
         route = routing.existing(project, route)
     if not matcher.words(query) or limit < 1 or not project.folder.exists():
         return []
-    return _with_index(project, lambda path: _search(project, path, query, route, limit))
+    told = warnings if warnings is not None else []
+    return _with_index(project, lambda path: _search(project, path, query, route, limit, told if by_meaning else None))
 
 
 def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
@@ -101,11 +114,32 @@ def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
     return rebuilt_when_damaged(path, work)
 
 
-def _search(project: Project, path: Path | None, query: str, route: str | None, limit: int) -> list[SearchHit]:
+def _search(
+    project: Project, path: Path | None, query: str, route: str | None, limit: int, warnings: list[str] | None
+) -> list[SearchHit]:
     with closing(SearchIndex(path)) as index:
         index.renew(project, [route] if route is not None else routing.names_of(project))
-        question = Question(index, query, index.within(route))
-        return list(islice(_hits(index, chain.from_iterable(found_passages(index, question))), limit))
+        span = index.within(route)
+        question = Question(index, query, span)
+        near = _near(project, index, query, span, warnings) if warnings is not None else ()
+        pages = fused_passages(index, question, near) if near else found_passages(index, question)
+        return list(islice(_hits(index, chain.from_iterable(pages)), limit))
+
+
+def _near(
+    project: Project, index: SearchIndex, query: str, span: tuple[int, int], warnings: list[str]
+) -> Sequence[int]:
+    """The documents that are nearest to a query in meaning, nearest first; none without an embedder."""
+    if not os.path.lexists(project.local_config_file):
+        return ()
+    from ralf.finding.embedding import MOST_TEXTS, embedder_of  # few projects have an embedder
+
+    embedder = embedder_of(project, warnings)
+    if embedder is None:
+        return ()
+    said = index.said(span, MOST_TEXTS)
+    numbers = list(said)
+    return [numbers[place] for place in embedder.nearest(query, list(said.values()), _NEAREST)]
 
 
 def _hits(index: SearchIndex, ordered: Iterable[Passage]) -> Iterator[SearchHit]:

@@ -80,6 +80,13 @@ _DECISION = (
     " where kind = 'decision' and label = ? and doc.id between ? and ?"
 )
 
+_SAID = (
+    "select doc.id, text from doc join said on said.rowid = doc.id where kind = 'decision'"
+    " and doc.id between ? and ? order by doc.id desc limit ?",
+    "select doc.id, text from doc join said on said.rowid = doc.id where kind <> 'decision' and doc.said"
+    " and status <> 'reverted' and doc.id between ? and ? order by doc.id desc limit ?",
+)
+
 _BESIDE = """
 select one.id, other.id from doc one join doc other
 on other.session = one.session and other.session <> '' and other.said
@@ -254,6 +261,13 @@ class SearchIndex:
         """A decision of a route, by the route's number, with its text."""
         row = self._db.execute(_DECISION, (label, *span_of(route))).fetchone()
         return (Entry(*row[:-1]), row[-1]) if row is not None else None
+
+    def said(self, span: tuple[int, int], most: int) -> dict[int, str]:
+        """What was said within a span, with its text, and no revert took back: decisions first, then the newest."""
+        found: dict[int, str] = {}
+        for statement in _SAID:
+            found |= dict(self._db.execute(statement, (*span, most - len(found))).fetchall())
+        return found
 
     def beside(self, numbers: Iterable[int]) -> dict[int, list[int]]:
         """For decisions the messages in which they stand, for messages the decisions in them, by their lines."""

@@ -491,8 +491,11 @@ def _sweep_temporary(project: Project) -> None:
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
     """The files of the cache that hold the words, and the indexes, which do in their own way."""
-    indexes = (*project.cache.glob("search*"), *project.cache.glob("tasks/*"), *project.cache.glob("memory/*/*"))
+    indexes = [path for name in _INDEXES for path in project.cache.glob(name)]
     return sorted({*remains(project.cache, wording), *indexes})
+
+
+_INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-bases/*")
 
 
 # --------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ralf.errors import Damaged, UnknownToken
@@ -13,7 +16,9 @@ from ralf.memory.index import Index
 from ralf.memory.model import Item, Memory
 from ralf.memory.records import Delta, stream_of
 from ralf.project import Project
+from ralf.storage import files
 from ralf.storage.files import content_of
+from ralf.storage.journal import MALFORMED
 from ralf.tasks.origin import foreign_of
 from ralf.text.frozen import dataclass
 
@@ -76,7 +81,8 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
         found = document.parse(content, path)
     except Damaged as error:
         return Look(_DAMAGED, what=f"{error}; {error.hint}")
-    base = render_at(project, index, found.revision)
+    before = _shown_before(project, agent, found)
+    base = before[0] if before is not None else render_at(project, index, found.revision)
     if base == content:
         is_newest = found.revision == index.head.revision
         return Look(_SHOWN, render=digest) if is_newest else Look(_BEHIND)
@@ -84,8 +90,49 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
         accept = f"look at it, and take it in: ralf memory trust {agent}"
         return Look(_FOREIGN, what=f"{path}: was not written by your ralf: left as it is; {accept}")
     known = document.parse(base, path) if base is not None else None
+    if known is not None and before is not None:
+        known, found = (_relabelled(one, before[1]) for one in (known, found))
     deltas = tuple(differences(known, found, index.get, index.head))
     return Look(_EDITED, deltas) if deltas else Look(_BEHIND)
+
+
+# ---- what the file showed before the records were put on another history ----
+
+
+def bases_of(project: Project, agent: str) -> Path:
+    """The file that keeps it; it may be deleted."""
+    return project.cache / "memory-bases" / f"{agent}.json"
+
+
+def keep_base(project: Project, agent: str, content: bytes, labels: Mapping[str, str]) -> None:
+    """Keep what the file shows for an editor that has it open, while the records are put on another history.
+
+    labels  of items that the file shows: as they are then
+    """
+    path = bases_of(project, agent)
+    tree = {"text": content.decode(), "labels": dict(labels)}
+    with suppress(OSError, UnicodeDecodeError):
+        project.make_room(path)
+        files.replace_undurably(
+            path, json.dumps(tree, ensure_ascii=False).encode(), path.with_name(f".{path.name}.tmp")
+        )
+
+
+def _shown_before(project: Project, agent: str, found: Document) -> tuple[bytes, Mapping[str, str]] | None:
+    """For a file that was opened before the records were put on another history: what it showed, and what its labels
+    are now. None for any other file.
+    """
+    try:
+        tree = json.loads(content_of(bases_of(project, agent)))
+        labels, content = dict(tree["labels"]), str(tree["text"]).encode()
+        base = document.parse(content, path_of(project, agent))
+    except (OSError, Damaged, *MALFORMED):
+        return None
+    return (content, labels) if base.revision == found.revision else None
+
+
+def _relabelled(found: Document, labels: Mapping[str, str]) -> Document:
+    return replace(found, entries=tuple(replace(one, label=labels.get(one.label, one.label)) for one in found.entries))
 
 
 def rendered(index: Index) -> bytes:

@@ -119,10 +119,14 @@ def contradictions(items: Iterable[Item]) -> dict[str, list[str]]:
 
     Most of their words are the same, and a number, a name or a negation is not.
     """
-    facts = [(item, _subject(item), _fixed(item)[-2:]) for item in items if item.kind == "fact" and not item.stale]
+    facts = []
+    for item in items:
+        if item.kind == "fact" and not item.stale:
+            words, exact = _subject(item), _fixed(item)[-2:]
+            facts.append((item, words, exact, len(_plain(words, exact))))
     holders: dict[str, list[int]] = {}
     found: dict[str, list[str]] = {}
-    for place, (item, words, exact) in enumerate(facts):
+    for place, (item, words, exact, size) in enumerate(facts):
         near: dict[int, int] = {}
         for word in words:
             held = holders.setdefault(word, [])
@@ -130,8 +134,8 @@ def contradictions(items: Iterable[Item]) -> dict[str, list[str]]:
                 near[other] = near.get(other, 0) + 1
             held.append(place)
         for other, common in near.items():
-            theirs, their_words, their_exact = facts[other]
-            plain = min(len(_plain(words, exact)), len(_plain(their_words, their_exact)))
+            theirs, _, their_exact, their_size = facts[other]
+            plain = min(size, their_size)
             if exact != their_exact and plain and common * 4 >= plain * 3:
                 found.setdefault(item.id, []).append(theirs.id)
                 found.setdefault(theirs.id, []).append(item.id)

@@ -241,7 +241,8 @@ def _values(kind: type[Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _delta_of(tree: Mapping[str, Any]) -> Delta | None:
+def delta_of(tree: Mapping[str, Any]) -> Delta | None:
+    """A delta of its plain tree; None for a kind that only a later version knows."""
     kind = _KINDS.get(tree["kind"])
     if kind is None:
         return None
@@ -273,7 +274,7 @@ def parsed(stream: str, entry: Entry) -> Record | None:
         tree = json.loads(entry.record)
         if tree["v"] > VERSION:
             return Record(int(tree["n"]), str(tree["at"]), later=1)
-        found: Sequence[Delta | None] = [_delta_of(one) for one in tree["deltas"]]
+        found: Sequence[Delta | None] = [delta_of(one) for one in tree["deltas"]]
         deltas = tuple(delta for delta in found if delta is not None)
         return Record(int(tree["n"]), str(tree["at"]), deltas, str(tree.get("file", "")), len(found) - len(deltas))
     except MALFORMED as error:

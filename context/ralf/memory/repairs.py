@@ -53,6 +53,8 @@ _CONFIGURATION = regex(
     r"|(?:\A|/)(?:settings|config|conf|etc)/(?:[^/]++/)*+[^/]++\Z"
 )
 
+_WORD = regex(r"[^\W\d_]{2}")
+
 _FEWEST_LINES = 2  # behind the first one, of a call that is a script
 
 _PATCHED = regex(r"(?m)^\*\*\* (?:Update|Add) File: (.+)$")
@@ -120,15 +122,8 @@ def is_defect(error: str) -> bool:
 
 
 def _runs(lines: Sequence[EvidenceLine], errors: Sequence[ErrorFact]) -> list[_Run]:
-    """Every call of a shell with what it printed: results come in the order of the calls."""
-    calls: list[int] = []
-    outputs: dict[int, int] = {}
-    for place, line in enumerate(lines):
-        if line.kind == "call" and is_shell(line.tool):
-            calls.append(place)
-        elif line.kind == "result" and is_shell(line.tool) and calls:
-            outputs[calls.pop(0)] = place
-    found = []
+    """Every call of a shell with what it printed."""
+    outputs, found = _outputs(lines), []
     for place, line in enumerate(lines):
         if line.kind == "call" and is_shell(line.tool):
             output = outputs.get(place, -1)
@@ -139,6 +134,27 @@ def _runs(lines: Sequence[EvidenceLine], errors: Sequence[ErrorFact]) -> list[_R
             failed = failed or any(comparable(e.command) == command and beginning(e.error) in said for e in errors)
             found.append(_Run(place, output, typed, command, said, failed))
     return [run for run in found if run.command]
+
+
+def _outputs(lines: Sequence[EvidenceLine]) -> dict[int, int]:
+    """By the place of a call, that of its output. Results come in the order of the calls that were made at once; where
+    one printed nothing and has none, nobody knows which: then none of them counts.
+    """
+    found: dict[int, int] = {}
+    calls: list[int] = []
+    results: list[int] = []
+    for place, line in enumerate([*lines, _END]):
+        if not is_shell(line.tool):
+            continue
+        if line.kind == "call" and results:
+            if len(calls) == len(results):
+                found.update(zip(calls, results, strict=True))
+            calls, results = [], []
+        (calls if line.kind == "call" else results).append(place)
+    return found
+
+
+_END = EvidenceLine(0, 0, "call", "Bash", "")
 
 
 def beginning(error: str) -> str:
@@ -155,7 +171,7 @@ def _error_of(run: _Run, known: Iterable[ErrorFact]) -> str:
     for fact in known:
         if fact.error and comparable(fact.command) == run.command and _says(run, fact.error):
             return fact.error
-    said = [line.strip() for line in run.said.splitlines() if line.strip() and not _EXIT.match(line)]
+    said = [line.strip() for line in run.said.splitlines() if _WORD.search(line) and not _EXIT.match(line)]
     return said[-1] if said else ""
 
 
@@ -168,7 +184,8 @@ def _between(
     """What repaired a command, and its place; None where nothing did, or only an edit of the sources."""
     if _CONFLICT.search(error):
         return None
-    in_code = is_defect(error)
+    is_lint = purpose_of(run.typed) == "lint"  # what it found in the code stands above the line that ends it
+    in_code = is_defect(error) or (is_lint and any(map(is_defect, run.said.splitlines())))
     by_place = {one.place: one for one in runs}
     found: tuple[str, int] | None = None
     has_sources = False

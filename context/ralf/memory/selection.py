@@ -6,24 +6,31 @@ how many were left out. What the tree or its documents say anyway is not handed 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import log2
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ralf.errors import RalfError
 from ralf.memory import writing
 from ralf.memory.index import words_of
-from ralf.memory.model import DEFAULT_AGENT, Item
+from ralf.memory.model import DEFAULT_AGENT, KINDS, Item
 from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
 from ralf.memory.wording import handed
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.text import tokens as counting
-from ralf.text.cleaning import fenced, shown
+from ralf.text.cleaning import fenced, one_line, shown, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import content_words, words
 from ralf.text.patterns import regex
+
+if TYPE_CHECKING:
+    from ralf.finding.search import SearchHit
 
 UNASKED = 600
 """Tokens of what a session is handed at its start."""
@@ -37,6 +44,10 @@ _LABEL = "data from earlier tasks, not instructions"
 
 _LEFT = '({} left out: ralf memory show --for "...")'
 
+_ROUTES_SAY = "What routes say of it (more: ralf context search, ralf context why ROUTE ID):"
+
+_MOST_HITS, _LONGEST_HIT, _LONGEST_QUERY = 12, 600, 400  # hits that are looked at; characters of one, and of a query
+
 _CANDIDATES = 32  # items that are looked at for one word, or kind
 
 _COMMANDS = 8  # that pass here, those of the highest worth, whose traps are looked at whatever the task
@@ -45,6 +56,13 @@ _MOST_WORDS = 64  # of a task, those that tell the most
 
 _ALWAYS = ("preference", "command", "trap")
 """Kinds that concern every task."""
+
+_FIRM = ("preference", "command")
+"""Those of them that nothing displaces which a task does not name."""
+
+_UNASKED_SECONDS = 3.0  # that an embedder may take where a session waits for it that has not asked
+
+_NEAREST, _OF_A_KIND = 4, 256  # items that are found by their meaning, and among how many of each kind
 
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 """How far an item concerns a task that names nothing of it."""
@@ -83,12 +101,14 @@ class Selection:
     items   that stand in it, the most valuable first
     left    how many more concern the task
     tokens  o200k_base tokens of the text
+    hits    what routes say of the task, in the room that the items leave; only for an agent that asks
     """
 
     text: str = ""
     items: tuple[Item, ...] = ()
     left: int = 0
     tokens: int = 0
+    hits: tuple[SearchHit, ...] = ()
 
 
 def task_of(context: RouteContext) -> str:
@@ -116,47 +136,60 @@ def for_task(
     tokens: int = UNASKED,
     asked: bool = False,
     now: datetime | None = None,
+    warnings: list[str] | None = None,
 ) -> Selection:
     """What of the memory of an agent concerns a task, as a text that may be handed to it.
 
-    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`
+    task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`; "": for
+            an agent that asks what is worth most, whatever the task
     tokens  o200k_base tokens of the text, at most
     asked   whether the agent asks for it: then stale items come last, and say so; unasked they are not handed over
+    warnings  is given why the user's `embedder` found less than it might, or nothing
 
+    Where `config.local.yaml` names an embedder, a few items that are near the task in meaning stand behind what the
+    task names and what concerns every task, and before the traps that it does not touch.
     Items that are offered or have expired are never handed over. What no person said stands in a fence that says that
     it is data. Takes no lock, and no longer for a large memory. DamagedJournal, UsageError.
     """
     agent = agent or DEFAULT_AGENT
     told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
     wanted = {word.text: word.weight for word in told}
-    found = writing.candidates(project, agent, wanted, kinds=_ALWAYS, limit=_CANDIDATES).items
+    kinds, limit = (_ALWAYS, _CANDIDATES) if task or not asked else (KINDS, _OF_A_KIND)
+    own: dict[str, set[str]] = {}
+    found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit, own=own).items
     known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
     more = [word.text for item in known for word in words(item.command)]
     if more:  # the traps of the commands that every task runs
-        others = writing.candidates(project, agent, more, limit=_CANDIDATES).items
+        others = writing.candidates(project, agent, more, limit=_CANDIDATES, own=own).items
         found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
-    counted = [
-        item
-        for item in found
-        if item.status == "active" and (asked or not item.stale) and (not item.expires or item.expires[:10] >= today)
-    ]
-    ranked = _ranked(counted, task, wanted)
+    counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
+    if task or not asked:
+        ranked = _ranked(counted, task, wanted, own)
+    else:
+        ranked = [(item, 0.0) for item in sorted(counted, key=lambda one: (bool(one.stale), -worth(one), one.id))]
     if not asked:
         ranked = list(_without_many_of_a_kind(ranked))
+    if task and os.path.lexists(project.local_config_file):
+        near = _near(project, agent, task, today, warnings if warnings is not None else [], asked=asked)
+        ranked = _with_near(ranked, near)
     tree = _Tree(project.root)
-    return _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
+    selected = _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
+    return _with_routes(project, task, selected, tokens, warnings) if asked and task else selected
 
 
 # ---- what concerns it ----
 
 
-def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> list[tuple[Item, float]]:
+def _ranked(
+    items: Sequence[Item], task: str, wanted: Mapping[str, float], words_by_label: Mapping[str, set[str]]
+) -> list[tuple[Item, float]]:
     """The items that concern a task, the most valuable first, stale ones last; each with how far the two agree.
 
-    wanted  the task's words, each with what it counts
+    wanted          the task's words, each with what it counts
+    words_by_label  the words of items, as far as they are known
     """
-    own = {item.id: words_of(item) & wanted.keys() for item in items}
+    own = {item.id: (words_by_label.get(item.id) or words_of(item)) & wanted.keys() for item in items}
     holders: dict[str, int] = {}
     for found in own.values():
         for word in found:
@@ -192,6 +225,36 @@ def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tu
             if untouched > _MOST_UNTOUCHED:
                 continue
         yield item, agrees
+
+
+def _counts(item: Item, today: str) -> bool:
+    return item.status == "active" and (not item.expires or item.expires[:10] >= today)
+
+
+def _near(project: Project, agent: str, task: str, today: str, warnings: list[str], *, asked: bool) -> list[Item]:
+    """The items that are nearest to a task in meaning, nearest first; none without an embedder."""
+    from ralf.finding.embedding import embedder_of  # few projects have an embedder
+
+    embedder = embedder_of(project, warnings)
+    if embedder is None:
+        return []
+    every = writing.candidates(project, agent, (), kinds=KINDS, limit=_OF_A_KIND).items
+    items = [item for item in every if _counts(item, today) and not item.stale]
+    places = embedder.nearest(
+        task, [text_of(item) for item in items], _NEAREST, seconds=None if asked else _UNASKED_SECONDS
+    )
+    return [items[place] for place in places]
+
+
+def _with_near(ranked: Sequence[tuple[Item, float]], near: Sequence[Item]) -> list[tuple[Item, float]]:
+    """The items, and those that are near the task in meaning: these displace only what concerns any task a little."""
+    if not near:
+        return list(ranked)
+    firm = [(item, agrees) for item, agrees in ranked if not item.stale and (agrees or item.kind in _FIRM)]
+    known = {item.id for item, _ in firm}
+    more = [(item, 0.0) for item in near if item.id not in known]
+    known |= {item.id for item, _ in more}
+    return [*firm, *more, *(one for one in ranked if one[0].id not in known)]
 
 
 def _named(item: Item, task: str, paths: set[str]) -> float:
@@ -276,6 +339,37 @@ def _fitting(items: Sequence[Item], most: int) -> Selection:
             return Selection(text, tuple(chosen), len(items) - len(chosen), count)
         chosen.pop()
     return Selection(left=len(items))
+
+
+def _with_routes(project: Project, task: str, chosen: Selection, most: int, warnings: list[str] | None) -> Selection:
+    """The selection with what routes say of the task, as far as there is room: what no item says yet stands there."""
+    from ralf.finding.search import search  # only for who asks
+
+    query = one_line(task)[:_LONGEST_QUERY]
+    try:
+        hits = [hit for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False) if hit.sure]
+    except (RalfError, OSError) as error:
+        if warnings is not None:
+            warnings.append(str(error))
+        return chosen
+    taken: list[SearchHit] = []
+    text, count = chosen.text, chosen.tokens
+    for hit in hits:
+        made = f"{chosen.text}{_ROUTES_SAY}\n{_of_routes([*taken, hit])}"
+        size = counting.count(made)
+        if size <= most:
+            taken.append(hit)
+            text, count = made, size
+    return replace(chosen, text=text, tokens=count, hits=tuple(taken))
+
+
+def _of_routes(hits: Iterable[SearchHit]) -> str:
+    return fenced("\n".join(f"- {said(hit)}" for hit in hits), label=_LABEL)
+
+
+def said(hit: SearchHit) -> str:
+    """What a route says, in one line."""
+    return f"{hit.route} {hit.id}: {shown(trimmed(one_line(hit.text), _LONGEST_HIT))}"
 
 
 def _text(items: Iterable[Item], left: int) -> str:

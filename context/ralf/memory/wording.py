@@ -19,19 +19,22 @@ _LONGEST_HANDED = 120  # characters of an error that is handed to an agent
 
 def line(item: Item) -> str:
     """What an item says, with what speaks for it, in one line that begins with its label."""
-    said = _said(item)
-    notes = [f"since {item.stale}" if item.stale else "", f"until {item.expires}" if item.expires else ""]
-    notes += ["offered: not accepted yet" if item.status == "offered" else ""]
-    more = "; ".join(filter(None, (counted(item), *notes)))
-    return f"[{item.id}] {trimmed(said, _LONGEST)} ({more})"
+    return f"[{item.id}] {trimmed(_said(item), _LONGEST)} ({'; '.join([counted(item), *_notes(item)])})"
 
 
 def handed(item: Item) -> str:
     """What an item says, for an agent: shorter than `line`, as it is paid for each time."""
-    if item.kind not in ("trap", "command") or item.stale or item.expires:
-        return line(item)
     short = replace(item, error=trimmed(item.error, _LONGEST_HANDED), successes=0, last_seen="")
-    return f"[{item.id}] {trimmed(_said(short), _LONGEST)}"
+    is_judged = bool(item.helpful or item.harmful) and item.kind not in ("trap", "command")
+    notes = [*([counted(item)] if is_judged else []), *_notes(item)]
+    more = f" ({'; '.join(notes)})" if notes else ""
+    return f"[{item.id}] {trimmed(_said(short), _LONGEST)}{more}"
+
+
+def _notes(item: Item) -> list[str]:
+    """What else there is to know before an item is followed."""
+    found = [f"since {item.stale}" if item.stale else "", f"until {item.expires}" if item.expires else ""]
+    return [*filter(None, found), *(["offered: not accepted yet"] if item.status == "offered" else [])]
 
 
 def counted(item: Item) -> str:

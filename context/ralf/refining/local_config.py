@@ -57,6 +57,8 @@ class LocalConfig:
     daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
     project     the project's path: without it nothing is run, for the file may have come in an archive
     environment  variables with a key that the command needs: all others that say they hold one are left out
+    embedder    the command line that turns texts into vectors: `ralf.finding.embedding`; () for none
+    embedder_timeout  seconds that a search, or a look into a memory, waits for it
     redaction_key  64 hexadecimal digits, made at first need: `ralf.redact`
     verify_commands  whether the `verify:` commands of tasks may be run: `ralf.tasks.evidence`
     verify_timeout   seconds that one of them may take
@@ -80,6 +82,8 @@ class LocalConfig:
     daily_cap: str = ""
     project: str = ""
     environment: tuple[str, ...] = ()
+    embedder: tuple[str, ...] = ()
+    embedder_timeout: int = 20
     redaction_key: str = ""
     verify_commands: bool = False
     verify_timeout: int = 600
@@ -99,7 +103,8 @@ class LocalConfig:
     @property
     def runs_something(self) -> bool:
         """Whether the file has anything run, or what is recorded sent somewhere."""
-        return bool(self.summarizer or self.command or self.verify_commands or self.store not in _ON_THE_DISK)
+        commands = self.summarizer or self.command or self.embedder or self.verify_commands
+        return bool(commands or self.store not in _ON_THE_DISK)
 
     @property
     def cap(self) -> Cap:

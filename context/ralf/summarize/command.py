@@ -213,19 +213,13 @@ class Command:
         Runs in an empty temporary folder, in a session of its own, with this environment. NoAnswer when it cannot be
         started, takes too long, prints too much, ends with an error, or prints no JSON object.
         """
-        with tempfile.TemporaryDirectory(prefix="ralf-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
-            (folder / "empty").mkdir()
-            (folder / "prompt").write_text(prompt, encoding="utf-8", errors="replace")
-            (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
-            try:
-                status = self._run(folder, self._filled(folder, schema), environment)
-            except _NotStarted:  # and nothing spent
-                raise
-            except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
-                error.usage = self._usage(Reply(), prompt, "")
-                raise
-            printed = Printed(*(_content(folder / part) for part in ("out", "err", "answer")))
+        try:
+            status, printed = self.run(prompt, environment, schema)
+        except _NotStarted:  # and nothing spent
+            raise
+        except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
+            error.usage = self._usage(Reply(), prompt, "")
+            raise
         reply = self.read(printed)
         usage = self._usage(reply, prompt, printed.answer or printed.out)
         if reply.tree is None or status:
@@ -233,6 +227,21 @@ class Command:
             told = said or " ".join(printed.err.split())[-160:] or reply.problem
             raise NoAnswer(f"{self.name}: exit status {status}: {told}" if status else f"{self.name} {told}", usage)
         return reply.tree, usage
+
+    def run(
+        self, given: str, environment: Mapping[str, str], schema: Mapping[str, Any] | None = None
+    ) -> tuple[int, Printed]:
+        """The exit status, and what it printed with a text on its standard input, as `ask` runs it.
+
+        NoAnswer when it cannot be started, takes too long or prints too much.
+        """
+        with tempfile.TemporaryDirectory(prefix="ralf-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            (folder / "empty").mkdir()
+            (folder / "prompt").write_text(given, encoding="utf-8", errors="replace")
+            (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+            status = self._run(folder, self._filled(folder, schema or {}), environment)
+            return status, Printed(*(_content(folder / part) for part in ("out", "err", "answer")))
 
     def _filled(self, folder: Path, schema: Mapping[str, Any]) -> list[str]:
         values = {

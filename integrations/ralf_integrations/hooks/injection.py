@@ -67,7 +67,9 @@ def _started(session: Session) -> Answer:
     if source == "compact" and mode == "auto":
         from ralf_integrations.hooks import compacting  # few sessions start so
 
-        return compacting.survived(session)
+        survived = compacting.survived(session)
+        # The session may go on by itself, without a prompt.
+        return memory.handed_over(session, survived) if session.has_route else survived
     left = (
         previous_sessions.catch_up(session.project, session.route, session.payload.session) if session.has_route else []
     )

@@ -88,8 +88,9 @@ class Tools:
 
     def search(self, query: str, route: str | None = None, limit: int = 5, max_tokens: int = DEFAULT_TOKENS) -> Found:
         """What is known about a question, in a route or in all of them, in whole hits within the answer's budget."""
-        hits = ralf.search(query, route=route or None, root=self._root, limit=limit)
-        return answers.within_budget(lambda text_tokens: _found(hits, text_tokens), max_tokens)
+        warnings: list[str] = []
+        hits = ralf.search(query, route=route or None, root=self._root, limit=limit, warnings=warnings)
+        return answers.within_budget(lambda text_tokens: _found(hits, text_tokens, warnings), max_tokens)
 
     def record(
         self,
@@ -223,23 +224,27 @@ class Tools:
 
     def memory(self, query: str = "", kind: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> answers.Memory:
         """What the agent has learned, or of that what concerns a question, within the answer's budget."""
-        from ralf.memory import writing  # few calls need the memory
-        from ralf.memory.model import KINDS, Memory
+        from ralf.memory import selection, writing  # few calls need the memory
+        from ralf.memory.model import KINDS
         from ralf.memory.ranking import worth
         from ralf.memory.wording import line
-        from ralf.text import matcher
 
-        words = [word.text for word in matcher.words(query)]
-        kinds = (kind,) if kind else () if words else KINDS
         agent = environment.memory_name()
-        found: Memory = writing.candidates(self._project, agent, words, kinds=kinds, limit=MOST_ITEMS)
-        items = [item for item in found.items if kind in (None, item.kind)]
-        items.sort(key=lambda item: -worth(item))
-        lines = [f"{line(item)}\n" for item in items]
+        found = writing.candidates(self._project, agent, (), kinds=(kind,) if kind else KINDS, limit=MOST_ITEMS)
+        warnings, of_routes = list(found.warnings), list[str]()
+        if query:
+            chosen = selection.for_task(
+                self._project, agent, query, tokens=selection.ON_REQUEST, asked=True, warnings=warnings
+            )
+            items = [item for item in chosen.items if kind in (None, item.kind)]
+            of_routes = [f"{selection.said(hit)}\n" for hit in chosen.hits]
+        else:
+            items = sorted(found.items, key=lambda item: -worth(item))
+        lines = [*(f"{line(item)}\n" for item in items), *of_routes]
 
         def answer(text_tokens: int) -> answers.Memory:
             texts = answers.fitting([shown(one) for one in lines], text_tokens)
-            left = len(items) - len(texts)
+            left = len(lines) - len(texts)
             closing = f"({left} more: a larger max_tokens, or a query)\n" if left else ""
             return answers.Memory(
                 items=[
@@ -256,7 +261,7 @@ class Tools:
                 ],
                 left_out=left,
                 text=fenced("".join(texts) + closing) or "nothing is remembered of that",
-                warnings=_warned(found.warnings),
+                warnings=_warned(warnings),
             )
 
         return answers.within_budget(answer, max_tokens)
@@ -337,8 +342,8 @@ class Tools:
         return found
 
 
-def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
-    """The first hits whose lines fit the text, and how many are left out."""
+def _found(hits: Sequence[SearchHit], text_tokens: int, warnings: Sequence[str]) -> Found:
+    """The first hits whose lines fit the text, how many are left out, and what kept a search from finding more."""
     texts = [answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)]
     first_unsure = next((n for n, hit in enumerate(hits) if not hit.sure), None)
     if first_unsure is not None:
@@ -346,6 +351,7 @@ def _found(hits: Sequence[SearchHit], text_tokens: int) -> Found:
     texts = answers.fitting(texts, text_tokens)
     left = len(hits) - len(texts)
     closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
+    closing += "".join(f"({short(warning)})\n" for warning in warnings)
     return Found(
         hits=[
             Hit(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -53,7 +54,7 @@ class Cipher:
     def encrypt(self, content: bytes, subject: str, *place: str) -> bytes:
         """Encrypt a value for its place: only there it can be decrypted."""
         nonce = os.urandom(_NONCE)
-        encrypted = AESGCM(_derived(self._values, subject.encode())).encrypt(nonce, content, _place(subject, place))
+        encrypted = _cipher_of(self._values, subject).encrypt(nonce, content, _place(subject, place))
         return b"".join((FORMAT, self._id, nonce, encrypted))
 
     def decrypt(self, value: bytes, subject: str, *place: str) -> bytes:
@@ -68,8 +69,7 @@ class Cipher:
         if key != self._id:
             raise UsageError(subject, f"was encrypted with another key ({key.hex()}, ours is {self.id})", OTHER_KEY)
         try:
-            subject_key = _derived(self._values, subject.encode())
-            return AESGCM(subject_key).decrypt(nonce, value[_OVERHEAD - _TAG :], _place(subject, place))
+            return _cipher_of(self._values, subject).decrypt(nonce, value[_OVERHEAD - _TAG :], _place(subject, place))
         except InvalidTag:
             raise Damaged(subject, "was changed on the server, or put in the place of another one") from None
 
@@ -78,6 +78,12 @@ class Cipher:
         find out whether they stand for a name that they guess.
         """
         return hmac.digest(self._names, json.dumps(parts).encode(), "sha256").hex()
+
+
+@lru_cache(maxsize=1024)
+def _cipher_of(key: bytes, subject: str) -> AESGCM:
+    """What encrypts a subject's values: to derive its key takes longer than to encrypt a record."""
+    return AESGCM(_derived(key, subject.encode()))
 
 
 def _derived(key: bytes, purpose: bytes) -> bytes:

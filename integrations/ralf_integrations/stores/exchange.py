@@ -1,8 +1,9 @@
-"""Exchanges the records of routes with NATS servers for `store: files+nats`: delivers our own, takes in all others.
+"""Exchanges the records of routes and memories with NATS servers, for `store: files+nats`: delivers our own ones, takes
+in all others.
 
 The servers' order is everybody's. A machine has their records in that order, and behind them those that it has not
-delivered yet. Where another machine was first, the records that wait are put behind its records (`ralf.route.rebase`),
-and then delivered: so the journal of each machine, once nothing waits, is byte for byte the one on the servers.
+delivered yet. Where another machine was first, the records that wait are put behind its records (`following`), and then
+delivered: so the journal of each machine, once nothing waits, is byte for byte the one on the servers.
 
 A record has one id wherever it lies: who has it and who lacks it follows from ids alone, and nothing else is kept but a
 cache of where the last exchange ended. So what a crash left, a restored backup or servers that have lost everything
@@ -13,23 +14,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from ralf.errors import Busy, Conflict, Fenced, NotFound, RalfError, UnknownToken
-from ralf.maintenance.forget import forget_route
 from ralf.project import Project
-from ralf.route import fold, rebase
-from ralf.route.load import load_state
-from ralf.route.write import RouteWriter, open_route
 from ralf.storage import files, journal
 from ralf.storage.files import content_of
 from ralf.storage.journal import Entry, Token
 from ralf_integrations.stores import purged
-from ralf_integrations.stores.files_and_nats import DROPPED, LOCAL, FilesAndNats, append_last, blobs_named, hashed
+from ralf_integrations.stores.files_and_nats import DROPPED, EXCHANGED, FilesAndNats, append_last, blobs_named, hashed
+from ralf_integrations.stores.following import Follow, Following, Memories, Routes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,7 +53,8 @@ _CACHE = "exchange.json"
 class State:
     """What is kept of the last exchange; all of it can be had again.
 
-    mark     the newest message of a route on the servers
+    marks    by the beginning of streams' names, the newest message of such a stream on the servers
+    owed     streams that could not be exchanged
     dropped  the place in the servers' stream of dropped ones
     places   by stream, the places here and on the servers up to which both are the same, and its mark here (`_mark`)
     reached  when the servers answered last, in seconds since 1970; 0: never
@@ -63,7 +62,8 @@ class State:
     problem  why they could not be reached, or what could not be exchanged
     """
 
-    mark: tuple[int, str] | None = None
+    marks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    owed: list[str] = field(default_factory=list)
     dropped: list[Token] = field(default_factory=list)
     places: dict[str, tuple[Token, Token, str]] = field(default_factory=dict)
     reached: float = 0.0
@@ -111,7 +111,7 @@ def exchange(
 
     seconds  after so many the rest is left to the next exchange
     insist   ask the servers though they were away a moment ago, and wait for an exchange that another process makes
-    whole    compare all routes with those on the servers, not only those that have changed
+    whole    compare all streams with those on the servers, not only those that have changed
 
     Whatever goes wrong is told in the result, not raised: what is recorded here is durable. UsageError for a
     configuration that makes no sense.
@@ -126,7 +126,7 @@ def exchange(
         with files.locked(project.folder / "locks" / "exchange.lock", "exchange", files.LOCK_TIMEOUT if insist else 0):
             state = _load(project)
             if whole:
-                state.mark, state.places = None, {}
+                state.marks, state.places = {}, {}
             work = _Exchange(project, store, state, time.monotonic() + seconds)
             work.run()
             _save(project, state)
@@ -147,10 +147,10 @@ def standing(project: Project) -> Exchanged | None:
 
 def _waiting(store: FilesAndNats, state: State) -> int:
     count = 0
-    marks = store.local.marks(LOCAL.rstrip("/"))
-    for stream in store.local.streams(LOCAL):
+    marks = _marks(store)
+    for stream in _streams(store):
         here, _, mark = state.places.get(stream, ("", "", ""))
-        if mark and mark.partition(" ")[0] == marks.get(stream.removeprefix(LOCAL)):
+        if mark and mark.partition(" ")[0] == marks.get(stream):
             continue
         with suppress(RalfError):
             if store.local.head(stream) != here:
@@ -159,6 +159,16 @@ def _waiting(store: FilesAndNats, state: State) -> int:
                 except UnknownToken:  # replaced since: whether the servers have them is not known before they are asked
                     count += sum(1 for _ in store.local.read(stream))
     return count
+
+
+def _streams(store: FilesAndNats) -> list[str]:
+    """The streams here that are exchanged."""
+    return [stream for prefix in EXCHANGED for stream in store.local.streams(prefix)]
+
+
+def _marks(store: FilesAndNats) -> dict[str, str]:
+    """By stream what stays the same only while its journal does."""
+    return {f"{prefix}{name}": mark for prefix in EXCHANGED for name, mark in store.local.marks(prefix[:-1]).items()}
 
 
 class _Exchange:
@@ -171,26 +181,28 @@ class _Exchange:
         self._engine: Any = store.engine
         self._state = state
         self._end = end
+        self._kinds: tuple[Following, ...] = (Routes(project, store), Memories(project))
         self.delivered = 0
         self.taken_in = 0
 
     def run(self) -> None:
         """Exchange what there is; what goes wrong stands in the state."""
-        state, problems = self._state, list[str]()
+        state, problems, owed = self._state, list[str](), list[str]()
         whole = self._engine
         try:
             self._engine = whole.within(REACHED_WITHIN)
-            mark, streams = self._asked(self._engine.changed, LOCAL, state.mark)
+            changes = {one: self._asked(self._engine.changed, one, state.marks.get(one)) for one in EXCHANGED}
             state.reached, state.again, state.wait = time.time(), 0.0, 0.0
             self._engine = whole.within(_ANSWERED_WITHIN)
             self._exchange_dropped()
-            for stream in self._to_look_at(streams):
+            for stream in self._to_look_at({one: streams for one, (_, streams) in changes.items()}):
                 try:
                     self._exchange(stream)
-                except (RalfError, OSError) as error:  # damage, or a writer that holds the route: others need not wait
+                except (RalfError, OSError) as error:  # damage, or a writer that holds it: others need not wait
                     problems.append(str(error))
-            if not problems:
-                state.mark = mark
+                    owed.append(stream)
+            state.marks = {one: mark for one, (mark, _) in changes.items() if mark is not None}
+            state.owed = owed
             state.reached = time.time()
         except _Away as error:
             state.wait = min(max(_SHORTEST, 2 * state.wait), _LONGEST)
@@ -211,43 +223,47 @@ class _Exchange:
         except Fenced as error:
             raise _Away(str(error)) from error
 
-    def _read_there(self, stream: str, after: Token = "") -> list[Entry]:
-        return self._asked(lambda: list(self._engine.read(stream, after=after or None)))
+    def _read_there(self, stream: str) -> list[Entry]:
+        return self._asked(lambda: list(self._engine.read(stream)))
 
-    def _to_look_at(self, changed: frozenset[str] | None) -> list[str]:
-        """The streams that may differ."""
-        ours = set(self._local.streams(LOCAL))
-        theirs = changed
-        if theirs is None:
-            theirs = frozenset(self._asked(lambda: list(self._engine.streams(LOCAL)))) | ours
-        marks = self._local.marks(LOCAL.rstrip("/"))
+    def _page_there(self, stream: str, after: Token) -> list[Entry]:
+        """The first records after a place: what was read of a long stream counts though the time is over then."""
+        found: list[Entry] = self._asked(self._engine.page, stream, after or None)
+        return found
+
+    def _streams_there(self, prefix: str) -> frozenset[str]:
+        return frozenset(self._engine.streams(prefix))
+
+    def _kind(self, stream: str) -> Following:
+        return next(kind for kind in self._kinds if stream.startswith(kind.prefix))
+
+    def _to_look_at(self, changed: Mapping[str, frozenset[str] | None]) -> list[str]:
+        """The streams that may differ.
+
+        changed  by the beginning of their names, those that have changed there; None: any may have
+        """
+        ours, found = _streams(self._store), {*self._state.owed}
+        for prefix, theirs in changed.items():
+            if theirs is None:
+                theirs = self._asked(self._streams_there, prefix)
+                found |= {stream for stream in ours if stream.startswith(prefix)}
+            found |= theirs
+        marks = _marks(self._store)
         known = {name: mark for name, (_, _, mark) in self._state.places.items() if mark}
-        unlike = {name for name in ours if name not in known or known[name] != self._mark(name, marks)}
-        return sorted(theirs | unlike)
+        found |= {name for name in ours if name not in known or known[name] != self._mark(name, marks)}
+        return sorted(found)
 
     def _mark(self, stream: str, marks: Mapping[str, str]) -> str:
-        """What stays the same while a route's journal and its file do; "" where that cannot be told yet."""
-        route = stream.removeprefix(LOCAL)
-        journal_mark = marks.get(route, "")
+        """What stays the same while a stream's journal and its file do; "" where that cannot be told yet."""
+        journal_mark = marks.get(stream, "")
         try:
-            found = self._project.route_file(route).lstat()
+            found = self._kind(stream).file(stream).lstat()
         except OSError:
             return journal_mark
         is_settled = time.time() - found.st_ctime > _SETTLED
         return (
             f"{journal_mark} {found.st_ino}:{found.st_size}:{found.st_ctime_ns}" if journal_mark and is_settled else ""
         )
-
-    def _absorb(self, stream: str) -> None:
-        """Record what a person has saved into a route's file, which no other machine sees; and have it show what an
-        exchange took in that was broken off.
-        """
-        route = stream.removeprefix(LOCAL)
-        state = load_state(self._project, route)
-        if state is not None and state.status in ("edited", "stale", "missing") and (state.changes or state.behind):
-            with open_route(self._project, route, leave=False) as writer:
-                writer.absorb_edits()
-                writer.render_file()
 
     # ---- streams that were dropped ----
 
@@ -285,21 +301,18 @@ class _Exchange:
             self._asked(self._engine.properties.heap.drop_blob, digest)
 
     def _named_here(self) -> set[str]:
-        """The blobs that records of this machine's routes name."""
-        local = self._local
-        return {
-            digest
-            for stream in local.streams(LOCAL)
-            for entry in local.read(stream)
-            for digest in blobs_named(entry.record)
-        }
+        """The blobs that records of this machine name."""
+        entries = (entry for stream in _streams(self._store) for entry in self._local.read(stream))
+        return {digest for entry in entries for digest in blobs_named(entry.record)}
 
     # ---- one stream ----
 
     def _exchange(self, stream: str) -> None:
-        self._absorb(stream)
-        for _ in range(_MOST_TRIES):
+        self._kind(stream).absorb(stream)
+        tries, there = 0, ""
+        while tries < _MOST_TRIES:
             tails = self._tails(stream)
+            tries, there = tries + 1 if tails.there == there else 0, tails.there
             if tails.theirs or any(self._is_dropped(stream, entry) for entry in tails.ours):
                 self._take_in(stream)
                 continue
@@ -315,24 +328,30 @@ class _Exchange:
         here, there, _ = self._state.places.get(stream, ("", "", ""))
         try:
             ours = list(self._local.read(stream, after=here or None))
-            theirs = self._read_there(stream, there)
+            theirs = self._page_there(stream, there)
         except UnknownToken:
             here = there = ""
             self._exchange_dropped()
             ours = list(self._local.read(stream))
-            theirs = self._read_there(stream)
-        same = 0
-        for one, other in zip(ours, theirs, strict=False):
-            if (one.id, one.record) != (other.id, other.record):
+            theirs = self._page_there(stream, there)
+        while theirs and ours:
+            same = 0
+            for one, other in zip(ours, theirs, strict=False):
+                if (one.id, one.record) != (other.id, other.record):
+                    break
+                here, there, same = one.token, other.token, same + 1
+            ours, is_all = ours[same:], same == len(theirs)
+            self._state.places[stream] = (here, there, "")
+            theirs = self._page_there(stream, there) if is_all else theirs[same:]
+            if not is_all:
                 break
-            here, there, same = one.token, other.token, same + 1
         self._note(stream, here, there)
-        return _Tails(here, there, ours[same:], theirs[same:])
+        return _Tails(here, there, ours, theirs)
 
     def _note(self, stream: str, here: Token, there: Token) -> None:
         """Know up to where both sides are the same, and the mark of the stream where that is all of it."""
         is_all = here and self._local.head(stream) == here
-        mark = self._mark(stream, self._local.marks(LOCAL.rstrip("/"))) if is_all else ""
+        mark = self._mark(stream, _marks(self._store)) if is_all else ""
         self._state.places[stream] = (here, there, mark)
 
     def _deliver(self, stream: str, tails: _Tails) -> None:
@@ -351,52 +370,51 @@ class _Exchange:
 
     def _take_in(self, stream: str) -> None:
         """Have the journal here go on from the servers' records, with what waits behind them."""
-        route = stream.removeprefix(LOCAL)
-        with open_route(self._project, route, leave=False) as writer:
-            writer.absorb_edits()
+        kind = self._kind(stream)
+        with kind.held(stream) as follow:
             tails, dropped = self._tails(stream), self._store.dropped_of(stream)
             left = [entry for entry in tails.ours if hashed(entry.id) not in dropped]
             if left or tails.theirs or tails.here:
-                replaced = self._follow(stream, writer, tails, left)
-                writer.render_file()
+                replaced = self._follow(stream, follow, tails, left)
                 if any(b'"purged":true' in entry.record for entry in tails.theirs) or len(left) < len(tails.ours):
-                    purged.clear(self._project, self._local, route, replaced, self._named_here())
+                    kind.clear(stream, replaced, self._named_here())
                 return
-        forget_route(route, root=self._project.root)
+        kind.forget(stream)
         self._state.places.pop(stream, None)
 
-    def _follow(self, stream: str, writer: RouteWriter, tails: _Tails, left: Sequence[Entry]) -> list[Entry]:
-        """Bring a journal up to date, for a caller that holds its route. Returns the records that are others now.
+    def _follow(self, stream: str, follow: Follow, tails: _Tails, left: Sequence[Entry]) -> list[Entry]:
+        """Bring a journal up to date, for a caller that holds it. Returns the records that are others now.
 
         left  those of ours that were not dropped elsewhere
         """
         for entry in tails.theirs:
             self._fetch_blobs(entry)
         if not tails.ours:
-            writer.follow(lambda: self._append(stream, tails.here, tails.theirs))
+            follow(lambda: self._append(stream, tails.here, tails.theirs))
             self.taken_in += len(tails.theirs)
             return []
-        store, route = self._project.store, stream.removeprefix(LOCAL)
+        store = self._project.store
         mine = {entry.id: store.opened(stream, entry) for entry in left}
         lead = [self._without_forgotten(stream, entry, mine.get(entry.id)) for entry in tails.theirs]
         if lead != tails.theirs:
             self._replace_there(stream, lead)
         shared = self._up_to(stream, tails.here)
-        before = fold.fold(self._records(stream, shared), fold.empty(route))
-        onto = fold.fold(self._records(stream, lead), before)
-        known = {entry.id: store.opened(stream, entry) for entry in lead}
-        moved = rebase.rebased(route, mine.values(), before=before, onto=onto, known=known)
+        before, onto = ([store.opened(stream, entry) for entry in entries] for entries in (shared, lead))
+        moved, labels = self._kind(stream).moved(stream, before, onto, list(mine.values()))
         waiting = [one if one.foreign else one._replace(record=store.sealed(stream, one.record)) for one in moved]
-        made = [*shared, *lead, *waiting]
-        writer.follow(lambda: self._local.write_anew(stream, [(one.id, one.record) for one in made], head=writer.token))
+        made, head = [*shared, *lead, *waiting], self._local.head(stream)
+        follow(lambda: self._local.write_anew(stream, [(one.id, one.record) for one in made], head=head), labels)
         self.taken_in += sum(entry.id not in mine for entry in lead)
         now = {entry.id: entry.record for entry in made}
         return [entry for entry in tails.ours if now.get(entry.id) != entry.record]
 
     def _without_forgotten(self, stream: str, entry: Entry, ours: Entry | None) -> Entry:
         """A record of the servers without what was forgotten of it here."""
-        store = self._project.store
-        made = purged.without_both(store.opened(stream, entry), ours, lambda record: store.sealed(stream, record))
+        store, kind = self._project.store, self._kind(stream)
+        opened = store.opened(stream, entry)
+        made = purged.without_both(
+            opened, ours, lambda record: store.sealed(stream, record), part=kind.part, number=kind.number
+        )
         return entry if made is None else entry._replace(record=made)
 
     def _append(self, stream: str, head: Token, entries: Sequence[Entry]) -> None:
@@ -425,10 +443,6 @@ class _Exchange:
                 break
         return found
 
-    def _records(self, stream: str, entries: Sequence[Entry]) -> Iterator[journal.Record]:
-        route, seal = stream.removeprefix(LOCAL), self._project.store
-        return (journal.parsed(route, seal.opened(stream, entry)) for entry in entries)
-
     def _fetch_blobs(self, entry: Entry) -> None:
         """Keep the evidence of a record here, too."""
         for digest in blobs_named(entry.record):
@@ -438,7 +452,10 @@ class _Exchange:
 
 
 class _Tails(NamedTuple):
-    """What follows on the places `here` and `there`, up to which both sides have the same; "" for the beginning."""
+    """What follows on the places `here` and `there`, up to which both sides have the same; "" for the beginning.
+
+    theirs  the first of them: where there are more, a later look has them
+    """
 
     here: Token
     there: Token
@@ -456,9 +473,9 @@ def _path(project: Project) -> Path:
 def _load(project: Project) -> State:
     try:
         tree = json.loads(content_of(_path(project)))
-        mark = tree["mark"]
         return State(
-            mark=(int(mark[0]), str(mark[1])) if mark else None,
+            marks={str(name): (int(seq), str(id_)) for name, (seq, id_) in tree["marks"].items()},
+            owed=[str(one) for one in tree["owed"]],
             dropped=[str(one) for one in tree["dropped"]],
             places={str(name): (str(a), str(b), str(c)) for name, (a, b, c) in tree["places"].items()},
             reached=float(tree["reached"]),

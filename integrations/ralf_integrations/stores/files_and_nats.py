@@ -1,7 +1,7 @@
 """The store of a machine that works on while NATS servers are away: `store: files+nats`.
 
-Routes lie in local files, which are the truth here; `exchange` delivers their records to the servers and takes in those
-of other machines. What belongs to one machine (notices to its sessions, what its agents learned) lies in its files
+Routes and the memories of agents lie in local files, which are the truth here; `exchange` delivers their records to the
+servers and takes in those of other machines. What belongs to one machine (notices to its sessions) lies in its files
 alone. All other streams say who may write (`runs/`, `signals/`, `tasks`): of these there is no local copy that could go
 on by itself. They lie on the servers alone, and without these end as Fenced.
 
@@ -26,17 +26,14 @@ from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Store, Token, Written, entry_at, required
 from ralf.transcripts.events import digests_in
 
-LOCAL = journal.stream_of("")
-"""What the names of the streams begin with that lie in local files."""
+EXCHANGED = (journal.stream_of(""), "agents/")
+"""What the names of the streams begin with that lie in local files and are exchanged: routes, and agents' memories."""
 
 _OF_SESSIONS = "inbox/"
 """Of the streams that lie in local files alone: notices to the sessions of clients, which run on this machine."""
 
 _OF_COMPACTIONS = "compactions/sessions/"
 """The same: compactions of the clients' sessions, which a hook counts."""
-
-_OF_MEMORY = "agents/"
-"""The same: what agents learned on this machine."""
 
 DROPPED = "dropped-streams"
 """The stream that says, in files and on the servers, which records were dropped with their streams."""
@@ -117,7 +114,7 @@ class FilesAndNats:
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
         if is_local(stream):
-            if stream.startswith(LOCAL):
+            if stream.startswith(EXCHANGED):
                 self._note_dropped(stream)
             self.local.drop(stream, wipe=wipe)
             return
@@ -177,7 +174,7 @@ class FilesAndNats:
 
 def is_local(stream: str) -> bool:
     """Whether a stream lies in local files; of a prefix, whether all do whose names begin with it."""
-    return stream.startswith((LOCAL, _OF_SESSIONS, _OF_COMPACTIONS, _OF_MEMORY)) or stream == DROPPED
+    return stream.startswith((*EXCHANGED, _OF_SESSIONS, _OF_COMPACTIONS)) or stream == DROPPED
 
 
 def hashed(id: str) -> str:  # noqa: A002

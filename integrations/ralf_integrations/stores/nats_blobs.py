@@ -58,6 +58,13 @@ class Blobs:
                 if again is not None and again.headers.get(chunks.CHUNKS) == newest.headers.get(chunks.CHUNKS):
                     raise DamagedBlob(digest, "is not what was put", "put it again, or restore it") from None
 
+    async def size(self, digest: Digest) -> int:
+        """How many bytes a blob has. BlobNotFound."""
+        newest = await self._newest(digest)
+        if newest is None:
+            raise BlobNotFound(digest, "no such blob")
+        return int(newest.headers.get(_SIZE, 0))
+
     async def _chunks(self, message: Message) -> bytes:
         """The bytes that a message names. Damaged, Gone."""
         if chunks.CHUNKS not in message.headers:

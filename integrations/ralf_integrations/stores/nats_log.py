@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -36,6 +37,7 @@ _NO_STREAM, _NO_MESSAGE = 10059, 10037
 _NOT_ENOUGH_SERVERS = (10005, 10074)
 
 _FIRST_ATTEMPT, _ATTEMPT = 0.25, 2.0  # seconds until a request is repeated: a server without a leader answers nothing
+_LONG_ATTEMPT = 8.0  # the same for a megabyte
 _PAUSE = 0.02  # seconds before it is
 _NO_MORE = ("204", "404", "408")  # the end of what a replica has, nothing at all, nothing more for now
 
@@ -43,7 +45,7 @@ _ERASED_AT_ONCE = 32  # messages: each is a write of its own, and more would onl
 
 _CONSUMER_LIVES = 30 * 10**9  # nanoseconds, unless it is asked
 
-_BATCH, _BATCH_BYTES = 256, 8 << 20  # messages and bytes of one answer
+_BATCH, _BATCH_BYTES = 256, 1 << 20  # messages and bytes of one answer
 
 
 class Message(NamedTuple):
@@ -91,6 +93,7 @@ class Log:
         self._replicas = replicas
         self._key = key
         self._is_known = False
+        self._patience = _FIRST_ATTEMPT
 
     # ---- reading ----
 
@@ -106,13 +109,16 @@ class Log:
         """The message of a sequence, as the leader has it."""
         return await self._got({"seq": seq})
 
-    async def span(self, subject: str, first: int, last: int) -> list[Message]:
-        """All messages of a subject from one sequence to another, which the leader has named.
+    async def span(self, subject: str, first: int, last: int, *, whole: bool = True) -> list[Message]:
+        """All messages of a subject from one sequence to another, which the leader has named; without `whole` the first
+        ones, two at least where there are two.
 
         Any replica may answer; one that lags is asked again. Gone when the last one is there no more.
         """
         found: list[Message] = []
         while not found or found[-1].seq < last:
+            if not whole and len(found) > 1:
+                break
             batch = await self.batch(subject, found[-1].seq + 1 if found else first)
             batch = [message for message in batch if message.seq <= last]
             found += batch
@@ -123,10 +129,17 @@ class Log:
         return found
 
     async def batch(self, subject: str, first: int) -> list[Message]:
-        """The messages of a subject from a sequence on, up to some hundreds, as one replica has them."""
+        """The messages of a subject from a sequence on, up to some hundreds or a megabyte, as one replica has them."""
         asked = json.dumps({"seq": first, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BATCH_BYTES}).encode()
 
-        return await self._repeated(lambda limit: self._several(f"DIRECT.GET.{self.name}", asked, limit))
+        async def attempt(limit: float) -> list[Message] | None:
+            begun = time.monotonic()
+            found = await self._several(f"DIRECT.GET.{self.name}", asked, limit)
+            self._patience = max(_FIRST_ATTEMPT, 2 * (time.monotonic() - begun))
+            return found
+
+        # Over a slow line an attempt that is given up is in the way of the next one.
+        return await self._repeated(attempt, self._patience, _LONG_ATTEMPT)
 
     async def headers(self, subject: str, first: int, last: int) -> list[Message]:
         """The messages of `span` without their bytes, for a caller that needs many. Errors: `span`."""
@@ -362,11 +375,12 @@ class Log:
         return found
 
     @staticmethod
-    async def _repeated(attempt: Callable[[float], Awaitable[T | None]]) -> T:
-        """What an attempt returns that is not None, told how many seconds to wait for an answer. The caller's time
-        limit ends the attempts (`Link.run`).
+    async def _repeated(
+        attempt: Callable[[float], Awaitable[T | None]], limit: float = _FIRST_ATTEMPT, longest: float = _ATTEMPT
+    ) -> T:
+        """What an attempt returns that is not None, told how many seconds to wait for an answer: `limit` at first,
+        `longest` at last. The caller's time limit ends the attempts (`Link.run`).
         """
-        limit = _FIRST_ATTEMPT
         while True:
             try:
                 found = await attempt(limit)
@@ -374,7 +388,7 @@ class Log:
                 found = None
             if found is not None:
                 return found
-            limit = min(2 * limit, _ATTEMPT)
+            limit = min(2 * limit, longest)
             await asyncio.sleep(_PAUSE)
 
 

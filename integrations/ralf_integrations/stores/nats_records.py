@@ -69,16 +69,21 @@ class Known:
         self.tokens.update(tokens)
 
 
+@dataclass
 class View:
-    """All records of a stream at one moment: `head` is the sequence of its newest message, 0 for none; `damage` what
-    keeps the records after `entries` from being read.
+    """The records of a stream at one moment, or the first of them.
+
+    head     the sequence of its newest message, 0 for none
+    base     the sequence of the message that restarted it, 0 for none
+    damage   what keeps the records after `entries` from being read
+    is_whole whether no message follows
     """
 
-    def __init__(self, head: int, base: int, entries: list[Entry], damage: DamagedJournal | None = None) -> None:
-        self.head = head
-        self.base = base
-        self.entries = entries
-        self.damage = damage
+    head: int
+    base: int
+    entries: list[Entry]
+    damage: DamagedJournal | None = None
+    is_whole: bool = True
 
 
 class Records:
@@ -173,7 +178,9 @@ class Records:
     # ---- reading ----
 
     async def view(self, stream: str, after: Token | None = None) -> View:
-        """The records of a stream after a place, or all. Errors: UnknownToken."""
+        """The first records of a stream, after a place or of all: as many as one request answers with. Errors:
+        UnknownToken.
+        """
         subject = self.subject(stream)
         while True:
             newest = await self._log.last(subject)
@@ -184,7 +191,7 @@ class Records:
             if newest is None:
                 return View(0, 0, [])
             try:
-                messages = await self._log.span(subject, seq or max(base, 1), newest.seq)
+                messages = await self._log.span(subject, seq or max(base, 1), newest.seq, whole=False)
                 entries, damage = await self._read(stream, messages, base, begins=after is None)
             except Gone:  # replaced, or dropped, meanwhile
                 continue
@@ -196,7 +203,7 @@ class Records:
                 if after not in [entry.token for entry in entries if entry.token.startswith(f"{seq}.")]:
                     raise UnknownToken(stream, "no such place in this stream")
                 entries = [entry for entry in entries if _place(stream, entry.token) > (seq, number)]
-            return View(newest.seq, base, entries, damage)
+            return View(newest.seq, base, entries, damage, is_whole=messages[-1].seq == newest.seq)
 
     async def _read(
         self, stream: str, messages: Sequence[Message], base: int, *, begins: bool

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from ralf.errors import UsageError
+from ralf.errors import UnknownToken, UsageError
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
 from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
@@ -34,7 +34,7 @@ from ralf_integrations.stores.nats_changes import Changes, Mark, changes_since
 from ralf_integrations.stores.nats_leases import SECONDS, LeaseLog, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, link_to
 from ralf_integrations.stores.nats_log import Log, Moved
-from ralf_integrations.stores.nats_records import Records
+from ralf_integrations.stores.nats_records import Records, View
 
 T = TypeVar("T")
 
@@ -103,10 +103,31 @@ class NatsStore:
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         _check_stream(stream)
-        view = self._run(lambda log: self._records(log).view(stream, after))
+        view = self._whole(stream, after)
         yield from view.entries
         if view.damage is not None:
             raise view.damage
+
+    def _whole(self, stream: str, after: Token | None = None) -> View:
+        """All records after a place at one moment. What is read at once is limited, and so is its time: a slow line
+        needs more calls, not a longer one.
+        """
+        while True:
+            view = self._page(stream, after)
+            entries, last = view.entries, view
+            while not last.is_whole and last.damage is None:
+                try:
+                    last = self._page(stream, entries[-1].token)
+                except UnknownToken:  # replaced, or dropped, meanwhile
+                    break
+                if last.base != view.base:
+                    break
+                entries += last.entries
+            else:
+                return View(last.head, last.base, entries, last.damage)
+
+    def _page(self, stream: str, after: Token | None) -> View:
+        return self._run(lambda log: self._records(log).view(stream, after))
 
     def head(self, stream: str) -> Token | None:
         _check_stream(stream)
@@ -125,7 +146,7 @@ class NatsStore:
         _check_stream(stream)
         changed: list[tuple[Entry, bytes]] = []
         while True:
-            view = self._run(lambda log: self._records(log).view(stream))
+            view = self._whole(stream)
             if view.damage is not None:
                 raise view.damage
             if [entry for entry, _ in changed] != view.entries[: len(changed)]:  # somebody else has replaced them
@@ -162,7 +183,8 @@ class NatsStore:
 
     def open_blob(self, digest: Digest) -> BinaryIO:
         _check_digest(digest)
-        return io.BytesIO(self._run(lambda log: self._blobs(log).content(digest)))
+        size = self._run(lambda log: self._blobs(log).size(digest))
+        return io.BytesIO(self._run(lambda log: self._blobs(log).content(digest), self._timeout + size / _SLOWEST))
 
     def has_blob(self, digest: Digest) -> bool:
         _check_digest(digest)
@@ -186,6 +208,16 @@ class NatsStore:
     def changed(self, prefix: str, since: tuple[int, str] | None) -> Changes:
         """Which streams below a prefix, `routes/`, have changed since a mark, as the leader knows it."""
         return self._run(lambda log: changes_since(log, self._records(log), prefix.rstrip("/"), since and Mark(*since)))
+
+    def page(self, stream: str, after: Token | None) -> list[Entry]:
+        """The first records after a place, as many as take one call, for a caller that goes on from there; [] for none.
+        Errors: `Store.read`.
+        """
+        _check_stream(stream)
+        view = self._page(stream, after)
+        if view.damage is not None:
+            raise view.damage
+        return view.entries
 
     def within(self, seconds: float) -> NatsStore:
         """The same store, a call of which takes no longer, but for what is large."""

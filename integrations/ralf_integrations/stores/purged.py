@@ -14,17 +14,20 @@ from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry
 from ralf_integrations.stores.files_and_nats import blobs_named
 
-_NAMES = frozenset({"id", "supersedes", "superseded_by", "refines", "at"})
+_NAMES = frozenset({"id", "ids", "supersedes", "superseded_by", "refines", "at", "to"})
 """Keys whose value is a label, not a text from which words were taken."""
 
 _OF_A_ROUTE = ("renders", "sessions", "open")
 """Folders of the cache with a file or folder for each route, whose words they may hold."""
 
 
-def without_both(theirs: Entry, ours: Entry | None, seal: Callable[[bytes], bytes]) -> bytes | None:
+def without_both(
+    theirs: Entry, ours: Entry | None, seal: Callable[[bytes], bytes], *, part: str, number: str
+) -> bytes | None:
     """A record of the servers without what either side has forgotten of it, sealed; None where it is that already.
 
     theirs, ours  the record as the servers and as this machine have it, without seals
+    part, number  the keys of what a record says, and of its place
     """
     if ours is None or ours.record == theirs.record or ours.foreign or theirs.foreign:
         return None
@@ -34,8 +37,8 @@ def without_both(theirs: Entry, ours: Entry | None, seal: Callable[[bytes], byte
         return None
     made = {**there, **dict.fromkeys([name for names in flags for name in names], True)}
     if "purged" in flags[0]:
-        is_same = here.get("revision") == there.get("revision") and "purged" not in flags[1]
-        made["payload"] = here["payload"] if is_same else _common(there["payload"], here["payload"])
+        is_same = here.get(number) == there.get(number) and "purged" not in flags[1]
+        made[part] = here[part] if is_same else _common(there[part], here[part])
         if "lineage" in here:
             made.setdefault("lineage", here["lineage"])
     record = json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

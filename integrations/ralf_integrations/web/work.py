@@ -150,8 +150,8 @@ def run(project: ViewedProject, name: str) -> Run:
 
 
 def hits(project: ViewedProject, words: str, route: str) -> list[SearchHit]:
-    """What is known about some words. RouteNotFound, UsageError."""
-    return search(words, route=route or None, root=project, limit=_MOST_HITS)
+    """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
+    return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
 
 
 def warm(project: ViewedProject) -> None:

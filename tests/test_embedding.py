@@ -1,0 +1,417 @@
+"""What is near a question in meaning is found with what holds its words, by a command of the user's; without one, or
+where it fails, the words alone count.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import hookkit
+import ralf
+from embedder import FAILURES, vector
+from ralf.finding import embedding
+from ralf.finding.search import SearchHit
+from ralf.memory import selection, writing
+from ralf.memory.writing import new_item
+from ralf.project import Project, find
+from ralf.summarize import command
+from ralf_integrations import doctor
+from ralf_integrations.hooks import error_log
+from ralf_integrations.mcp.tools import Tools
+from storekit import HANGS, Cli, cache_of
+
+PROGRAM = Path(__file__).parent / "embedder.py"
+
+QUESTION = "authentication?"
+"""Shares no word with the decision that it is about."""
+
+
+@dataclass
+class Set:
+    """A project with decisions, and an embedder that keeps a journal."""
+
+    root: Path
+    journal: Path
+
+    def configure(self, *mode: str, timeout: int = 60, more: str = "") -> None:
+        """Name the stand-in as the project's embedder."""
+        line = json.dumps([sys.executable, str(PROGRAM), str(self.journal), *mode])
+        self.write(f"project: {self.root}\nembedder: {line}\nembedder_timeout: {timeout}\n{more}")
+
+    def write(self, text: str) -> None:
+        """Save `config.local.yaml`."""
+        path = self.root / ".autonomous" / "context" / "config.local.yaml"
+        path.write_text(text)
+        path.chmod(0o600)
+
+    @property
+    def given(self) -> list[list[str]]:
+        """The texts of each start."""
+        return [json.loads(line) for line in self.journal.read_text().splitlines()] if self.journal.exists() else []
+
+    def search(self, query: str = QUESTION, limit: int = 5) -> tuple[list[SearchHit], list[str]]:
+        """The hits, and what was said beside them."""
+        warnings: list[str] = []
+        return ralf.search(query, root=self.root, limit=limit, warnings=warnings), warnings
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Set:
+    root = tmp_path / "project"
+    root.mkdir()
+    ralf.record_decision("r", "Keep the password flow in one module", rationale="one place to audit", root=root)
+    ralf.record_decision("r", "Write the report as Markdown", rationale="people read it", root=root)
+    ralf.record_decision("r", "Store events in Postgres", rationale="one server less", root=root)
+    return Set(root, tmp_path / "journal")
+
+
+def ids(hits: list[SearchHit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+# ---- search ----
+
+
+def test_a_question_that_shares_no_word_with_a_decision_finds_it_by_its_meaning(made: Set) -> None:
+    assert made.search() == ([], [])
+    made.configure()
+    hits, warnings = made.search()
+    assert (ids(hits), warnings) == (["DEC-001"], [])
+
+
+def test_what_is_found_by_its_meaning_alone_is_no_sure_answer_and_stands_behind_all_that_are(made: Set) -> None:
+    for where in ("at home", "for staging", "in production", "on the laptops"):
+        ralf.record_decision("r", f"Rotate keys yearly {where}", root=made.root)
+    ralf.record_decision("r", "Piano keys are black and white in every skin that we ship", root=made.root)
+    query = "Rotate keys yearly: authentication"
+    before, _ = made.search(query)
+    assert [hit.sure for hit in before] == [True] * 4 + [False]
+    made.configure()
+    hits, _ = made.search(query)
+    assert set(ids(hits[:4])) == set(ids(before[:4]))
+    assert hits[3].sure
+    assert [(hit.id, hit.sure) for hit in hits[4:]] == [("DEC-001", False)]
+    assert ids(made.search(query, limit=9)[0])[4:] == ["DEC-001", "DEC-008"]
+    assert all(one.score >= next_one.score for one, next_one in pairwise(hits))
+
+
+def test_of_what_holds_the_words_alike_the_nearer_in_meaning_comes_first(made: Set) -> None:
+    ralf.record_decision("r", "Rotate keys yearly: password store", root=made.root)
+    ralf.record_decision("r", "Rotate keys yearly: paper archive", root=made.root)
+    query = "Rotate keys yearly: authentication"
+    assert ids(made.search(query)[0])[:2] == ["DEC-005", "DEC-004"]  # the newer one first
+    made.configure()
+    assert ids(made.search(query)[0])[:2] == ["DEC-004", "DEC-005"]
+
+
+def test_without_an_embedder_a_search_starts_nothing_and_answers_as_ever(
+    made: Set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("started")
+
+    monkeypatch.setattr(command.Command, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with_none = made.search("report in Markdown")
+    made.write(f"project: {made.root}\nmodel: small\n")
+    assert made.search("report in Markdown") == with_none
+    assert not list(cache_of(made.root).glob("search-*"))
+
+
+def test_a_decision_in_force_stands_above_the_one_that_it_replaced_though_that_is_nearer(made: Set) -> None:
+    old = ralf.record_decision("r", "Persistence: sqlite rows in a database", root=made.root)
+    new = ralf.record_decision("r", "Write plain files", supersedes=old.id, root=made.root)
+    made.configure()
+    for query in ("databases", "databases as plain files"):
+        found = ids(made.search(query)[0])
+        assert found.index(new.id) < found.index(old.id), query
+
+
+def test_a_larger_limit_changes_none_of_the_hits_above(made: Set) -> None:
+    for number in range(30):
+        ralf.record_decision("r", f"Report {number} tells the latency of job {number * 7}", root=made.root)
+    made.configure()
+    made.search("which report tells how slow it is?", limit=1)
+    every, _ = made.search("which report tells how slow it is?", limit=60)
+    assert len(every) > 20
+    for limit in (1, 3, 10, 25):
+        assert made.search("which report tells how slow it is?", limit=limit)[0] == every[:limit]
+
+
+def test_only_the_route_that_is_named_is_searched(made: Set) -> None:
+    ralf.record_decision("other", "Sign in by signin tokens", root=made.root)
+    made.configure()
+    assert {hit.route for hit in ralf.search(QUESTION, route="other", root=made.root)} == {"other"}
+
+
+def test_what_the_embedder_could_not_do_is_said_by_the_command_and_to_an_agent(
+    made: Set, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made.configure("exit")
+    done = Cli(made.root, monkeypatch, capfd)("context", "search", "Markdown report")
+    assert "embedder: exit status 3: no such model" in done.err
+    assert (done.status, "DEC-002" in done.out) == (0, True)
+    assert "exit status 3" in Tools(made.root).search("Markdown report").text
+
+
+# ---- failures ----
+
+
+@pytest.mark.parametrize("mode", FAILURES)
+def test_where_the_embedder_fails_the_words_alone_count_and_the_reason_is_said(made: Set, mode: str) -> None:
+    before, _ = made.search("Markdown report")
+    made.configure(mode, timeout=1 if mode == "hang" else 60)
+    hits, warnings = made.search("Markdown report")
+    assert hits == before
+    assert [FAILURES[mode] in warning for warning in warnings] == [True], warnings
+
+
+def test_a_program_that_is_not_there_is_named(made: Set) -> None:
+    made.write(f"project: {made.root}\nembedder: [no-such-program-here]\n")
+    assert made.search() == ([], ["embedder: no-such-program-here: cannot be started: No such file or directory"])
+
+
+def test_a_file_that_does_not_name_this_project_has_no_embedder_run(made: Set) -> None:
+    """It may have come in an archive."""
+    made.write(f"embedder: {json.dumps([sys.executable, str(PROGRAM), str(made.journal)])}\n")
+    hits, warnings = made.search()
+    assert (hits, made.given) == ([], [])
+    assert "does not say for which project" in warnings[0]
+
+
+@pytest.mark.slow(seconds=3)
+def test_one_that_hangs_is_ended_in_time_with_all_that_it_started(made: Set) -> None:
+    made.configure("hang", timeout=3)
+    start = time.monotonic()
+    made.search()
+    assert time.monotonic() - start < HANGS / 4
+    pids = [int(line) for line in Path(f"{made.journal}.pids").read_text().split()]
+    deadline = time.monotonic() + HANGS
+    while any(map(_runs, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_after_three_failures_in_a_row_it_is_off_and_says_so_once_until_the_file_is_saved(made: Set) -> None:
+    made.configure("exit")
+    said = [made.search()[1] for _ in range(6)]
+    assert [len(warnings) for warnings in said] == [1, 1, 1, 1, 0, 0]
+    assert "off after 3 failures in a row: exit status 3: no such model" in said[3][0]
+    assert len(made.given) == 3
+    checks = {check.name: check for check in doctor.examine(find(made.root))}
+    assert (checks["embedder"].state, checks["embedder"].what[:11]) == ("warning", "off after 3")
+    time.sleep(0.02)
+    made.configure()
+    assert ids(made.search()[0]) == ["DEC-001"]
+
+
+def test_a_success_between_failures_starts_the_count_anew(made: Set, tmp_path: Path) -> None:
+    flaky = tmp_path / "flaky.py"
+    flaky.write_text(
+        f"import os, runpy, sys\nif os.path.exists({str(tmp_path / 'bad')!r}): sys.exit('bad')\n"
+        f"sys.argv = ['', {str(made.journal)!r}]\nrunpy.run_path({str(PROGRAM)!r}, run_name='__main__')\n"
+    )
+    made.write(f"project: {made.root}\nembedder: {json.dumps([sys.executable, str(flaky)])}\n")
+    for number, fails in enumerate((True, True, False, True, True, False)):
+        (tmp_path / "bad").touch() if fails else (tmp_path / "bad").unlink()
+        _, warnings = made.search(f"{QUESTION} {number}")
+        assert bool(warnings) is fails, (number, warnings)
+
+
+# ---- the cache ----
+
+
+def test_a_text_is_given_to_the_command_once(made: Set) -> None:
+    made.configure()
+    made.search()
+    assert [len(texts) for texts in made.given] == [4]  # the question, and three decisions
+    made.search()
+    assert len(made.given) == 1
+    ralf.record_decision("r", "Name colours by their hue", root=made.root)
+    made.search()
+    assert made.given[1:] == [["Name colours by their hue"]]
+
+
+def test_another_command_makes_other_vectors(made: Set) -> None:
+    made.configure()
+    made.search()
+    made.configure("wide")
+    assert ids(made.search()[0]) == ["DEC-001"]
+    assert [len(texts) for texts in made.given] == [4, 4]
+
+
+def test_the_same_command_with_vectors_of_another_length_is_refused(made: Set) -> None:
+    made.configure()
+    made.search()
+    with closing(sqlite3.connect(cache_of(made.root) / "search-vectors.sqlite")) as database:
+        assert database.execute("select count(*) from vector").fetchone() == (4,)
+    source = PROGRAM.read_text().replace('mode == "wide"', "True")
+    other = made.journal.with_name("program.py")
+    other.write_text(PROGRAM.read_text())
+    made.write(f"project: {made.root}\nembedder: {json.dumps([sys.executable, str(other), str(made.journal)])}\n")
+    made.search()
+    other.write_text(source)
+    _, warnings = made.search("password of the login")
+    assert "a vector of 65 numbers, not 64 as before" in warnings[0]
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a database" * 100, None])
+def test_a_cache_that_is_gone_or_damaged_is_made_anew(made: Set, damage: bytes | None) -> None:
+    made.configure()
+    before = made.search()
+    path = cache_of(made.root) / "search-vectors.sqlite"
+    path.unlink() if damage is None else path.write_bytes(damage)
+    assert made.search() == before
+    assert [len(texts) for texts in made.given] == [4, 4]
+
+
+def test_forgetting_a_text_takes_the_vectors_along(
+    made: Set, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made.configure()
+    made.search()
+    done = Cli(made.root, monkeypatch, capfd)("context", "forget", "r", "--text", "password flow", "--yes")
+    assert done.status == 0, done.err
+    assert not (cache_of(made.root) / "search-vectors.sqlite").exists()
+
+
+@pytest.mark.slow(seconds=5)
+def test_what_does_not_fit_the_time_is_said_and_done_by_the_searches_that_follow(made: Set) -> None:
+    for number in range(60):
+        ralf.record_decision("r", f"Number {number}", root=made.root)
+    made.configure("slow=0.05", timeout=3)
+    said, count = [], 0
+    while not said or said[-1]:
+        start = time.monotonic()
+        said.append(made.search()[1])
+        assert time.monotonic() - start < HANGS / 4
+        count += 1
+        assert count < 20
+    assert "new texts have no vector yet: the next search goes on" in said[0][0]
+    assert ids(made.search()[0])[0] == "DEC-001"
+
+
+# ---- what leaves ----
+
+
+def test_a_secret_in_the_question_is_redacted_before_the_command_sees_it(made: Set) -> None:
+    made.configure()
+    secret = "ghp_" + "R4nd0mQ7xK2mW9pL5vB8nC3jH6tY1sD0fGaZ"
+    made.search(f"authentication with {secret}")
+    given = "\n".join(text for texts in made.given for text in texts)
+    assert "authentication with [" in given
+    assert secret not in given
+
+
+def test_a_secret_that_the_command_prints_is_redacted_in_what_is_said_of_it(made: Set) -> None:
+    secret = "ghp_" + "R4nd0mQ7xK2mW9pL5vB8nC3jH6tY1sD0fGaZ"
+    line = json.dumps([sys.executable, "-c", f"import sys; sys.exit('refused: {secret}')"])
+    made.write(f"project: {made.root}\nembedder: {line}\n")
+    _, warnings = made.search()
+    assert "exit status 1: refused: " in warnings[0]
+    assert secret not in warnings[0]
+
+
+# ---- memory ----
+
+
+@pytest.fixture
+def remembered(made: Set) -> Project:
+    project = find(made.root)
+    traps = [
+        new_item(
+            "trap", command=f"tool{n} run", error=f"quota {n}", resolution=f"tool{n} prune", origin="mechanical", uses=1
+        )
+        for n in range(12)
+    ]
+    facts = [new_item("fact", text=f"Office {n} opens at {n}", origin="person") for n in range(6)]
+    own = [
+        new_item("preference", key="indent", value="tabs", origin="person"),
+        new_item("fact", text="Passwords: the password service answers on port 7171 only", origin="person"),
+    ]
+    writing.record(project, "main", [*traps, *facts, *own])
+    return project
+
+
+def test_an_item_that_shares_no_word_with_the_task_is_handed_over_by_its_meaning(
+    made: Set, remembered: Project
+) -> None:
+    task = "Repair the login form"
+    before = selection.for_task(remembered, "main", task)
+    assert "7171" not in before.text
+    made.configure()
+    found = selection.for_task(remembered, "main", task)
+    assert "7171" in found.text
+    assert found.tokens <= selection.UNASKED
+    kinds = [item.kind for item in found.items]
+    assert kinds.index("preference") < kinds.index("fact") < kinds.index("trap")
+
+
+@pytest.mark.parametrize("most", [60, 80, 120, 200])
+def test_within_few_tokens_meaning_displaces_no_preference(made: Set, remembered: Project, most: int) -> None:
+    before = selection.for_task(remembered, "main", "Repair the login form", tokens=most)
+    made.configure()
+    found = selection.for_task(remembered, "main", "Repair the login form", tokens=most)
+    assert found.tokens <= most
+    kept = {item.id for item in before.items if item.kind == "preference"}
+    assert kept <= {item.id for item in found.items}
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_where_the_embedder_fails_a_memory_is_handed_over_as_ever(made: Set, remembered: Project, asked: bool) -> None:
+    before = selection.for_task(remembered, "main", "Repair the login form", asked=asked)
+    made.configure("exit")
+    warnings: list[str] = []
+    assert before == selection.for_task(remembered, "main", "Repair the login form", asked=asked, warnings=warnings)
+    assert warnings == ["embedder: exit status 3: no such model"]
+
+
+def test_a_session_is_handed_what_is_near_its_first_prompt_and_its_log_says_what_went_wrong(
+    made: Set, tmp_path: Path
+) -> None:
+    rig = hookkit.rig(tmp_path / "opted-in")
+    writing.record(
+        rig.project, "main", [new_item("fact", text="The password service is slow to start", origin="person")]
+    )
+    there = Set(rig.root, made.journal)
+    there.configure()
+    rig.hook("SessionStart", source="startup")
+    assert "slow to start" in rig.hook("UserPromptSubmit", prompt="Repair the login form").context
+    there.configure("exit")
+    rig.hook("SessionStart", source="clear")
+    rig.hook("UserPromptSubmit", prompt="Repair the signin form")
+    assert "embedder: exit status 3: no such model" in error_log.log(rig.project).read_text()
+
+
+# ---- what it costs ----
+
+
+def test_ten_thousand_vectors_are_compared_in_a_moment(made: Set) -> None:
+    made.configure()
+    made.search()
+    texts = [f"text {number} and a password" for number in range(embedding.MOST_TEXTS)]
+    rows = {embedding._digest(text): embedding._packed(vector(text)) for text in texts}
+    embedder = embedding.embedder_of(find(made.root), [])
+    assert embedder is not None
+    embedder._with(lambda kept: embedder._keep(kept, rows, 32, 64, ""))
+    start = time.monotonic()
+    assert len(embedder.nearest(QUESTION, texts, 20)) == 20
+    assert time.monotonic() - start < 5.0
+    assert len(made.given) == 1
