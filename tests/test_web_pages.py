@@ -349,6 +349,18 @@ def test_a_decision_is_recorded_as_the_user_s_and_replaces_another(own: tuple[Pr
     assert "Rules DEC-003 rule you Never push" in said
 
 
+def test_the_pages_of_a_server_that_an_agent_runs_only_read(
+    own: tuple[Project, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, client = own
+    hidden = client.get("/routes/tide").forms()["/routes/tide/decide"]
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-1")
+    answer = client.post("/routes/tide/decide", hidden | {"decision": "Push at once"})
+    assert (answer.status, "an agent runs this server" in answer.text) == (403, True)
+    assert client.get("/routes/tide").status == 200
+    assert len(ralf.get_context("tide", root=project.root).decisions) == 1
+
+
 def test_a_decision_is_dropped_for_good(own: tuple[Project, Client]) -> None:
     project, client = own
     assert "Dropped DEC-001." in send(client, "/routes/tide", "/routes/tide/drop", id="dec-1", because="no")
