@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -212,7 +213,12 @@ def test_a_port_that_is_taken_is_an_error_with_a_hint(project: Project, server: 
     assert str(error.value).startswith(f"127.0.0.1:{server[0].port}: ") and error.value.hint
 
 
-def test_the_command_prints_an_address_and_ends_without_a_trace(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 0), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_the_command_prints_an_address_and_ends_without_a_trace(
+    project: Project, tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
     command = [sys.executable, "-m", "ralf_cli", "--root", str(project.root), "web"]
     environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
@@ -226,9 +232,9 @@ def test_the_command_prints_an_address_and_ends_without_a_trace(project: Project
             assert client.enter(address).status == 303
             assert "<h1>Sessions</h1>" in client.get("/").text
         finally:
-            process.send_signal(2)
+            process.send_signal(sent)
             out, errors = process.communicate(timeout=storekit.HANGS)
-    assert (process.returncode, out) == (0, "")
+    assert (process.returncode, out) == (status, "")
     assert "Ctrl-C" in errors and "token" not in errors and "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
 

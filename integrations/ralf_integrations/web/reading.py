@@ -50,6 +50,10 @@ class Reader:
         projects.find(found)
         return found
 
+    def close(self) -> None:
+        """Remove the indexes of the pages."""
+        shutil.rmtree(self._place, ignore_errors=True)
+
     def begin(self) -> None:
         """Begin with a copy of the search index, as far as there is one that nobody is writing: it is brought up to
         date, which takes less than making it.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -70,6 +72,8 @@ class Server:
 
     def run(self) -> None:
         """Answer until `stop`, or a signal."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, lambda *_: self.stop())  # the terminal is gone; the others are uvicorn's
         try:
             with suppress(KeyboardInterrupt):
                 self._server.run(sockets=[self._socket])
@@ -109,6 +113,7 @@ def made(reader: Reader, access: Access) -> tuple[ASGIApp, Live]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        reader.close()  # uvicorn raises the signal again that ended it, and nothing behind may be reached
 
     app = Starlette(
         routes=pages.addresses(), lifespan=lifespan, exception_handlers={404: pages.not_found, 405: pages.not_found}
