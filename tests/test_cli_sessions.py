@@ -30,6 +30,7 @@ UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"
 COMMANDS = [
     (),
     ("status",),
+    ("web",),
     ("init",),
     ("on",),
     ("off",),
@@ -55,6 +56,7 @@ COMMANDS = [
     ("context", "diff"),
     ("context", "revert"),
     ("context", "trust"),
+    ("context", "export"),
     ("handover",),
     ("task",),
     ("task", "add"),

@@ -22,6 +22,7 @@ class _Context(LazyGroup):
         "forget": "ralf_cli.maintenance:forget",
         "why": "ralf_cli.history:why",
         "verify": "ralf_cli.maintenance:verify",
+        "export": "ralf_cli.export:export",
         "archive": "ralf_cli.maintenance:archive",
         "log": "ralf_cli.history:log",
         "diff": "ralf_cli.history:diff",

@@ -66,6 +66,7 @@ class _Main(LazyGroup):
         "serialize": "ralf_cli.sequence:serialize",
         "refresh": "ralf_cli.sequence:refresh",
         "health": "ralf_cli.health:health",
+        "web": "ralf_cli.web:web",
         "nudge": "ralf_cli.health:nudge",
         "message": "ralf_cli.message:message",
         "orchestrator": "ralf_cli.health:orchestrator",

@@ -2,7 +2,7 @@
 
     read      get_context render list_routes status search why log diff context_at loss_reports
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop open_file take_in change use
+              revert drop resolve open_file take_in change use
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -10,9 +10,10 @@
               truncate summarize (of a conversation)
     memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
     maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
+              refuse_route
 
-Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch` and `accept_route` take the
-project instead, which `find` returns.
+Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route` and
+`refuse_route` take the project instead, which `find` returns.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
     from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
     from ralf.maintenance.repair import repair as repair
-    from ralf.maintenance.trust import accept_route as accept_route
+    from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
     from ralf.maintenance.verify import verify as verify
     from ralf.memory.verbs import (
         accept_item as accept_item,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         drop as drop,
         open_file as open_file,
         record_decision as record_decision,
+        resolve as resolve,
         revert as revert,
         take_in as take_in,
     )
@@ -130,7 +132,7 @@ def __getattr__(name: str) -> Any:
         from ralf.route import history as home
     elif name == "loss_reports":
         from ralf.proof import loss as home
-    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
+    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert", "resolve"):
         from ralf.route import corrections as home
     elif name in ("hand_over", "set_goal", "add_next", "close"):
         from ralf.route import steering as home
@@ -158,7 +160,7 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import repair as home
     elif name in ("init", "uninstall", "switch"):
         from ralf.maintenance import ownership as home
-    elif name == "accept_route":
+    elif name in ("accept_route", "refuse_route"):
         from ralf.maintenance import trust as home
     else:
         raise AttributeError(f"module 'ralf.api' has no attribute {name!r}")

@@ -170,7 +170,7 @@ def _place(project: Project, agent: str) -> Path | None:
     owner = project.owner
     if owner.registration is None and not owner.vouches:
         return None
-    folder = project.cache / "memory" / agent
+    folder = project.indexes / "memory" / agent
     try:
         project.make_room(folder)
         files.make(folder)
