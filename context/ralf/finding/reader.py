@@ -18,6 +18,7 @@ from ralf.storage.journal import Written, written
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
+    from re import Match
     from typing import BinaryIO
 
     from ralf.model import ActiveWork
@@ -46,8 +47,10 @@ _LARGEST = 1 << 20  # bytes of a file that is read whole for a list
 
 _SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
 
-_GOAL = regex(rb"\ngoal: (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])")
-"""The goal in double quotes, as a block, or in single quotes."""
+_TEXT = rb": (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])"
+"""A text in double quotes, as a block, or in single quotes."""
+
+_GOAL, _BEGAN_AS = regex(rb"\ngoal" + _TEXT), regex(rb"\nbegan_as" + _TEXT)
 
 _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
@@ -56,7 +59,7 @@ _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'
 class RouteSummary:
     """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing.
     `foreign`: the route has more than this user's ralf wrote; the fields tell what is theirs. Where nothing is, only
-    the counts are told. `goal`: what the work is about now.
+    the counts are told. `goal`: what the work is about now; `began_as`: its first goal, "" where that is the same.
     """
 
     route: str
@@ -69,6 +72,7 @@ class RouteSummary:
     damage: str = ""
     foreign: bool = False
     goal: str = ""
+    began_as: str = ""
 
 
 def get_context(
@@ -157,6 +161,7 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
             total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
             foreign=_number(fields.get("foreign_records")) > 0,
             goal=fields.get("goal", ""),
+            began_as=fields.get("began_as", ""),
         )
     from ralf.route.load import load_state
 
@@ -185,6 +190,7 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
         damage=state.damage,
         foreign=context.foreign,
         goal=context.goal,
+        began_as=context.began_as,
     )
 
 
@@ -223,7 +229,7 @@ def _head_fields(project: Project, route: str, places: _Places) -> dict[str, str
     if len(opening) != 3 or opening[0].rstrip() != b"---" or opening[1].rstrip() != _HEADER:
         return None
     fields = _fields_of(head, head.index(_HEADER))
-    fields["goal"] = _goal_of(head)
+    fields["goal"], fields["began_as"] = _goals_of(head)
     work = head.find(_WORK)
     if work >= 0:
         fields = _fields_of(head[: work + _WORK_BYTES], work + 1) | fields
@@ -241,11 +247,16 @@ def _fields_of(head: bytes, start: int) -> dict[str, str]:
     return fields
 
 
-def _goal_of(head: bytes) -> str:
-    """The route's goal, as the files that we wrote have it; "" where it is written in another way, or runs on beyond
-    what was read.
+def _goals_of(head: bytes) -> tuple[str, str]:
+    """The route's goal and what it began as, as the files that we wrote have them; "" where one is written in another
+    way, or runs on beyond what was read.
     """
-    found = _GOAL.search(head)
+    goal = _GOAL.search(head)
+    began = _BEGAN_AS.match(head, goal.end()) if goal is not None else None
+    return _text_of(goal), _text_of(began)
+
+
+def _text_of(found: Match[bytes] | None) -> str:
     if found is None:
         return ""
     quoted, block = found[1], found[2]
