@@ -183,27 +183,41 @@ def _sessions(project: Project, folder: Path) -> None:
     )
 
 
-def _handed(project: Project, log: Path, when: float) -> None:
+def _handed(project: Project, log: Path, moment: float) -> None:
     """The client's log shows what a hook handed to the session that works."""
     brief = ralf.get_context(ROUTE, root=project.root).render(2_500, section="resume")
     lost = "Context available for delta-sync (never logged).\n"
     start = log.stat().st_size
     handed = tuple(
-        Handed("UserPromptSubmit", what, hashlib.sha256(text.encode()).hexdigest(), len(text), text[:80], start)
-        for what, text in (("brief", brief), ("line", lost))
+        Handed(
+            "UserPromptSubmit",
+            what,
+            hashlib.sha256(text.encode()).hexdigest(),
+            len(text),
+            text[:80],
+            start,
+            when=int(when),
+        )
+        for what, text, when in (("brief", brief, moment), ("line", lost, moment - 60), ("notice", "Mind the tide", 0))
     )
     attached = {"type": "hook_additional_context", "content": [brief]}
-    record = {"type": "attachment", "attachment": attached, "sessionId": WORKING, "timestamp": at(when)}
+    record = {"type": "attachment", "attachment": attached, "sessionId": WORKING, "timestamp": at(moment)}
     message = {"role": "user", "content": "Carry on with step 7."}
     with log.open("a") as file:
         file.write(json.dumps(record) + "\n")
         file.write(
-            json.dumps({"type": "user", "sessionId": WORKING, "timestamp": at(when + 5), "message": message}) + "\n"
+            json.dumps({"type": "user", "sessionId": WORKING, "timestamp": at(moment + 5), "message": message}) + "\n"
         )
     session_registry.save(
         project,
         KnownSession(
-            WORKING, client="claude-code", transcript=str(log), route=ROUTE, seen=when, handed=handed, briefed=(ROUTE,)
+            WORKING,
+            client="claude-code",
+            transcript=str(log),
+            route=ROUTE,
+            seen=moment,
+            handed=handed,
+            briefed=(ROUTE,),
         ),
     )
 

@@ -33,7 +33,10 @@ def pressure(line: Timeline, window: int, checkpoints: Marks, *, threshold: int,
     left, bottom = (0, 2) if small else (_LEFT, _BOTTOM)
     step = max(1, len(line.points) // _FEW_POINTS) if small else 1
     points = [*line.points[::step], line.points[-1]]
-    begin, end = points[0][0], max(points[-1][0], points[0][0] + 60)
+    begin = points[0][0]
+    last = max([points[-1][0], *(when for when, _ in checkpoints), *line.compactions])
+    points.append((last, points[-1][1]))  # a checkpoint ends with a record that tells no figure
+    end = max(last, begin + 60)
     top = max(100.0, *(100 * tokens / window for _, tokens in points))
 
     def across(when: float) -> str:

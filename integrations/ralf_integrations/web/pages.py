@@ -146,7 +146,7 @@ class Pages:
         found = self.sessions.find(request.query_params.get("id", ""))
         arrivals = self.sessions.arrivals(self.reader.project(), found.id)
         done = actions.told(request.query_params.get("done", ""))
-        return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals[::-1], done=done)
+        return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals, done=done)
 
     # ---- routes ----
 

@@ -31,6 +31,8 @@ _MOST_LEFT_OUT = 120  # lines that are shown of what falls out
 
 _LONGEST_LINE = 220  # characters of one of these
 
+_LEAST_PART = 12  # characters by which a line is known as a part of another
+
 _MOST_CHANGES = 300  # rows of a difference
 
 
@@ -57,33 +59,41 @@ def listed(project: ViewedProject, number: int, words: str = "") -> tuple[Page[R
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a heading of the brief has at a budget: lines that are kept, shortened, and left out."""
+    """What a heading of the brief has at a budget: how many lines are kept whole, shortened, and left out.
+
+    fallen  the first lines that are not kept whole, each with whether it is only shortened
+    """
 
     name: str
     kept: int
     shortened: int
     left_out: int
+    fallen: tuple[tuple[str, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
     """A brief at a budget.
 
-    text      as it would be handed over, without its fence
-    groups    by heading, what is kept and what falls out
-    left_out  the first lines that fall out; `more`: how many others do
+    text    as it would be handed over, without its fence
+    groups  by heading, what is kept and what falls out
+    more    how many lines that fall out, or are shortened, no group shows
     """
 
     budget: int
     text: str
     groups: tuple[Group, ...]
-    left_out: tuple[str, ...]
     more: int
 
     @property
     def lost(self) -> int:
         """How many lines fall out."""
-        return len(self.left_out) + self.more
+        return sum(group.left_out for group in self.groups)
+
+    @property
+    def shortened(self) -> int:
+        """How many lines are shortened."""
+        return sum(group.shortened for group in self.groups)
 
 
 def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
@@ -101,18 +111,19 @@ def brief(context: RouteContext, budget: int) -> Brief:
     section = "resume" if not context.wholly_foreign else None
     text = render(context, max(0, budget - FENCE_TOKENS), section=section, fenced=False)
     kept, whole = _by_heading(text), _by_heading(render(context, section=section, fenced=False))
-    groups, lost = [], []
+    groups, left = [], _MOST_LEFT_OUT
+    more = 0
     for name, lines in whole.items():
         here = Counter(kept.get(name, ()))
         missing = [line for line in lines if not _took(here, line)]
-        shortened = [
-            line for line in missing if _beginning(line) and any(_beginning(one) == _beginning(line) for one in here)
-        ]
-        gone = [line for line in missing if line not in shortened]
-        groups.append(Group(name, len(lines) - len(missing), len(shortened), len(gone)))
-        lost += gone
-    shown = tuple(trimmed(line.removeprefix("- ").removeprefix("> "), _LONGEST_LINE) for line in lost[:_MOST_LEFT_OUT])
-    return Brief(budget, text, tuple(groups), shown, len(lost) - len(shown))
+        rest = list(here.elements())
+        fallen = [(_plain(line), _is_shortened(line, rest)) for line in missing]
+        shortened = sum(is_shortened for _, is_shortened in fallen)
+        counts = len(lines) - len(missing), shortened, len(missing) - shortened
+        groups.append(Group(name, *counts, tuple(fallen[:left])))
+        more += max(0, len(fallen) - left)
+        left = max(0, left - len(fallen))
+    return Brief(budget, text, tuple(groups), more)
 
 
 def _took(here: Counter[str], line: str) -> bool:
@@ -122,10 +133,28 @@ def _took(here: Counter[str], line: str) -> bool:
     return True
 
 
-def _beginning(line: str) -> str:
-    """What tells an item's line whatever is cut from it: its label."""
+def _is_shortened(line: str, rest: list[str]) -> bool:
+    """Whether one of the lines that are left of a heading is a part of this line; takes that one out."""
+    label = _label(line)
+    for number, one in enumerate(rest):
+        head = one.removesuffix("[…]").rstrip().removesuffix("…").rstrip()
+        tail = one.removeprefix("> …")
+        begins = len(head) >= _LEAST_PART and line.startswith(head)
+        ends = tail != one and len(tail) >= _LEAST_PART and line.endswith(tail)
+        if (label and label == _label(one)) or begins or ends:
+            del rest[number]
+            return True
+    return False
+
+
+def _label(line: str) -> str:
+    """The label of an item's line, which stays whatever is cut from it; "" for a line without one."""
     head = line[:40].removeprefix("- ").partition(":")[0]
     return head if head.startswith(("DEC-", "cp-")) else ""
+
+
+def _plain(line: str) -> str:
+    return trimmed(line.removeprefix("- ").removeprefix("> "), _LONGEST_LINE)
 
 
 def _by_heading(text: str) -> dict[str, list[str]]:
@@ -134,7 +163,7 @@ def _by_heading(text: str) -> dict[str, list[str]]:
     for line in text.splitlines():
         if line.startswith("## "):
             name = line[3:]
-        elif line.strip() and not line.startswith(("# ", "_")):
+        elif line.strip("> ") and not line.startswith(("# ", "_")):
             found.setdefault(name or "Above all", []).append(line)
     return found
 
@@ -279,6 +308,8 @@ def _rows(was: Any, now: Any, changes: Iterable[Change]) -> Iterable[Row]:
         if not of_decision and at[0] not in ("active_work", "goal", "handover"):
             continue
         item, fields = (at[1], at[2:]) if of_decision else (at[0].replace("_", " "), at[1:])
+        if at == ["goal"]:
+            item, fields = "route", at
         if "order" in change or _NOT_SHOWN & set(fields):
             continue
         one, other = find(was, at), find(now, at)

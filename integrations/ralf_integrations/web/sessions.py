@@ -129,15 +129,20 @@ class Sessions:
         return found
 
     def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
-        """What a session was handed, and whether its log has it."""
+        """What a session was handed, and whether its log has it, the newest first."""
         known = session_registry.load(project, session)
-        return self._arrivals_of(known)
+        newest = self._arrivals_of(known)[::-1]
+        newest.sort(key=_handed_at, reverse=True)
+        return newest
 
     def of_route(self, project: ViewedProject, route: str) -> tuple[list[str], list[tuple[KnownSession, Arrival]]]:
-        """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first."""
+        """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first; what was
+        handed over at an unknown time comes last.
+        """
         known = sorted(session_registry.all_sessions(project), key=lambda one: -one.seen)
         handed = [one for one in known if one.handed and route in (one.route, *one.briefed)][:_MOST_RECEIPTS]
         got = [(one, arrival) for one in handed for arrival in self._arrivals_of(one)[::-1]]
+        got.sort(key=lambda one: _handed_at(one[1]), reverse=True)
         return [one.session for one in known if one.route == route], got
 
     def _arrivals_of(self, known: KnownSession) -> list[Arrival]:
@@ -227,6 +232,11 @@ def _named(sessions: Iterable[Seen], session: str) -> Seen | None:
     found = [one for one in sessions if session and one.id.startswith(session)]
     found = [one for one in found if one.id == session] or found
     return found[0] if len(found) == 1 else None
+
+
+def _handed_at(arrival: Arrival) -> float:
+    """When a text was handed over, seconds since 1970: as the hook noted it, else as the log has it; 0 for unknown."""
+    return arrival.handed.when or seconds(arrival.time) or 0.0
 
 
 _MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
