@@ -110,7 +110,9 @@ def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
 @every_client
 def test_the_end_of_a_session_leaves_a_checkpoint(world: World, client: str) -> None:
     install(world, client)
-    ran = work(world, client, REQUEST, [bash("mkdir src && echo 1 > src/a.py", text=CHOICE), said("Done.")], env=ON_ROUTE)
+    ran = work(
+        world, client, REQUEST, [bash("mkdir src && echo 1 > src/a.py", text=CHOICE), said("Done.")], env=ON_ROUTE
+    )
     assert ran.status == 0, ran.err
     assert waited(lambda: checkpoints(world))
     assert [one.reason for one in checkpoints(world)] == ["session-end"]
