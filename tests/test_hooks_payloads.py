@@ -21,7 +21,7 @@ from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.messages import parse
 
-# As captured from the programs, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0, Gemini CLI 0.61.0, and what
+# As captured, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0, Gemini CLI 0.61.0; and what
 # the plugin makes of the calls of opencode 1.18.33.
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "claude SessionStart": ("claude-code", {"hook_event_name": "SessionStart", "source": "startup"}),
