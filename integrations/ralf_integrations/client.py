@@ -80,14 +80,14 @@ class Client:
     takes_steering a hook before a compaction can say what the client's own summary is to keep
     marks_injected it writes what hooks hand over into the prompt itself, between two tags
     logs_size      its log tells how full the window was when the client compacted it
-    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex nobody
-                   knows before it has done so once, since its settings move that place; Gemini CLI tells no figure
+    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex and
+                   opencode nobody knows before they have done so once, since their settings move that place
     summarizer     the model that its login pays for, "" for none
     sessions       the session logs that it keeps of a project, each with when it was written; None: ralf finds none
     started_in     where it was started, which stays while its working directory changes; None where it does not say
     process        the id of its process, 0 where it does not say
     window         the size of its window in tokens where a person has set it, else 0
-    compacts_at    percent of the window at which a person has it compact, 100 for as it does by itself
+    compacts_at    percent of the window at which it compacts, where it or a person says so, else 100
     is_headless    whether it ends when the agent stops, by the session's log
     """
 
@@ -287,8 +287,8 @@ GEMINI = Client(
     log_part="/.gemini/",
     milliseconds=True,
     marks_injected=True,
-    logs_size=False,
     sessions=_sessions_of_gemini,
+    compacts_at=lambda: 50,  # its `compressionThreshold`, unless a person sets another
 )
 
 OPENCODE = Client(

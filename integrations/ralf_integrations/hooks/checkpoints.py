@@ -413,10 +413,6 @@ def tools_used(session: Session) -> Answer:
     elif back:
         word = session.hand("pressure", usage.TAKEN_BACK)
     apply_look(session, look)
-    if not word and not session.payload.sender.tells_compaction:
-        from ralf_integrations.hooks import compacting  # of few clients only the log tells
-
-        return compacting.noticed(session)
     return Answer(context=word)
 
 

@@ -237,7 +237,12 @@ def handle(session: Session) -> Answer:
 def _answered(session: Session) -> Answer:
     event = session.payload.event
     if event in _PROGRESS:
-        return _PROGRESS[event](session)
+        said = _PROGRESS[event](session)
+        if said.context or not takes_context(session.payload) or session.payload.sender.tells_compaction:
+            return said
+        from ralf_integrations.hooks import compacting  # of few clients only the log tells
+
+        return compacting.noticed(session)
     if event in ("session-start", "prompt"):  # each imports what it needs, and no more
         from ralf_integrations.hooks import injection
 
