@@ -220,7 +220,7 @@ def _said(command: Sequence[str]) -> str:
             env=environment.of_a_model(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=20,
             check=False,
         )
         return one_line(clean(done.stdout.decode("utf-8", "replace")))[:200] if done.returncode == 0 else ""

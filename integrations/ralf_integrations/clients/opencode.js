@@ -177,11 +177,13 @@ export const Ralf = async ({ directory, client }) => {
       if (properties.info.parentID) children.add(properties.info.id)
       return
     }
-    if (!isMine(session) || !started.has(session)) return
+    if (!started.has(session)) return // many events a second: nothing is looked for here
     if (type === "message.updated") message(properties.info)
     else if (type === "message.part.updated") keep(properties.part)
-    else if (type === "session.idle") tell(type, session)
-    else if (type === "session.compacted") {
+    else if (type === "session.idle") {
+      if (isMine(session)) tell(type, session)
+      else started.delete(session) // the person has opted out meanwhile
+    } else if (type === "session.compacted") {
       settling.set(session, survived(session).catch(() => {}))
       await settling.get(session)
     }
