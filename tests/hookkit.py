@@ -30,7 +30,7 @@ from ralf_integrations.hooks.messages import Payload, parse
 from ralf_integrations.hooks.session import Session
 
 CAPTURED = storekit.SOURCE.parent / "shared" / "clients" / "captured"
-MEANT = ("BB5_", "RALF_", "CLAUDE", "CODEX", "GEMINI")
+MEANT = ("BB5_", "RALF_", "CLAUDE", "CODEX", "GEMINI", "OPENCODE")
 """How variables begin that mean something to us."""
 
 SESSION = "5f0c1d2e-0000-4000-8000-000000000001"
@@ -246,6 +246,6 @@ def rig(root: Path, *, session: str = SESSION, client: str = "claude-code") -> R
     ownership.init(Project(root), share=False)
     home = root.parent
     transcript = storekit.session_log(home, root, session, client)
-    variables = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+    variables = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME")
     known = {name: value for name, value in storekit.environment(home).items() if name in variables}
     return Rig(root, transcript, client, session, {"CLAUDE_CODE_ENTRYPOINT": "cli", **known})

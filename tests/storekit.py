@@ -364,7 +364,8 @@ def session_log(home: Path, root: Path, session: str, client: str = "claude-code
     kept = {
         "claude-code": f".claude/projects/{slug}/{session}.jsonl",
         "codex": f".codex/sessions/2026/03/01/rollout-2026-03-01T08-00-00-{session}.jsonl",
-        "gemini": f".gemini/tmp/{slug}/chats/{session}.jsonl",
+        "gemini": f".gemini/tmp/{slug}/chats/session-2026-03-01T08-00-{session[:8]}.jsonl",
+        "opencode": f".local/share/opencode/ralf/{session}.jsonl",
     }
     path = home / kept[client]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -382,6 +383,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
         "CODEX_HOME": str(home / ".codex"),
         "GEMINI_CLI_HOME": str(home),
+        "XDG_DATA_HOME": str(home / ".local/share"),
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUTF8": "1",
         "COLUMNS": "100",

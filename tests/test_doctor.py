@@ -92,7 +92,7 @@ def test_a_project_that_has_not_opted_in_or_is_switched_off(project: Project) ->
 
 
 @needs_install
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "opencode"])
 def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, client: str) -> None:
     install(project, client)
     before = storekit.kept_bytes(project.root)

@@ -21,7 +21,8 @@ from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import entry
 from ralf_integrations.hooks.messages import parse
 
-# As captured from the programs, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0.
+# As captured, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0, Gemini CLI 0.61.0; and what
+# the plugin makes of the calls of opencode 1.18.33.
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "claude SessionStart": ("claude-code", {"hook_event_name": "SessionStart", "source": "startup"}),
     "claude UserPromptSubmit": (
@@ -63,6 +64,38 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         "codex",
         {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "tool_response": "hi\n"},
     ),
+    "gemini BeforeAgent": (
+        "gemini",
+        {
+            "hook_event_name": "BeforeAgent",
+            "timestamp": "2026-11-20T12:00:58.927Z",
+            "prompt": "<hook_context>MARKER</hook_context>\n\nsay hi",
+        },
+    ),
+    "gemini AfterTool": (
+        "gemini",
+        {
+            "hook_event_name": "AfterTool",
+            "tool_name": "run_shell_command",
+            "tool_input": {"command": "echo hi", "description": "hi"},
+            "tool_response": {
+                "llmContent": "<untrusted_context>\nOutput: hi\n</untrusted_context>",
+                "returnDisplay": "hi",
+            },
+        },
+    ),
+    "gemini AfterAgent": (
+        "gemini",
+        {"hook_event_name": "AfterAgent", "prompt": "say hi", "prompt_response": "hi", "stop_hook_active": False},
+    ),
+    "opencode session.created": ("opencode", {"hook_event_name": "session.created", "source": "startup"}),
+    "opencode chat.message": ("opencode", {"hook_event_name": "chat.message", "prompt": "say hi"}),
+    "opencode tool.execute.after": (
+        "opencode",
+        {"hook_event_name": "tool.execute.after", "tool_name": "bash", "tool_input": {"command": "echo hi"}},
+    ),
+    "opencode session.compacted": ("opencode", {"hook_event_name": "session.compacted", "compact_summary": "hi"}),
+    "opencode dispose": ("opencode", {"hook_event_name": "dispose", "reason": "exit"}),
     "codex without a rollout": (
         "codex",
         {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "transcript_path": None},
@@ -88,13 +121,25 @@ def test_client_events_are_understood_and_answered_only_if_there_is_something_to
     assert bool(rig.run(name, **fields).out) == (understood.event == "before-compaction")
 
 
+def test_what_gemini_has_put_into_a_prompt_is_not_what_was_typed() -> None:
+    sent = json.dumps({"session_id": "s", "prompt": "<hook_context>a &lt; b</hook_context>\n\ngo on"}).encode()
+    found = parse("BeforeAgent", sent, "gemini")
+    assert found is not None and found.prompt == "go on"
+
+
 def is_taken(said: Said) -> bool:
     """Whether a client takes it: JSON, nothing, or before a compaction the text that steers its summary."""
     return said.out.startswith("Beside all else, keep in the summary") or isinstance(said.tree, dict)
 
 
 def _captured() -> list[Path]:
-    return sorted(CAPTURED.glob("c*/*/*.json"))
+    return sorted(path for path in CAPTURED.glob("*/*/*.json") if path.name[3:-5] not in _UNASKED)
+
+
+_UNASKED = ("PreCompress", "BeforeTool")  # of Gemini CLI: no hook is installed for them
+
+
+WANTED = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
 
 
 @pytest.mark.slow
@@ -106,7 +151,7 @@ def test_every_captured_payload_ends_with_status_0_and_json_or_nothing(rig: Rig)
         captured = json.loads(path.read_text())
         sent = captured["stdin"]
         name = sent["hook_event_name"]
-        rig.client = "codex" if path.parts[-3] == "codex" else "claude-code"
+        rig.client = WANTED[path.parts[-3]]
         rig.environment = {**captured["env"], "CLAUDE_PROJECT_DIR": str(rig.root)}
         shape = (rig.client, name, tuple(sorted(sent)))
         if shape in seen:
@@ -123,13 +168,12 @@ def test_every_captured_payload_ends_with_status_0_and_json_or_nothing(rig: Rig)
 
 @pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
 def test_the_client_is_told_by_what_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("CLAUDECODE", "CODEX_HOME", "GEMINI_PROJECT_DIR"):
+    for variable in ("CLAUDECODE", "CODEX_HOME", "GEMINI_PROJECT_DIR", "OPENCODE_PID"):
         monkeypatch.delenv(variable, raising=False)
-    wanted = {"claude": "claude-code", "codex": "codex"}
     for path in _captured():
         sent = json.loads(path.read_text())["stdin"]
         found = entry.client_of("", sent["hook_event_name"], json.dumps(sent).encode())
-        assert found.name == wanted[path.parts[-3]], path
+        assert found.name == WANTED[path.parts[-3]], path
 
 
 HOSTILE = {

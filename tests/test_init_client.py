@@ -77,6 +77,16 @@ def test_the_change_shows_one_entry_and_for_how_many_events_it_is_the_same(
     assert f"  -    … the same for {events - 1} events: " in gone.out
 
 
+def test_opencode_gets_a_plugin_and_loses_it_again(tmp_path: Path, run: Run) -> None:
+    for shared in ((), ("--shared",)):
+        assert run("--client", "opencode", "--yes", *shared).status == 0
+        text = (tmp_path / ".opencode/plugin/ralf.js").read_text()
+        assert ('["ralf", "hook", "EVENT", "--client", "opencode"]' in text) == bool(shared)
+        assert "nothing to do" in run("--client", "opencode", "--yes", *shared).out
+    assert run("--client", "opencode", "--uninstall", "--yes").status == 0
+    assert not (tmp_path / ".opencode").exists()
+
+
 @pytest.mark.slow
 def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     assert "Go on? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")
@@ -153,10 +163,10 @@ def test_local_settings_are_kept_out_of_git_and_the_exclusion_goes_with_them(
 
 def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, run: Run) -> None:
     (tmp_path / "AGENTS.md").write_text("# Mine\n")
-    for args in (("claude-code",), ("claude-code", "--shared"), ("codex",), ("gemini",), ("agents-md",)):
+    for args in (("claude-code",), ("claude-code", "--shared"), ("codex",), ("gemini",), ("opencode",), ("agents-md",)):
         assert run("--client", *args, "--yes").status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *(".autonomous", ".claude", ".codex", ".gemini", "AGENTS.md"),
+        *(".autonomous", ".claude", ".codex", ".gemini", ".opencode", "AGENTS.md"),
     ]
     assert run("--uninstall", "--yes").status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [".autonomous", "AGENTS.md"]

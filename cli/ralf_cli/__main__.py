@@ -1,6 +1,6 @@
 """`python -m ralf_cli`: the same command as `ralf`."""
 
-from ralf_cli.plain import run
+from ralf_cli.start import run
 
 if __name__ == "__main__":
     run()

@@ -9,7 +9,7 @@ import click
 @click.argument("event")
 @click.option(
     "--client",
-    type=click.Choice(["claude-code", "codex", "gemini"]),
+    type=click.Choice(["claude-code", "codex", "gemini", "opencode"]),
     help="The calling client. Default: detected from its input and the environment.",
 )
 def hook(event: str, client: str | None) -> None:

@@ -230,7 +230,8 @@ def _has_plugin(project: Project, client: str) -> Path | None:
 
     if client != CLAUDE_CODE.name:
         return None
-    there = any(installation.is_installed(CLAUDE_CODE.path(project.root, shared=shared)) for shared in (False, True))
+    places = [CLAUDE_CODE.path(project.root, shared=shared) for shared in (False, True)]
+    there = any(installation.is_installed(CLAUDE_CODE, path) for path in places)
     return None if there else condition.enabled_plugin(project)
 
 
@@ -308,7 +309,7 @@ def _notes(project: Project, client: str, *, shared: bool) -> Iterator[str]:
     if not shared and (project.root / ".git").is_dir() and not known.has_local:
         yield f"{path} names a Python of this machine; unless git ignores it: echo {path} >> .git/info/exclude"
     other = known.path(project.root, shared=not shared)
-    if known.has_local and installation.is_installed(other):
+    if known.has_local and installation.is_installed(known, other):
         yield f"{other} calls ralf's hooks, too, so that each event calls two: keep one of them"
 
 

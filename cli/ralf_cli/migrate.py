@@ -42,7 +42,7 @@ def migrate(
     ralf-context       RALF-CONTEXT.md
     run-folders        run folders of the RALF loop
     pilot-checkpoint   checkpoint.json of Pilot and its history
-    claude-code, codex existing sessions of this project (PATH does not apply)
+    claude-code, codex, gemini, opencode: existing sessions of this project (PATH does not apply)
 
     Each record goes to the route of its task, else of its agent. Sources are only read, and imports are idempotent.
     The table reports what happened to each file; the account file and --json report each field.
@@ -64,7 +64,7 @@ def migrate(
         _sessions(ctx, source, root, since=_moment(since), dry_run=dry_run, as_json=as_json)
         return
     if since is not None:
-        raise click.UsageError("--since is for a client's sessions: claude-code, codex")
+        raise click.UsageError(f"--since is for a client's sessions: {', '.join(_WITH_SESSIONS)}")
     from ralf_cli.output import emit_json, fields_of
     from ralf_migrations.migrate import is_done, migrate as take_over
 

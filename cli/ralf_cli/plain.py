@@ -30,7 +30,7 @@ class _Failed(Exception):
 
 
 def run() -> NoReturn:
-    """Run the command line and exit with its status: the entry point of `ralf`."""
+    """Run the command line and exit with its status."""
     gc.disable()  # what is loaded stays: to look through it again and again is a tenth of a short command
     instant.open_streams()
     if b"RALF_LEASE" in posix.environ:

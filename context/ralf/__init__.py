@@ -121,4 +121,6 @@ def __getattr__(name: str) -> Any:
     except ImportError as error:
         if sys is None or sys.meta_path is None:
             raise errors.RalfError("ralf", f"{name}: the interpreter is ending: nothing was done") from error
+        if (unsupported := errors.unsupported(error)) is not None:
+            raise unsupported from error
         raise

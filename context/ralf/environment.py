@@ -21,7 +21,7 @@ _OURS = ("GIT_", "RALF_")
 
 _OF_THE_USER = frozenset({"RALF_TRUST", "RALF_SAFE_DIRECTORIES"})
 
-_SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID")  # a Codex that Claude Code runs has both
+_SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")  # of a client in another: the inner
 
 _OF_A_SESSION = frozenset(
     {
@@ -33,6 +33,8 @@ _OF_A_SESSION = frozenset(
         "CODEX_CI",
         "CODEX_SESSION_ID",
         "CODEX_TOOL_CALL_ID",
+        "OPENCODE",
+        "OPENCODE_PID",
     }
 )
 
@@ -132,6 +134,13 @@ def gemini_folder() -> Path | None:
     """Where Gemini CLI keeps what is the user's; None for a user whom the machine does not know."""
     home = _folder_of(os.environ.get("GEMINI_CLI_HOME", ""), ".")
     return home and home / ".gemini"
+
+
+def opencode_folder() -> Path | None:
+    """Where opencode keeps what is the user's; None for a user whom the machine does not know."""
+    named = os.environ.get("XDG_DATA_HOME", "")
+    data = _folder_of(named if named.startswith("/") else "", ".local/share")
+    return data and data / "opencode"
 
 
 def user_folder() -> Path | None:

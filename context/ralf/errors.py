@@ -37,6 +37,8 @@ The message starts with the path or route, then says what is wrong; `hint` is th
 
 from __future__ import annotations
 
+import sys
+
 _LONGEST_LINE = 200  # characters of a line of others that a message repeats
 
 MEND_JOURNAL = "ralf context verify --repair"
@@ -298,3 +300,17 @@ class StaleLease(Conflict):
 
 class TranscriptChanged(Busy):
     """A transcript that shrank or was replaced since the last checkpoint of this session."""
+
+
+# ---- systems that lack what ralf needs ----
+
+_NEEDED = frozenset({"fcntl", "posix", "pwd", "resource"})  # modules of Python that only POSIX systems have
+
+
+def unsupported(error: ImportError) -> RalfError | None:
+    """Returns the error to raise where a module is missing that Windows does not have; None for any other module."""
+    if error.name not in _NEEDED:
+        return None
+    system = "Windows" if sys.platform == "win32" else sys.platform
+    what = f"{system} is not supported: it lacks the locks and renames ({error.name}) that keep what was acknowledged"
+    return RalfError("ralf", what, "use it on Linux, or in WSL 2, where it is one")

@@ -1,6 +1,6 @@
 """The clients that ralf knows: one record each, which every module asks instead of the client's name.
 
-Contracts: Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, as the programs themselves keep them.
+Contracts: Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, opencode 1.18, as the programs themselves keep them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Event = Literal[
 
 _SECONDS = 30
 _MOST_HEAD = 256 << 10  # bytes of a rollout's first record
-_MOST_CODEX = 20_000  # of Codex's sessions, of all projects, that are looked at
+_MOST_OF_ALL = 20_000  # sessions, of all projects, that are looked at where a client keeps them in one place
 
 # Python ends with status 2 where a script is gone, which clients take for "block this": after an uninstall no prompt
 # would get through. A module that is gone is status 1, which they only report.
@@ -73,18 +73,21 @@ class Client:
     then           what the person has to do before the hooks run
     log_part       what the path of a session's log holds, "" for nothing of its own
     payload_key    a key that only its payloads have, "" for none
+    module         the JavaScript module of this package that is its plugin and calls the hooks; "" for a client
+                   whose settings name them. `local` and `shared` are then where the plugin lies
     takes_argv     its settings take a hook's arguments one by one, and need no shell
     milliseconds   its settings count the time of a hook in milliseconds
     takes_steering a hook before a compaction can say what the client's own summary is to keep
+    marks_injected it writes what hooks hand over into the prompt itself, between two tags
     logs_size      its log tells how full the window was when the client compacted it
-    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex nobody
-                   knows before it has done so once, since its settings move that place; Gemini CLI tells no figure
+    reserve        tokens at the end of a window that it keeps free: before, it compacts by itself. Of Codex and
+                   opencode nobody knows before they have done so once, since their settings move that place
     summarizer     the model that its login pays for, "" for none
     sessions       the session logs that it keeps of a project, each with when it was written; None: ralf finds none
     started_in     where it was started, which stays while its working directory changes; None where it does not say
     process        the id of its process, 0 where it does not say
     window         the size of its window in tokens where a person has set it, else 0
-    compacts_at    percent of the window at which a person has it compact, 100 for as it does by itself
+    compacts_at    percent of the window at which it compacts, where it or a person says so, else 100
     is_headless    whether it ends when the agent stops, by the session's log
     """
 
@@ -99,9 +102,11 @@ class Client:
     then: tuple[str, ...]
     log_part: str = ""
     payload_key: str = ""
+    module: str = ""
     takes_argv: bool = False
     milliseconds: bool = False
     takes_steering: bool = False
+    marks_injected: bool = False
     logs_size: bool = True
     reserve: int = 0
     summarizer: str = ""
@@ -116,6 +121,11 @@ class Client:
     def installed(self) -> dict[str, Hook]:
         """The events that its settings name."""
         return {event: hook for event, hook in self.hooks.items() if hook.seconds}
+
+    @property
+    def tells_compaction(self) -> bool:
+        """Whether a hook is told that the window was compacted; else only its log shows it."""
+        return any(hook.event == "after-compaction" for hook in self.hooks.values())
 
     @property
     def has_local(self) -> bool:
@@ -169,7 +179,19 @@ def _sessions_of_claude_code(project: Project) -> Iterable[tuple[float, Path]]:
 def _sessions_of_codex(project: Project) -> Iterable[tuple[float, Path]]:
     from ralf.transcripts.reader import logs_of_codex  # no hook looks for them
 
-    return logs_of_codex(project, most=_MOST_CODEX)
+    return logs_of_codex(project, most=_MOST_OF_ALL)
+
+
+def _sessions_of_gemini(project: Project) -> Iterable[tuple[float, Path]]:
+    from ralf.transcripts.reader import logs_of_gemini  # no hook looks for them
+
+    return logs_of_gemini(project)
+
+
+def _sessions_of_opencode(project: Project) -> Iterable[tuple[float, Path]]:
+    from ralf.transcripts.reader import logs_of_opencode  # no hook looks for them
+
+    return logs_of_opencode(project, most=_MOST_OF_ALL)
 
 
 def _codex_is_headless(rollout: Path | None) -> bool:
@@ -264,7 +286,38 @@ GEMINI = Client(
     then=("Gemini CLI reads a project's settings once you trust its folder",),
     log_part="/.gemini/",
     milliseconds=True,
+    marks_injected=True,
+    sessions=_sessions_of_gemini,
+    compacts_at=lambda: 50,  # its `compressionThreshold`, unless a person sets another
 )
 
-CLIENTS: Mapping[str, Client] = MappingProxyType({client.name: client for client in (CLAUDE_CODE, CODEX, GEMINI)})
+OPENCODE = Client(
+    name="opencode",
+    title="opencode",
+    program="opencode",
+    proven="1.18.33",
+    local=".opencode/plugin/ralf.js",  # one file for both kinds
+    shared=".opencode/plugin/ralf.js",
+    hooks={
+        "session.created": Hook("session-start", context=True, notice=True),
+        "chat.message": Hook("prompt", context=True, notice=True),
+        "tool.execute.after": Hook("tools-used", context=True, notice=True),
+        "experimental.session.compacting": Hook("before-compaction", notice=True),
+        "session.compacted": Hook("after-compaction", notice=True),
+        "session.idle": Hook("stopped"),
+        "dispose": Hook("session-end"),
+    },
+    environment="OPENCODE_PID",
+    then=("a session that is open goes on without the plugin: start opencode anew",),
+    log_part="/opencode/ralf/",
+    module="opencode.js",
+    takes_steering=True,
+    logs_size=False,
+    sessions=_sessions_of_opencode,
+    process=environment.opencode_process,
+)
+
+CLIENTS: Mapping[str, Client] = MappingProxyType(
+    {client.name: client for client in (CLAUDE_CODE, CODEX, GEMINI, OPENCODE)}
+)
 """All of them, by name."""

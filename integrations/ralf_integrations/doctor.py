@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,13 +25,30 @@ from ralf_integrations.hooks import error_log, receipts, session_registry, usage
 _LARGE = 256 << 20  # bytes of journals and evidence that are looked at without being asked
 _NEWEST = 100  # routes that are looked at without being asked, where there are more
 _RECENT = 7 * 86_400  # seconds
+_LACKING = (
+    "an exchange of two names (a route file is missing for a moment while it is written)",
+    "leases (a save in progress is told by its age)",
+    "turns of writers",
+    "the look at a client's process (a session that was killed counts as running for an hour)",
+    "a refusal of network file systems",
+)
 _SESSIONS = 5  # whose receipts are looked at
 
 
 def examine(project: Project) -> Iterator[Check]:
     """Look at everything; nothing is changed. What goes wrong in a look is itself told."""
-    whole = (_project, _file_system, _secrets, _extensions, monitoring.checks, condition.checks, installing.checks)
-    for look in (*whole, _embedder, _calls, _receipts, _complaints, _store):
+    first = (_project, _system, _file_system, _secrets, _extensions)
+    for look in (
+        *first,
+        monitoring.checks,
+        condition.checks,
+        installing.checks,
+        _embedder,
+        _calls,
+        _receipts,
+        _complaints,
+        _store,
+    ):
         try:
             yield from look(project)
         except (RalfError, OSError) as error:
@@ -49,6 +67,16 @@ def _project(project: Project) -> Iterator[Check]:
         yield Check("project", "warning", f"{project.config_file}: hooks are switched off", "ralf on")
     else:
         yield Check("project", "ok", f"{project.root}: has opted in, hooks are on")
+
+
+def _system(_: Project) -> Iterator[Check]:
+    """What the operating system is to ralf, and what it lacks that Linux has."""
+    name = {"linux": "Linux", "darwin": "macOS"}.get(sys.platform, sys.platform)
+    if name == "Linux":
+        yield Check("system", "ok", "Linux, where everything was tested")
+        return
+    what = f"{name}: nothing was tested there; done without: {', '.join(_LACKING)}"
+    yield Check("system", "warning", what, "docs/guarantees.md, Known limits")
 
 
 def _file_system(project: Project) -> Iterator[Check]:

@@ -42,6 +42,11 @@ def claude_is_headless() -> bool:
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
+def opencode_process() -> int:
+    """The process of the opencode that calls, 0 where it does not say."""
+    return _number("OPENCODE_PID")
+
+
 def is_set(variable: str) -> bool:
     """Whether a variable has a value."""
     return bool(os.environ.get(variable))

@@ -1,6 +1,6 @@
 """Whether the next session of a real client goes on with the right work: the bytes that its model is sent say it.
 
-    python -m tests.clients.continuing            all scenarios, Claude Code and Codex (RALF_TEST_CLIENTS names them)
+    python -m tests.clients.continuing            all scenarios, every client (RALF_TEST_CLIENTS names them)
     python -m tests.clients.continuing --only fork
 
 In each, work on a tide table is killed in the middle; other things happen; then somebody asks, in a session of its own.
@@ -26,6 +26,7 @@ from kit import World, bash, said
 
 import ralf
 import storekit
+from ralf.transcripts.reader import open_transcript
 
 REQUEST = "Move the tide table from CSV to SQLite in ten steps. Never write to deploy/prod.env."
 ROUTE = "move-the-tide-table-from-csv-to-sqlite"
@@ -112,11 +113,11 @@ kill -9 $!
 
     def routes_of_last(self) -> list[str]:
         """The routes that have a checkpoint of the session that was begun last."""
-        log = self.world.transcripts()[-1].stem
+        session = open_transcript(self.world.transcripts()[-1]).session
         names = [one.route for one in ralf.list_routes(root=self.world.project)]
         contexts = [ralf.get_context(name, root=self.world.project) for name in names]
         sessions = {one.route: [entry.session for entry in one.checkpoint_history] for one in contexts}
-        return [route for route, those in sessions.items() if any(one and log.endswith(one) for one in those)]
+        return [route for route, those in sessions.items() if session in those]
 
     def _there(self, where: str) -> str:
         return f"mkdir -p {where} && cd {where}\n" if where else ""
@@ -193,7 +194,8 @@ SCENARIOS: dict[str, tuple[Steps, Asked]] = {
 }
 """By name, what happens, and how the last session of it has to go on."""
 
-NOT_HERE = {("codex", "a fork"), ("codex", "after a clear")}  # only its terminal does
+CLIENTS = ("claude-code", "codex", "gemini", "opencode")
+NOT_HERE = {(client, name) for client in CLIENTS[1:] for name in ("a fork", "after a clear")}  # only their terminals do
 
 
 def wrong(world: World, client: str, name: str) -> list[str]:
@@ -215,12 +217,12 @@ def main() -> int:
     """Run scenarios; 1 where one of them went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.clients.continuing")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS))
-    parser.add_argument("--client", action="append", choices=["claude-code", "codex"])
+    parser.add_argument("--client", action="append", choices=CLIENTS)
     given = parser.parse_args()
     failed = count = 0
     with tempfile.TemporaryDirectory() as scratch:
         environment = kit.installed(Path(scratch) / "venv")
-        for client in given.client or ["claude-code", "codex"]:
+        for client in given.client or CLIENTS:
             for name in given.only or SCENARIOS:
                 if (client, name) in NOT_HERE:
                     continue

@@ -1,4 +1,4 @@
-"""The real `claude` and `codex` in the kit's closed namespace, with ralf installed for them as a person installs it.
+"""The real clients in the kit's closed namespace, with ralf installed for them as a person installs it.
 
 RALF_TEST_CLIENTS names the folder that holds their `node_modules`; the kit that builds the namespace stands beside the
 checkout. Without them the tests are skipped, and say so.
@@ -32,13 +32,20 @@ CLAUDE = "claude --output-format json --dangerously-skip-permissions --model cla
 CODEX = (
     "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --dangerously-bypass-hook-trust"
 )
+GEMINI = "gemini --yolo --model gemini-2.5-pro"
+OPENCODE = "opencode run"
 _LONGEST = 150  # seconds
+_PACKAGES = {"gemini": "@google/gemini-cli", "opencode": "opencode-linux-x64"}
 
 
-def why_not() -> str:
-    """Why the clients cannot run here, "" where they can."""
+def why_not(client: str = "") -> str:
+    """Why the clients cannot run here, "" where they can; of those that not everybody has installed, one by name."""
     if not CLIENTS or not (Path(CLIENTS) / "node_modules").is_dir():
         return "RALF_TEST_CLIENTS names no folder with the clients' node_modules"
+    if client in _PACKAGES and not (Path(CLIENTS) / "node_modules" / _PACKAGES[client]).is_dir():
+        return f"RALF_TEST_CLIENTS has no {_PACKAGES[client]}"
+    if client == "gemini" and shutil.which("node") is None:
+        return "Gemini CLI needs node"
     if not (KIT / "ns.sh").exists():
         return f"the kit is not at {KIT}"
     if shutil.which("unshare") is None or shutil.which("ip") is None:
@@ -97,6 +104,10 @@ class World:
         self.project.mkdir(parents=True)
         (self.home / ".claude").mkdir(parents=True)
         (self.home / ".codex").mkdir()
+        (self.home / ".gemini").mkdir()
+        (self.home / ".gemini/settings.json").write_text(json.dumps(_GEMINI_SETTINGS))
+        (self.home / ".config/opencode").mkdir(parents=True)
+        (self.home / ".config/opencode/opencode.json").write_text(json.dumps(_OPENCODE_CONFIG))
 
     def run(
         self,
@@ -107,9 +118,9 @@ class World:
         env: Sequence[str] = (),
         toml: str = "",
     ) -> Ran:
-        """Run shell commands beside a scripted model; `claude`, `codex` and `ralf` are on their PATH.
+        """Run shell commands beside a scripted model; the clients and `ralf` are on their PATH.
 
-        model  whose interface it speaks: anthropic or openai
+        model  whose interface it speaks: anthropic, openai, or scripted, that of Gemini and of chat completions
         env    K=V for the commands
         toml   lines at the top of Codex's configuration
         """
@@ -117,14 +128,17 @@ class World:
         (self.folder / "commands.sh").write_text(commands)
         (self.folder / "inside.sh").write_text(_inside(model, env))
         (self.folder / "codex.toml").write_text(_codex(toml))
-        needed = Path(sysconfig.get_paths()["purelib"])
+        needed, own = Path(sysconfig.get_paths()["purelib"]), Path(__file__).parent
         self._carry_registrations(inwards=True)
         done = subprocess.run(
             [str(KIT / "ns.sh"), str(self.folder), "sh", "/tmp/run/inside.sh"],
             env={
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
                 "CLIENTS": CLIENTS,
-                "KIT_BIND": f"{plain(self.folder, self._environment)}:venv {plain(self.folder, needed)}:needed",
+                "KIT_BIND": " ".join(
+                    f"{plain(self.folder, path)}:{name}"
+                    for path, name in ((self._environment, "venv"), (needed, "needed"), (own, "own"))
+                ),
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -161,7 +175,11 @@ class World:
 
     def transcripts(self) -> list[Path]:
         """The clients' session logs, oldest first."""
-        found = [*self.home.glob(".claude/projects/*/*.jsonl"), *self.home.glob(".codex/sessions/*/*/*/*.jsonl")]
+        places = (
+            *(".claude/projects/*/*.jsonl", ".codex/sessions/*/*/*/*.jsonl"),
+            *(".gemini/tmp/*/chats/*.jsonl", ".local/share/opencode/ralf/*.jsonl"),
+        )
+        found = [path for place in places for path in self.home.glob(place)]
         return sorted(found, key=lambda path: path.stat().st_mtime)
 
     def outside(self, path: str) -> Path:
@@ -216,12 +234,15 @@ def _texts(tree: Any) -> list[str]:
 
 def _inside(model: str, env: Sequence[str]) -> str:
     settings = " ".join(f"'{pair}'" for pair in env)
+    server = "/tmp/own" if model == "scripted" else "/tmp/kit/model"
     return f"""
 mkdir -p /tmp/run/bin
 ln -sf /tmp/clients/node_modules/@anthropic-ai/claude-code/bin/claude.exe /tmp/run/bin/claude
 ln -sf "$(ls /tmp/clients/node_modules/@openai/codex-linux-*/vendor/*/bin/codex | head -1)" /tmp/run/bin/codex
+ln -sf /tmp/clients/node_modules/@google/gemini-cli/bundle/gemini.js /tmp/run/bin/gemini
+ln -sf /tmp/clients/node_modules/opencode-linux-x64/bin/opencode /tmp/run/bin/opencode
 rm -f /tmp/run/port
-/tmp/venv/bin/python -u /tmp/kit/model/{model}_model.py --port-file /tmp/run/port --log /tmp/run/requests.jsonl \\
+/tmp/venv/bin/python -u {server}/{model}_model.py --port-file /tmp/run/port --log /tmp/run/requests.jsonl \\
     --script /tmp/run/script.json 2>/tmp/run/server.err &
 server=$!
 i=0; while [ ! -s /tmp/run/port ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
@@ -231,12 +252,38 @@ env -i PATH=/tmp/run/bin:/tmp/venv/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp/ru
     TERM=dumb \\
     CLAUDE_CONFIG_DIR=/tmp/run/home/.claude CODEX_HOME=/tmp/run/home/.codex SCRIPTED_KEY=dummy IS_SANDBOX=1 \\
     ANTHROPIC_BASE_URL=http://127.0.0.1:$port ANTHROPIC_API_KEY=dummy-not-a-key DISABLE_AUTOUPDATER=1 \\
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_TELEMETRY=1 DISABLE_ERROR_REPORTING=1 {settings} \\
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_TELEMETRY=1 DISABLE_ERROR_REPORTING=1 \\
+    GEMINI_API_KEY=dummy-not-a-key GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:$port \\
+    GEMINI_CLI_TRUST_WORKSPACE=true GEMINI_CLI_NO_RELAUNCH=true \\
+    SCRIPTED_URL=http://127.0.0.1:$port/v1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 \\
+    OPENCODE_DISABLE_LSP_DOWNLOAD=1 npm_config_fetch_retries=0 {settings} \\
     timeout {_LONGEST - 20} sh /tmp/run/commands.sh
 status=$?
 kill $server
 exit $status
 """
+
+
+_GEMINI_SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "general": {"enableAutoUpdate": False},
+    "privacy": {"usageStatisticsEnabled": False},
+}
+
+_OPENCODE_CONFIG = {
+    "autoupdate": False,
+    "share": "disabled",
+    "permission": {"external_directory": "allow"},
+    "model": "scripted/scripted",
+    "small_model": "scripted/scripted",
+    "provider": {
+        "scripted": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "{env:SCRIPTED_URL}", "apiKey": "dummy-not-a-key"},
+            "models": {"scripted": {"limit": {"context": 200_000, "output": 8_000}}},
+        }
+    },
+}
 
 
 def _codex(toml: str) -> str:

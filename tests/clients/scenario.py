@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kit import CLAUDE, CODEX, Ran, World, bash, call
+from kit import CLAUDE, CODEX, GEMINI, OPENCODE, Ran, World, bash, call
 
 ROUTE = "tides"
 ON_ROUTE = (f"RALF_TASK_ID={ROUTE}",)
@@ -15,6 +15,7 @@ RULE = "Never write to deploy/prod.env from a script."
 NEXT = "Next: carry the harbour offsets over, then drop the CSV reader."
 MUCH = "seq 1 3000"  # some 6,000 tokens of output
 FEW = "threshold: 4000\n"
+_SHELLS = {"gemini": "run_shell_command", "opencode": "bash"}
 
 
 def install(world: World, client: str, config: str = "", *options: str) -> None:
@@ -33,7 +34,7 @@ def work(world: World, client: str, prompt: str, steps: list[dict[str, Any]], **
 
 
 def model(client: str) -> dict[str, str]:
-    return {"model": "anthropic" if client == "claude-code" else "openai"}
+    return {"model": {"claude-code": "anthropic", "codex": "openai"}.get(client, "scripted")}
 
 
 def script(client: str, steps: list[dict[str, Any]], summary: str = "") -> dict[str, Any]:
@@ -45,6 +46,18 @@ def script(client: str, steps: list[dict[str, Any]], summary: str = "") -> dict[
             else {"text": step["text"], "usage": {"input_tokens": _filled(step) - 50, "output_tokens": 50}}
             for step in steps
         ]
+    elif client in _SHELLS:
+        steps = [
+            {
+                "text": step["text"],
+                "call": {"name": _SHELLS[client], "arguments": step["tool"]["input"]} if "tool" in step else None,
+                "usage": {"input_tokens": _filled(step) - 50, "output_tokens": 50},
+            }
+            for step in steps
+        ]
+        if client == "gemini":
+            summary = f"<state_snapshot>{summary}</state_snapshot>"
+        return {"main": steps, "default_text": "Done.", "summary_text": summary}
     return {
         "main": steps,
         "default_text": "Done.",
@@ -58,7 +71,8 @@ def _filled(step: dict[str, Any]) -> int:
 
 def command(client: str, prompt: str) -> str:
     quoted = "'" + prompt.replace("'", "'\\''") + "'"
-    return f"{CLAUDE} -p {quoted}" if client == "claude-code" else f"{CODEX} {quoted}"
+    programs = {"claude-code": f"{CLAUDE} -p", "codex": CODEX, "gemini": f"{GEMINI} -p", "opencode": OPENCODE}
+    return f"{programs[client]} {quoted}"
 
 
 def steps_to_the_seventh() -> list[dict[str, Any]]:

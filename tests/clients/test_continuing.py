@@ -17,6 +17,10 @@ pytestmark = [pytest.mark.slow(seconds=12), pytest.mark.skipif(bool(why_not()), 
         ("claude-code", "a fork"),
         ("codex", "killed in a folder below"),
         ("codex", "in a language that nobody here reads"),
+        *(
+            pytest.param(name, "killed", marks=pytest.mark.skipif(bool(why_not(name)), reason=why_not(name) or "-"))
+            for name in ("gemini", "opencode")
+        ),
     ],
 )
 def test_the_next_session_goes_on_with_the_right_work(world: World, client: str, name: str) -> None:

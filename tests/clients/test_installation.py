@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import scenario
 from kit import CLAUDE, CODEX, World, said, why_not
 
 import ralf
@@ -10,6 +11,10 @@ import ralf
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 PLUGIN = "ralf init --yes && ralf init --client claude-code --plugin /tmp/run/plugin --yes"
+more = [
+    pytest.param(name, marks=pytest.mark.skipif(bool(why_not(name)), reason=why_not(name) or "-"))
+    for name in ("gemini", "opencode")
+]
 HELLO = {"main": [said("Hi.")], "default_text": "Done."}
 
 
@@ -46,14 +51,12 @@ def test_hooks_of_the_plugin_call_the_command_on_the_path(world: World) -> None:
     assert list(world.project.glob(".autonomous/context/cache/*/hooks/*.json"))
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", *more])
 @pytest.mark.parametrize("shared", ["", "--shared"])
 def test_the_client_calls_what_is_installed_and_the_doctor_sees_it(world: World, client: str, shared: str) -> None:
-    hello = f"{CLAUDE} -p 'Say hi.'" if client == "claude-code" else f"{CODEX} 'Say hi.'"
+    hello = scenario.command(client, "Say hi.")
     ran = world.run(
-        f"ralf init --client {client} {shared} --yes && {hello}; ralf doctor",
-        HELLO,
-        model="anthropic" if client == "claude-code" else "openai",
+        f"ralf init --client {client} {shared} --yes && {hello}; ralf doctor", HELLO, **scenario.model(client)
     )
     assert list(world.project.glob(".autonomous/context/cache/*/hooks/*.json")), ran.err
     assert ran.status == 0, ran.out + ran.err
@@ -66,7 +69,13 @@ def test_the_client_calls_what_is_installed_and_the_doctor_sees_it(world: World,
 
 
 def kit_version(client: str) -> str:
-    return "Claude Code 2." if client == "claude-code" else "Codex 0."
+    versions = {
+        "claude-code": "Claude Code 2.",
+        "codex": "Codex 0.",
+        "gemini": "Gemini CLI 0.",
+        "opencode": "opencode 1.",
+    }
+    return versions[client]
 
 
 def test_codex_reads_no_hooks_of_a_project_that_is_not_trusted(world: World) -> None:

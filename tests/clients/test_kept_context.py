@@ -1,5 +1,5 @@
-"""The real `claude` and `codex` keep their context through ralf: hooks as `ralf init` installs them, a scripted model,
-and what that model is then sent.
+"""The real clients keep their context through ralf: hooks as `ralf init` installs them, a scripted model, and what that
+model is then sent.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ import ralf.errors
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 both = pytest.mark.parametrize("client", ["claude-code", "codex"])
+more = [
+    pytest.param(name, marks=pytest.mark.skipif(bool(why_not(name)), reason=why_not(name) or "-"))
+    for name in ("gemini", "opencode")
+]
+every_client = pytest.mark.parametrize("client", ["claude-code", "codex", *more])
 
 
 def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
@@ -28,7 +33,7 @@ def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
         return ()
 
 
-@both
+@every_client
 def test_a_session_that_crosses_the_threshold_leaves_a_checkpoint(world: World, client: str) -> None:
     install(world, client, FEW)
     steps = [bash(MUCH, text=CHOICE), bash("sleep 2", text="Wait."), bash("echo later"), said("All done.")]
@@ -40,7 +45,7 @@ def test_a_session_that_crosses_the_threshold_leaves_a_checkpoint(world: World, 
     assert [item.decision for item in context.decisions if "SQLite" in item.decision]
 
 
-@both
+@every_client
 def test_a_fresh_session_is_sent_what_a_killed_one_did(world: World, client: str) -> None:
     install(world, client, FEW)
     scenario.killed_in_the_seventh_step(world, client)
@@ -91,7 +96,7 @@ def test_what_a_compaction_drops_is_handed_over_after_it(world: World, client: s
         assert "ralf" in wanted
 
 
-@both
+@every_client
 def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
     install(world, client)
     ralf.record_decision("api-keys", "Rotate the keys each night", rationale="they leaked once", root=world.project)
@@ -100,6 +105,93 @@ def test_a_route_that_a_prompt_names_arrives(world: World, client: str) -> None:
     sent = world.asked()[0]
     assert "Rotate the keys each night" in sent
     assert "Paint the shed green" not in sent
+
+
+@every_client
+def test_the_end_of_a_session_leaves_a_checkpoint(world: World, client: str) -> None:
+    install(world, client)
+    ran = work(
+        world, client, REQUEST, [bash("mkdir src && echo 1 > src/a.py", text=CHOICE), said("Done.")], env=ON_ROUTE
+    )
+    assert ran.status == 0, ran.err
+    assert waited(lambda: checkpoints(world))
+    assert [one.reason for one in checkpoints(world)] == ["session-end"]
+    context = ralf.get_context(ROUTE, root=world.project)
+    assert context.goal == REQUEST
+    assert "src/a.py" in [fact.path for fact in context.facts.paths]
+
+
+@pytest.mark.skipif(bool(why_not("gemini")), reason=why_not("gemini") or "-")
+def test_what_a_compaction_of_gemini_drops_is_handed_over_with_the_next_tools_answer(world: World) -> None:
+    """It tells no hook of a compaction: its log shows it. A session of one request it does not compact."""
+    install(world, "gemini")
+    write = "mkdir -p src && echo 1 > src/tides.py"
+    summary = "SUMMARY-OF-THE-CLIENT: did one and two."
+    work(world, "gemini", REQUEST, [bash(write, text=CHOICE), said("One is done.")], env=ON_ROUTE)
+    steps = [bash("echo two", text=RULE, filled=700_000), bash("echo three", text="Step three."), said("Finished.")]
+    again = scenario.command("gemini", "Go on with two.").replace("gemini ", "gemini --resume latest ", 1)
+    ran = world.run(again, script("gemini", steps, summary), env=ON_ROUTE, **scenario.model("gemini"))
+    assert ran.status == 0, ran.err
+    compacted = [text for text in world.asked() if "SUMMARY-OF-THE-CLIENT" in text]
+    for text in ("Use SQLite instead of Postgres", "src/tides.py"):
+        assert text not in compacted[0], text
+        assert text in compacted[1], text
+
+
+@pytest.mark.skipif(bool(why_not("opencode")), reason=why_not("opencode") or "-")
+def test_what_a_compaction_of_opencode_drops_is_steered_and_handed_over(world: World) -> None:
+    install(world, "opencode")
+    steps = [
+        bash("mkdir -p src && echo 1 > src/tides.py", text=CHOICE, filled=60_000),
+        bash("echo two", text=RULE, filled=196_000),
+        bash("echo three", text="Step three.", filled=20_000),
+        said("Finished.", filled=21_000),
+    ]
+    summary = "SUMMARY-OF-THE-CLIENT: did one and two."
+    ran = work(world, "opencode", REQUEST, steps, summary=summary, env=ON_ROUTE)
+    assert ran.status == 0, ran.err
+    (wanted,) = world.asked("compact")
+    assert "ralf" in wanted
+    after = [text for text in world.asked() if "SUMMARY-OF-THE-CLIENT" in text]
+    for text in ("Use SQLite instead of Postgres", "src/tides.py"):
+        assert text in after[-1], text
+    assert "compaction" in [one.reason for one in checkpoints(world)]
+
+
+@pytest.mark.skipif(bool(why_not("gemini")), reason=why_not("gemini") or "-")
+def test_uninstalling_leaves_geminis_settings_as_they_were(world: World) -> None:
+    path = world.project / ".gemini/settings.json"
+    path.parent.mkdir()
+    entry = {"hooks": [{"type": "command", "command": "touch /tmp/run/of-another-tool"}]}
+    before = json.dumps({"ui": {"theme": "Default"}, "hooks": {"SessionStart": [entry]}}, indent=3) + "\n\n"
+    path.write_text(before)
+    install(world, "gemini")
+    assert path.read_text() != before
+    work(world, "gemini", "Please say hi.", [said("Hi.")], env=ON_ROUTE)
+    assert (world.folder / "of-another-tool").exists()
+    done = world.run("ralf init --client gemini --uninstall --yes")
+    assert done.status == 0, done.err
+    assert path.read_text() == before
+
+
+@pytest.mark.skipif(bool(why_not("opencode")), reason=why_not("opencode") or "-")
+def test_uninstalling_leaves_opencodes_folder_as_it_was(world: World) -> None:
+    """Beside a plugin of somebody else, which is called as before."""
+    other = world.project / ".opencode/plugin/other.js"
+    other.parent.mkdir(parents=True)
+    other.write_text(
+        'import fs from "node:fs"\n'
+        'export const Other = async () => ({ dispose: async () => fs.writeFileSync("/tmp/run/of-another-tool", "") })\n'
+    )
+    before = other.read_bytes()
+    install(world, "opencode")
+    assert (world.project / ".opencode/plugin/ralf.js").exists()
+    work(world, "opencode", "Please say hi.", [said("Hi.")], env=ON_ROUTE)
+    assert (world.folder / "of-another-tool").exists()
+    done = world.run("ralf init --client opencode --uninstall --yes")
+    assert done.status == 0, done.err
+    assert [path.name for path in other.parent.iterdir()] == ["other.js"]
+    assert other.read_bytes() == before
 
 
 @both

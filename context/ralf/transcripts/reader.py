@@ -8,7 +8,7 @@ import os
 import posixpath
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ralf import environment, extensions
-from ralf.errors import DamagedTranscript
+from ralf.errors import DamagedTranscript, RalfError
 from ralf.project import Project
 from ralf.storage import git_files
 from ralf.storage.files import open_regular
@@ -35,7 +35,7 @@ class Transcript(Protocol):
     """A session log of one format, or documents that were written down.
 
     path     the file; of documents, the folder in which they lie
-    format   "claude-code", "codex", "chat", "text"; of documents, what they are: "run folder"
+    format   "claude-code", "codex", "gemini", "opencode", "chat", "text"; of documents, what they are: "run folder"
     session  the session's id; the file's name without its suffix where the format has none. Of documents, their path
              (`notes.session_of`)
     cwd      the first working directory that the head of the file names, or ""
@@ -112,6 +112,12 @@ def readers() -> Iterator[Callable[[Path, Head], Transcript | None]]:
     from ralf.transcripts import codex
 
     yield codex.reader
+    from ralf.transcripts import gemini
+
+    yield gemini.reader
+    from ralf.transcripts import opencode
+
+    yield opencode.reader
     from ralf.transcripts import chat
 
     yield chat.reader
@@ -203,6 +209,7 @@ def estimate_since(source: Transcript, after: Position = START, *, most: float =
 #     Claude Code   $CLAUDE_CONFIG_DIR/projects, else ~/.claude/projects
 #     Codex         $CODEX_HOME/sessions, else ~/.codex/sessions
 #     Gemini CLI    $GEMINI_CLI_HOME/.gemini/tmp, else ~/.gemini/tmp
+#     opencode      $XDG_DATA_HOME/opencode/ralf, else ~/.local/share/opencode/ralf
 
 
 def is_own_log(path: str | os.PathLike[str]) -> bool:
@@ -224,8 +231,12 @@ def is_own_log(path: str | os.PathLike[str]) -> bool:
 
 
 def _session_folders() -> tuple[str, ...]:
-    claude, codex, gemini = environment.claude_folder(), environment.codex_folder(), environment.gemini_folder()
-    places = (claude and claude / "projects", codex and codex / "sessions", gemini and gemini / "tmp")
+    claude, codex = environment.claude_folder(), environment.codex_folder()
+    gemini, opencode = environment.gemini_folder(), environment.opencode_folder()
+    places = (
+        *(claude and claude / "projects", codex and codex / "sessions"),
+        *(gemini and gemini / "tmp", opencode and opencode / OPENCODE_LOGS),
+    )
     return tuple(_real(os.fspath(place.absolute())) for place in places if place)
 
 
@@ -237,7 +248,12 @@ def _real(place: str) -> str:
 # ---- the transcripts of a project or of a session ----
 
 
-_ID = regex(r"[A-Za-z0-9-]{1,64}")
+_ID = regex(r"[A-Za-z0-9_-]{1,64}")
+
+_OF_AN_ID = 8  # characters of a session's id in the name of Gemini CLI's log
+
+OPENCODE_LOGS = "ralf"
+"""The folder in which ralf's plugin keeps the logs of opencode's sessions, in the client's folder of data."""
 
 _FIRST = 4 << 10  # bytes in which Codex's newer versions say where a session works
 
@@ -252,11 +268,12 @@ LOOKED_AT = 200
 
 
 def newest_logs(project: Project, *, most: int = LOOKED_AT) -> list[Path]:
-    """This project's transcripts of Claude Code and Codex, newest first; [] where none is kept, or nobody may look.
+    """This project's transcripts of all clients, newest first; [] where none is kept, or nobody may look.
 
-    Of Codex those that are among its `most` newest sessions of all projects.
+    Of Codex and opencode those that are among the `most` newest sessions of all projects.
     """
     found = [*logs_of_claude_code(project), *logs_of_codex(project, most=most)]
+    found += [*logs_of_gemini(project), *logs_of_opencode(project, most=most)]
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -267,11 +284,65 @@ def log_of_session(session: str, *, most: int = LOOKED_AT) -> Path | None:
     claude, codex = environment.claude_folder(), environment.codex_folder()
     folders = _named(claude / "projects") if claude is not None else []
     kept = (path for folder in folders if (path := folder / f"{session}.jsonl").is_file())
-    found = next(filter(is_own_log, kept), None)
+    found = next(filter(is_own_log, kept), None) or _log_by_name(session)
     if found is not None or codex is None:
         return found
     rollouts = (path for path in islice(_rollouts(codex / "sessions"), most) if path.stem.endswith(f"-{session}"))
     return next(filter(is_own_log, rollouts), None)
+
+
+def logs_of_gemini(project: Project) -> Iterator[tuple[float, Path]]:
+    """Gemini CLI's transcripts of a project, and when each was last written, in no particular order."""
+    from ralf.transcripts import gemini
+
+    home, roots = environment.gemini_folder(), _roots(project)
+    for folder in _named(home / "tmp") if home is not None else ():
+        logs = [path for path in _named(folder / "chats") if path.suffix == ".jsonl"]
+        if logs and gemini.project_of(logs[0]) in roots:
+            yield from _own(logs)
+
+
+def logs_of_opencode(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float, Path]]:
+    """The logs of opencode's sessions in a project or a folder of it, and when each was last written.
+
+    `most` beginnings are read, of those that were written last.
+    """
+    home, roots = environment.opencode_folder(), _roots(project)
+    found = list(_own(path for path in _named(home / OPENCODE_LOGS) if path.suffix == ".jsonl")) if home else []
+    for when, path in sorted(found, reverse=True)[:most]:
+        with suppress(OSError, ValueError, RecursionError, AttributeError), open_regular(path) as file:
+            directory = json.loads(file.readline(_FIRST)).get("directory")
+            if isinstance(directory, str) and _is_within(posixpath.normpath(directory), roots):
+                yield when, path
+
+
+def _own(paths: Iterable[Path]) -> Iterator[tuple[float, Path]]:
+    """The paths that are logs of this user, and when each was last written."""
+    for path in paths:
+        with suppress(OSError):  # the client has removed it meanwhile
+            if is_own_log(path):
+                yield path.stat().st_mtime, path
+
+
+def _roots(project: Project) -> set[str]:
+    return {os.fspath(project.root), os.path.realpath(project.root)}
+
+
+def _is_within(folder: str, roots: Iterable[str]) -> bool:
+    return any(folder == root or folder.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _log_by_name(session: str) -> Path | None:
+    """The transcript of a session of Gemini CLI, whose name holds the beginning of its id, or of opencode."""
+    gemini, opencode = environment.gemini_folder(), environment.opencode_folder()
+    found = [opencode / OPENCODE_LOGS / f"{session}.jsonl"] if opencode is not None else []
+    for folder in _named(gemini / "tmp") if gemini is not None else ():
+        found += [path for path in _named(folder / "chats") if path.stem.endswith(f"-{session[:_OF_AN_ID]}")]
+    for path in found:
+        with suppress(RalfError, OSError):
+            if path.is_file() and is_own_log(path) and open_transcript(path).session == session:
+                return path
+    return None
 
 
 def logs_of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:
@@ -281,10 +352,7 @@ def logs_of_claude_code(project: Project) -> Iterator[tuple[float, Path]]:
         return
     folder = home / "projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
     with suppress(OSError):
-        for path in folder.glob("*.jsonl"):
-            with suppress(FileNotFoundError):  # the client has removed it meanwhile
-                if is_own_log(path):
-                    yield path.stat().st_mtime, path
+        yield from _own(folder.glob("*.jsonl"))
 
 
 def logs_of_codex(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float, Path]]:
@@ -296,11 +364,10 @@ def logs_of_codex(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[
     home = environment.codex_folder()
     if home is None:
         return
-    roots = {os.fspath(project.root), os.path.realpath(project.root)}
+    roots = _roots(project)
     for path in islice(_rollouts(home / "sessions"), most):
         with suppress(OSError):
-            cwd = posixpath.normpath(_working_directory(path))
-            if any(cwd == root or cwd.startswith(root.rstrip("/") + "/") for root in roots) and is_own_log(path):
+            if _is_within(posixpath.normpath(_working_directory(path)), roots) and is_own_log(path):
                 yield path.stat().st_mtime, path
 
 

@@ -26,7 +26,7 @@ from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line
 from ralf_integrations import existing
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, Client
-from ralf_integrations.clients import interpreter, settings
+from ralf_integrations.clients import hook_module, installation, interpreter
 from ralf_integrations.clients.settings import Ours
 
 State = Literal["ok", "warning", "problem"]
@@ -49,7 +49,7 @@ class Check(NamedTuple):
 
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the clients that call ralf in a project."""
-    found = [(client, shared, path) for client, shared, path in _places(project) if _holds(path)]
+    found = [(client, shared, path) for client, shared, path in _places(project) if _holds(client, path)]
     names = {client.name for client, _, _ in found}
     plugin = enabled_plugin(project) if CLAUDE_CODE.name not in names else None
     if plugin is not None:
@@ -62,7 +62,7 @@ def checks(project: Project) -> Iterator[Check]:
     if sum(client is CLAUDE_CODE for client, _, _ in found) > 1:
         what = "two of its settings call ralf, so that each event calls two"
         yield Check("claude-code", "warning", what, "ralf init --client claude-code --shared --uninstall")
-    yield from _on_the_path(needed=plugin is not None or any(_is_shared(path) for _, _, path in found))
+    yield from _on_the_path(needed=plugin is not None or any(_is_shared(client, path) for client, _, path in found))
     clients = {client.name: client for client, _, _ in found}
     if plugin is not None:
         clients[CLAUDE_CODE.name] = CLAUDE_CODE
@@ -83,26 +83,27 @@ def _places(project: Project) -> Iterator[tuple[Client, bool, Path]]:
             yield client, shared, client.path(project.root, shared=shared)
 
 
-def _holds(path: Path) -> bool:
+def _holds(client: Client, path: Path) -> bool:
     """Whether it calls ralf, or has to be looked at because nobody can say."""
     try:
-        return bool(settings.ours(path, content_of(path, follow=True, most=_MOST).decode()))
+        return bool(installation.called(client, path, content_of(path, follow=True, most=_MOST).decode()))
     except FileNotFoundError:
         return False
     except (RalfError, OSError, UnicodeDecodeError):
         return "ralf" in _text(path)
 
 
-def _is_shared(path: Path) -> bool:
+def _is_shared(client: Client, path: Path) -> bool:
     with suppress(RalfError):
-        return any(one.words[:1] == ["ralf"] for one in settings.ours(path, _text(path)))
+        return any(one.words[:1] == ["ralf"] for one in installation.called(client, path, _text(path)))
     return False
 
 
 def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> Iterator[Check]:
     again = f"ralf init --client {client.name}" + (" --shared" if shared and client.has_local else "")
     try:
-        found = settings.ours(path, content_of(path, follow=True, most=_MOST).decode())
+        text = content_of(path, follow=True, most=_MOST).decode()
+        found = installation.called(client, path, text)
     except (RalfError, OSError, UnicodeDecodeError) as error:
         what = error.what if isinstance(error, RalfError) else f"cannot be read: {error}"
         yield Check(client.name, "problem", f"{path}: {what}", "mend the file")
@@ -110,6 +111,8 @@ def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> 
     missing = [event for event in client.installed if event not in {one.event for one in found}]
     if missing:
         yield Check(client.name, "problem", f"{path}: nothing is called for {', '.join(missing)}", again)
+    if found and client.module and text not in [hook_module.text_of(client, shared=one) for one in (False, True)]:
+        yield Check(client.name, "warning", f"{path}: is the plugin of another version, or was changed", again)
     for first in _commands(found):
         yield _command(client, path, first, again)
     if any(one.words[:1] != ["ralf"] for one in found) and git_files.tracks(
@@ -156,9 +159,8 @@ def _command(client: Client, path: Path, one: Ours, again: str) -> Check:
 
 
 def _events(client: Client) -> tuple[str, str]:
-    return "SessionStart", next(
-        event for event in ("PostToolBatch", "PostToolUse", "AfterTool") if event in client.installed
-    )
+    names = {hook.event: event for event, hook in client.installed.items()}
+    return names["session-start"], names["tools-used"]
 
 
 # ---- programs ----
@@ -218,7 +220,7 @@ def _said(command: Sequence[str]) -> str:
             env=environment.of_a_model(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=10,
+            timeout=20,
             check=False,
         )
         return one_line(clean(done.stdout.decode("utf-8", "replace")))[:200] if done.returncode == 0 else ""

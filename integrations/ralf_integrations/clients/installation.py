@@ -23,8 +23,9 @@ from ralf.project import Project
 from ralf.storage import durable, files, users_files
 from ralf.storage.files import content_of
 from ralf_integrations.client import CLIENTS, Client
-from ralf_integrations.clients import agents_md, excluding, jsontext, settings
+from ralf_integrations.clients import agents_md, excluding, hook_module, jsontext, settings
 from ralf_integrations.clients.jsontext import Insertion
+from ralf_integrations.clients.settings import Ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +87,28 @@ class Record:
     sha256  of the file as we left it
     ranges  what was inserted: place and length in characters
     file    whether we made the file
-    folder  whether we made its folder
+    folder  how many folders we made: the one that it lies in, and those above that
     """
 
     path: str
     sha256: str
     ranges: tuple[tuple[int, int], ...]
     file: bool
-    folder: bool
+    folder: int
 
 
 def of_client(project: Project, client: Client, *, shared: bool) -> Part:
-    """A client's hooks in its settings."""
+    """A client's hooks in its settings, or the plugin that calls them."""
     path = client.path(project.root, shared=shared)
+    if client.module:
+        return Part(
+            path=path,
+            insertions=lambda text: hook_module.insertions(path, text, client, shared=shared),
+            holds=lambda text: text == hook_module.text_of(client, shared=shared),
+            stripped=hook_module.stripped,
+            new="",
+            is_empty=lambda text: not text.strip(),
+        )
     groups = client.groups(shared=shared)
     wanted = [(event, dict(entry)) for event, entry in client.entries(shared=shared).items()]
 
@@ -159,7 +169,7 @@ def plan(project: Project, part: Part) -> Change | None:
     ours = before is None or (record is not None and record.file and part.is_empty(base))
     after, ranges = _inserted(part, base)
     content = after.encode("utf-8", "surrogatepass")
-    folder = not part.path.parent.exists() or _is_our_folder(project, part.path.parent)
+    folder = _missing(part.path.parent) or _made(project, part.path.parent)
     record = Record(str(part.path), _sha256(content), tuple(ranges), ours, folder)
     return Change(part.path, before, content, record, part.runs)
 
@@ -184,7 +194,7 @@ def remembered(project: Project) -> list[Part]:
     for client in CLIENTS.values():
         for shared in (False, True) if client.has_local else (True,):
             path = client.path(project.root, shared=shared)
-            if _read(project, path) is not None or (not shared and is_installed(path)):
+            if _read(project, path) is not None or (not shared and is_installed(client, path)):
                 found.append(of_client(project, client, shared=shared))
         if (excluded := of_exclude(project, client)) is not None and _read(project, excluded.path) is not None:
             found.append(excluded)
@@ -207,12 +217,17 @@ def is_remembered(project: Project, path: Path) -> bool:
     return _read(project, path) is not None
 
 
-def is_installed(path: Path) -> bool:
+def is_installed(client: Client, path: Path) -> bool:
     """Whether settings hold hooks of ours; not where they cannot be read."""
     with suppress(UsageError, OSError):
         text = users_files.decoded(path, users_files.content(path))
-        return text is not None and bool(settings.ours(path, text))
+        return text is not None and bool(called(client, path, text))
     return False
+
+
+def called(client: Client, path: Path, text: str) -> list[Ours]:
+    """The entries by which a client's settings, or its plugin, call ralf. UsageError for what are no settings."""
+    return hook_module.ours(text) if client.module else settings.ours(path, text)
 
 
 def is_pinned(project: Project, path: Path) -> bool:
@@ -236,9 +251,9 @@ def apply(project: Project, change: Change) -> None:
         _remember(project, path, change.record)  # first: what is remembered of nothing does no harm
     if change.after is None:
         path.unlink()
-        if before is not None and before.folder:
-            with suppress(OSError):  # somebody else has something in there
-                path.parent.rmdir()
+        with suppress(OSError):  # somebody else has something in there
+            for folder in list(path.parents)[: before.folder if before is not None else 0]:
+                folder.rmdir()
     else:
         inside = path.is_relative_to(project.folder)
         files.make(path.parent, mode=files.PRIVATE if inside else files.NOT_WRITABLE_BY_OTHERS)
@@ -330,13 +345,15 @@ def _forget(project: Project, path: Path) -> None:
         place.parent.rmdir()
 
 
-def _is_our_folder(project: Project, folder: Path) -> bool:
-    """Whether we made a folder, for whichever of its files."""
-    for place in (project.folder / "installed").glob("*.json"):
-        record = _at(place)
-        if record is not None and record.folder and Path(record.path).parent == folder:
-            return True
-    return False
+def _missing(folder: Path) -> int:
+    """How many folders have to be made for a file that is to lie in one."""
+    return 0 if folder.exists() else 1 + _missing(folder.parent)
+
+
+def _made(project: Project, folder: Path) -> int:
+    """How many folders from one upwards we made, for whichever of its files."""
+    records = filter(None, map(_at, (project.folder / "installed").glob("*.json")))
+    return max((record.folder for record in records if Path(record.path).parent == folder), default=0)
 
 
 def _read(project: Project, path: Path) -> Record | None:
@@ -348,6 +365,6 @@ def _at(place: Path) -> Record | None:
     try:
         tree = json.loads(content_of(place, most=users_files.MOST))
         ranges = tuple((int(place), int(length)) for place, length in tree["ranges"])
-        return Record(str(tree["path"]), str(tree["sha256"]), ranges, tree["file"] is True, tree["folder"] is True)
+        return Record(str(tree["path"]), str(tree["sha256"]), ranges, tree["file"] is True, int(tree["folder"]))
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None

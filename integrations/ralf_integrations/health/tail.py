@@ -21,7 +21,7 @@ LIMIT = 96 << 10
 
 _UNSAVED = 1 << 20  # bytes since the last checkpoint that are read: how much of a log is text differs from part to part
 _FURTHER = 2 << 20  # where those do not say how full the window is
-_FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"')
+_FIGURES = (b'"usage"', b'"token_count"', b'"compact_boundary"', b'"tokens"')
 _MOST_WHOLE = 1 << 20  # bytes of a log that can only be read from its beginning
 _ASKS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input"})
 _SPEECH = ("user", "assistant", "thinking", "call", "result")

@@ -100,6 +100,34 @@ def survived(session: Session) -> Answer:
     return Answer(context=session.hand("survived", text))
 
 
+def noticed(session: Session) -> Answer:
+    """The log shows a compaction that no hook was told of, and of which no checkpoint has been made: what its summary
+    does not say is handed over, once.
+    """
+    if session.payload.sender.tells_compaction or session.settings.inject != "auto":
+        return Answer()
+    summary = _last_summary(session)
+    if not summary:
+        session.note(compaction="")
+        return Answer()
+    context = handover.context_of(session.project, session.route)
+    if session.known.compaction == "handed" or context is None:
+        return Answer()
+    _count(session)
+    session.note(compaction="handed", compacted=True, briefed=(context.route,))
+    return Answer(context=session.hand("survived", _text(session, context, summary)))
+
+
+def _last_summary(session: Session) -> str:
+    """The summary of the last compaction behind what was taken, "" where there is none."""
+    source, after = session.readable, session.standing.position
+    if source is None or source.size() - after.byte > _MOST_READ:
+        return ""
+    with suppress(RalfError, OSError):
+        return next((event.text for event in reversed([*source.events(after)]) if event.kind == "compaction"), "")
+    return ""
+
+
 def _count(session: Session) -> None:
     """Record that the window was compacted, with the time: both stand in one record."""
     from ralf.compaction import records  # a session is compacted now and then

@@ -28,7 +28,7 @@ from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line
 from ralf.transcripts.reader import is_own_log
 from ralf_integrations import environment
-from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, Client
+from ralf_integrations.client import CLAUDE_CODE, CLIENTS, CODEX, GEMINI, OPENCODE, Client
 from ralf_integrations.hooks import checkpoints, error_log, session_registry, usage
 from ralf_integrations.hooks.messages import LIMIT, Answer, Payload, parse, takes_context, takes_notice, written
 from ralf_integrations.hooks.session import Session
@@ -46,7 +46,7 @@ _BACK_OFF = 64 << 10  # bytes by which a transcript grows before a hook that fai
 def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_idle: _IsIdle) -> None:
     """Answer one call of a hook.
 
-    client   claude-code, codex, gemini; "" or another name: told by the payload and the environment
+    client   claude-code, codex, gemini, opencode; "" or another name: told by the payload and the environment
     event    the client's name of the event
     data     what it wrote to our standard input
     say      called with what goes to standard output, if anything does, once: JSON, before a compaction also plain
@@ -131,7 +131,7 @@ def client_of(named: str, event: str, data: bytes) -> Client:
     except (ValueError, RecursionError):
         tree = {}
     tree = tree if isinstance(tree, dict) else {}
-    for client in (GEMINI, CODEX):
+    for client in (OPENCODE, GEMINI, CODEX):
         if client.has_sent(event, tree):
             return client
     running = [client for client in CLIENTS.values() if environment.is_set(client.environment)]
@@ -237,7 +237,12 @@ def handle(session: Session) -> Answer:
 def _answered(session: Session) -> Answer:
     event = session.payload.event
     if event in _PROGRESS:
-        return _PROGRESS[event](session)
+        said = _PROGRESS[event](session)
+        if said.context or not takes_context(session.payload) or session.payload.sender.tells_compaction:
+            return said
+        from ralf_integrations.hooks import compacting  # of few clients only the log tells
+
+        return compacting.noticed(session)
     if event in ("session-start", "prompt"):  # each imports what it needs, and no more
         from ralf_integrations.hooks import injection
 

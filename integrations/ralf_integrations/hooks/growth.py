@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FORMATS = ("", "claude-code", "codex")
 """Of transcripts; a hint names one by its number, 0 for any other."""
 
-COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")
+COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
 """Tools that can say that all is done."""
 
 FEWEST = 4096

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from ralf import config, routing
 from ralf.errors import Damaged
@@ -113,7 +114,12 @@ _LONGEST_NAMED = 100  # characters of what stands for a route and names none
 
 def prompted(session: Session) -> Answer:
     """What is handed over with a prompt: `_prompted`, and behind it, once in a window, what the memory has of it."""
-    return memory.handed_over(session, _prompted(session))
+    said = _prompted(session)
+    if not said.context and not session.payload.sender.tells_compaction:
+        from ralf_integrations.hooks import compacting  # of few clients only the log tells
+
+        said = replace(said, context=compacting.noticed(session).context)
+    return memory.handed_over(session, said)
 
 
 def _prompted(session: Session) -> Answer:

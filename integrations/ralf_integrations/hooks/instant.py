@@ -18,12 +18,15 @@ DOES = frozenset(
     (
         *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "PreCompact", "PostCompact"),
         *("TaskCompleted", "Stop", "SubagentStop", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent"),
+        *("session.created", "chat.message", "tool.execute.after", "experimental.session.compacting"),
+        *("session.compacted", "session.idle", "dispose"),
     )
 )
 """The clients' names of the events that a hook does something about."""
 
-_AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool")
-_COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan")  # `growth.COMPLETING`, which is seldom loaded
+_AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool", "tool.execute.after")
+# `growth.COMPLETING`, which is seldom loaded
+_COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
 
 CONTEXT = "/.autonomous/context"
 HINTS, HINT, VERSION = "/hooks/", ".next", "2"  # `usage` has the same
@@ -275,7 +278,7 @@ def _rewrite(path: str, line: bytes) -> None:
 
 def _filled(path: str, looked: int, end: int) -> int:
     """Tokens in the client's window by the last figures in what the transcript has grown by, 0 where none stand there:
-    what tools printed may take any room behind them.
+    what tools printed may take any room behind them. -1 where a window was compacted that no hook tells of.
     """
     begin = max(0, min(looked, end - TAIL))
     descriptor = posix.open(path, _READ)
@@ -285,7 +288,7 @@ def _filled(path: str, looked: int, end: int) -> int:
         posix.close(descriptor)
     place = tail.rfind(b'"input_tokens"')  # in a text its quotes are escaped
     if place < 0:
-        return 0
+        return -1 if b"<state_snapshot>" in tail else 0
     figures = tail[place : place + 400]
     keys = (b'"input_tokens"', b'"cache_creation_input_tokens"', b'"cache_read_input_tokens"', b'"output_tokens"')
     return sum(_number_behind(figures, key) for key in keys)
@@ -429,6 +432,8 @@ def _stat(path: str) -> "tuple[int, int]":
 
 
 def _is_plain(session: str) -> bool:
-    """Whether a session's id is the name of its files, too, as it is for ids of letters, digits and hyphens."""
-    ends = (session[:1], session[-1:])
-    return len(session) <= 64 and session.isascii() and "-" not in ends and session.replace("-", "").isalnum()
+    """Whether a session's id is the name of its files, too, as it is for ids of letters, digits, hyphens and low lines
+    that begin and end with a letter or digit.
+    """
+    ends, plain = session[:1] + session[-1:], session.replace("-", "").replace("_", "")
+    return len(session) <= 64 and session.isascii() and ends.isalnum() and plain.isalnum()

@@ -74,6 +74,11 @@ def parse(name: str, data: bytes, client: str) -> Payload | None:
     if not session:
         return None
     agent, summary = _text(tree, "agent_id"), _text(tree, "compact_summary")
+    prompt = _text(tree, "prompt")
+    if CLIENTS[client].marks_injected:
+        from ralf.transcripts.gemini import without_injected  # few clients write into the prompt
+
+        prompt = without_injected(prompt)
     if name == "SubagentStop":  # of all subagents, the one that has compacted the window has no type
         ends_compaction = tree.get("agent_type") == ""
         agent = "" if ends_compaction else agent or "subagent"
@@ -86,7 +91,7 @@ def parse(name: str, data: bytes, client: str) -> Payload | None:
         transcript=_path(tree, "transcript_path"),
         cwd=_path(tree, "cwd"),
         source=_text(tree, "source"),
-        prompt=_text(tree, "prompt"),
+        prompt=prompt,
         trigger=_text(tree, "trigger"),
         summary=summary,
         reason=_text(tree, "reason"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 from ralf.errors import RalfError
 from ralf.project import Project
+from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import Position, time_of
+from ralf.transcripts.gemini import injected
 from ralf.transcripts.lines import open_regular, read_lines
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import Handed, KnownSession
@@ -19,7 +22,7 @@ from ralf_integrations.hooks.session_registry import Handed, KnownSession
 MOST_READ = 64 << 20
 """Bytes behind the place where a text was handed over in which it is looked for."""
 
-_MARKS = (b"hook_additional_context", b"additional_context", b'"developer"')
+_MARKS = (b"hook_additional_context", b"additional_context", b'"developer"', b"<hook_context>", b"<!-- ralf:context")
 """What a record has that holds such a text, in whichever client."""
 
 
@@ -92,14 +95,23 @@ def _time(record: Any) -> str:
 
 
 def _of(record: Any) -> Iterable[str]:
-    """The texts of one record: an attachment of Claude Code, a developer's message of Codex."""
+    """The texts of one record: an attachment of Claude Code, a developer's message of Codex, what stands between the
+    tags of Gemini CLI, a text that a plugin has put into opencode's messages or behind a tool's output.
+    """
     if not isinstance(record, dict):
         return ()
+    if "toolCalls" in record or record.get("type") == "user":
+        return injected(record)
     attached, payload = record.get("attachment"), record.get("payload")
     values: list[object] = []
     if isinstance(attached, dict):
         content = attached.get("content") if attached.get("type") == "hook_additional_context" else None
         values = content if isinstance(content, list) else [content]
+    elif record.get("type") == "text" and record.get("synthetic") is True:
+        values = [record.get("text")]
+    elif record.get("type") == "result" and isinstance(output := record.get("output"), str):
+        values = [output[found.start() :] for found in re.finditer(re.escape(OWN_OUTPUT), output)]
+        values += [output[found.end() :] for found in re.finditer("\n\n", output)]
     elif isinstance(payload, dict) and payload.get("role") == "developer":
         blocks = payload.get("content")
         values = [one.get("text") for one in blocks if isinstance(one, dict)] if isinstance(blocks, list) else []

@@ -56,7 +56,7 @@ class KnownSession:
     """What is known of a session.
 
     session     the client's id of it
-    client      claude-code, codex or gemini
+    client      claude-code, codex, gemini or opencode
     transcript  its session log, "" where unknown, or no log of a client's own session folder (`clientlogs`)
     route       the route that it was seen to work on last
     worktree    the directory in which it began

@@ -44,7 +44,7 @@ LARGE_WINDOW = 1_000_000
 _LOOK_BACK = (64 << 10, 1 << 20, 8 << 20)
 """Bytes before the last checkpoint in which the state at that place is looked for, one after the other."""
 
-IN_LINES = ("claude-code", "codex")
+IN_LINES = ("claude-code", "codex", "gemini", "opencode")
 """Formats of transcripts whose records are lines."""
 
 _ONE_AT_A_TIME = 1 << 20  # characters, so that the list of pieces of a long text is never held whole

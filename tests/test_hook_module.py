@@ -1,0 +1,296 @@
+"""opencode's plugin: run by node with what opencode 1.18.33 passed to it, and a hook that answers as a file says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf.errors import UsageError
+from ralf.maintenance import ownership
+from ralf.project import Project
+from ralf.transcripts.reader import open_transcript
+from ralf_integrations.client import OPENCODE
+from ralf_integrations.clients import hook_module, installation
+from ralf_integrations.clients.installation import Part
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+SESSION = "ses_de32ae3dbffeMCZ1EdfkxJgaWc"
+USER, ANSWER = "msg_21cd51c48001jRKCfWe7PzvPWn", "msg_21cd51f9c0016C1ct4FEqxcHuz"
+WHEN = 1795780059036
+PROMPT = {
+    "type": "text",
+    "text": "please say hi",
+    "messageID": USER,
+    "sessionID": SESSION,
+    "id": "prt_21cd51c61001hZa7Da4",
+}
+TOKENS = {"total": 5030, "input": 5000, "output": 30, "reasoning": 0, "cache": {"write": 0, "read": 0}}
+BASH = {"id": "prt_3", "sessionID": SESSION, "messageID": ANSWER, "type": "tool", "tool": "bash", "callID": "call_1"}
+INPUT = {"command": "echo hi", "description": "hi"}
+MARK = "what ralf kept"
+
+_HARNESS = """
+import { Ralf } from %(plugin)s
+const client = { session: { messages: async () => ({ data: %(before)s }) } }
+const hooks = await Ralf({ directory: %(directory)s, client })
+const told = []
+for (const [name, input, output] of %(calls)s) {
+  await hooks[name](input, output)
+  told.push(output)
+}
+console.log(JSON.stringify(told))
+"""
+
+_HOOK = f"""
+import json, sys, time
+event, payload = sys.argv[1], json.load(sys.stdin)
+with open(%(log)r, "a") as file:
+    file.write(json.dumps({{"event": event, **payload}}) + "\\n")
+if %(seconds)r:
+    time.sleep(%(seconds)r)
+if event in ("session.created", "chat.message", "tool.execute.after"):
+    print(json.dumps({{"hookSpecificOutput": {{"hookEventName": event, "additionalContext": f"{MARK} {{event}}"}}}}))
+elif event == "experimental.session.compacting":
+    print("keep this")
+"""
+
+
+def happened(kind: str, **properties: Any) -> list[Any]:
+    return ["event", {"event": {"type": kind, "properties": properties}}, None]
+
+
+def message(id_: str, role: str, **info: Any) -> list[Any]:
+    given = {"id": id_, "role": role, "sessionID": SESSION, "time": {"created": WHEN}, **info}
+    return happened("message.updated", sessionID=SESSION, info=given)
+
+
+def part(**given: Any) -> list[Any]:
+    return happened("message.part.updated", sessionID=SESSION, part=given)
+
+
+def prompted() -> list[Any]:
+    return ["chat.message", {"sessionID": SESSION}, {"message": {"id": USER, "role": "user"}, "parts": [PROMPT]}]
+
+
+def answered() -> list[list[Any]]:
+    """An answer that says something, runs a command, and is complete, as the client's events tell it."""
+    text = {"id": "prt_2", "sessionID": SESSION, "messageID": ANSWER, "type": "text"}
+    running = {"status": "running", "input": INPUT, "time": {"start": WHEN}}
+    done = {"status": "completed", "input": INPUT, "output": "hi\n", "metadata": {"exit": 0}, "time": {"end": WHEN}}
+    cwd = {"path": {"cwd": "/srv/tides", "root": "/"}}
+    return [
+        message(ANSWER, "assistant", **cwd),
+        part(**text, text=""),
+        part(**BASH, state={"status": "pending", "input": {}, "raw": ""}),
+        part(**BASH, state=running),
+        part(**text, text="Step 1", time={"start": WHEN, "end": WHEN}),
+        part(**BASH, state=running),
+        [
+            "tool.execute.after",
+            {"tool": "bash", "sessionID": SESSION, "callID": "call_1", "args": INPUT},
+            {"output": "hi\n"},
+        ],
+        part(**BASH, state=done),
+        message(ANSWER, "assistant", **cwd, tokens=TOKENS, time={"created": WHEN, "completed": WHEN}),
+    ]
+
+
+class Rig:
+    """A project with the plugin in it, whose command is a program of the test."""
+
+    def __init__(self, folder: Path, *, seconds: float = 0.0) -> None:
+        self.root = folder / "tides"
+        self.root.mkdir()
+        self._home = folder / "home"
+        self._payloads = folder / "payloads.jsonl"
+        self._program = folder / "hook.py"
+        self._program.write_text(_HOOK % {"log": str(self._payloads), "seconds": seconds})
+        self.limits: dict[str, float] = dict.fromkeys(OPENCODE.installed, 10.0)
+
+    def run(self, *calls: list[Any], before: list[Any] | None = None) -> list[Any]:
+        """What the calls' outputs are afterwards."""
+        text = hook_module.text_of(OPENCODE, shared=True)
+        command = [sys.executable, str(self._program), "EVENT"]
+        lines = text.replace('["ralf", "hook", "EVENT", "--client", "opencode"]', json.dumps(command)).splitlines()
+        lines = [
+            f"const LIMITS = {json.dumps(self.limits)}" if one.startswith("const LIMITS") else one for one in lines
+        ]
+        plugin = self._program.with_name("ralf.mjs")
+        plugin.write_text("\n".join(lines))
+        parts = {"plugin": plugin.as_uri(), "before": before or [], "directory": str(self.root), "calls": calls}
+        script = _HARNESS % {name: json.dumps(value) for name, value in parts.items()}
+        home = {"HOME": str(self._home), "XDG_CONFIG_HOME": str(self._home / ".config"), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            [str(NODE), "--input-type=module", "-e", script], env=home, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return list(json.loads(done.stdout))
+
+    def opt_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As the person does whose home it is."""
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(self._home / ".config"))
+        ownership.init(Project(self.root), share=False)
+
+    @property
+    def log(self) -> Path:
+        """Where the plugin keeps the log of the session."""
+        return self._home / ".local/share/opencode/ralf" / f"{SESSION}.jsonl"
+
+    def payloads(self) -> list[dict[str, Any]]:
+        """What hooks were called with, each with its event."""
+        return [json.loads(line) for line in self._payloads.read_text().splitlines()] if self._payloads.exists() else []
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    found = Rig(tmp_path)
+    found.opt_in(monkeypatch)
+    return found
+
+
+@needs_node
+def test_a_session_is_logged_line_by_line_and_its_hooks_are_told(rig: Rig) -> None:
+    told = rig.run(
+        prompted(), message(USER, "user"), part(**PROMPT), *answered(), happened("session.idle", sessionID=SESSION)
+    )
+    texts = [one["text"] for one in told[0]["parts"]]
+    assert texts == ["please say hi", f"{MARK} session.created", f"{MARK} chat.message"]
+    assert all(one["synthetic"] and one["messageID"] == USER for one in told[0]["parts"][1:])
+    ids = [one["id"] for one in told[0]["parts"]]
+    assert ids == sorted(ids)
+    assert told[9] == {"output": f"hi\n\n\n{MARK} tool.execute.after"}
+    events = list(open_transcript(rig.log).events())
+    assert [(one.kind, one.text) for one in events] == [
+        ("user", "please say hi"),
+        ("call", "echo hi\nhi"),
+        ("assistant", "Step 1"),
+        ("result", "hi\n"),
+        ("other", ""),
+    ]
+    assert (events[3].exit_status, events[4].window, events[4].cwd) == (0, 5030, "/srv/tides")
+    assert rig.log.stat().st_mode & 0o777 == 0o600
+    end = time.monotonic() + 20
+    while len(rig.payloads()) < 4 and time.monotonic() < end:
+        time.sleep(0.05)  # nobody waits for the last one
+    first, second, third, last = rig.payloads()
+    assert (first["event"], first["source"], first["cwd"]) == ("session.created", "startup", str(rig.root))
+    assert (second["event"], second["prompt"]) == ("chat.message", "please say hi")
+    assert (third["event"], third["tool_name"]) == ("tool.execute.after", "bash")
+    assert (last["event"], last["transcript_path"]) == ("session.idle", str(rig.log))
+
+
+@needs_node
+def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(rig: Rig) -> None:
+    info = {"id": "msg_0", "role": "user", "sessionID": SESSION, "time": {"created": WHEN}}
+    old = {**PROMPT, "id": "prt_0", "messageID": "msg_0", "text": "build it"}
+    rig.run(prompted(), message(USER, "user"), part(**PROMPT), before=[{"info": info, "parts": [old]}])
+    assert [event.text for event in open_transcript(rig.log).events()] == ["build it", "please say hi"]
+    assert rig.payloads()[0]["source"] == "resume"
+
+
+@needs_node
+def test_after_a_compaction_what_did_not_survive_reaches_the_next_tools_answer(rig: Rig) -> None:
+    summary = {"id": "prt_9", "sessionID": SESSION, "messageID": "msg_9", "type": "text", "text": "did one"}
+    output: dict[str, list[str]] = {"context": []}
+    told = rig.run(
+        prompted(),
+        ["experimental.session.compacting", {"sessionID": SESSION}, output],
+        message("msg_9", "assistant", summary=True),
+        part(**summary, time={"end": WHEN}),
+        happened("session.compacted", sessionID=SESSION),
+        ["tool.execute.after", {"tool": "bash", "sessionID": SESSION, "callID": "c", "args": {}}, {"output": "x"}],
+    )
+    assert told[1] == {"context": ["keep this\n"]}
+    assert told[5]["output"] == f"x\n\n{MARK} session.created\n{MARK} tool.execute.after"
+    compacted = next(one for one in rig.payloads() if one["event"] == "session.compacted")
+    assert compacted["compact_summary"] == "did one"
+
+
+@needs_node
+def test_a_subagents_session_is_none_of_ours(rig: Rig) -> None:
+    told = rig.run(happened("session.created", info={"id": SESSION, "parentID": "ses_parent"}), prompted())
+    assert len(told[1]["parts"]) == 1
+    assert (rig.log.exists(), rig.payloads()) == (False, [])
+
+
+@needs_node
+def test_where_nobody_has_opted_in_nothing_is_written_and_nothing_called(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    assert len(rig.run(prompted())[0]["parts"]) == 1
+    assert (rig.log.exists(), rig.payloads()) == (False, [])
+
+
+@needs_node
+def test_a_hook_that_is_late_or_gone_costs_no_more_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, seconds=30)
+    rig.opt_in(monkeypatch)
+    rig.limits = dict.fromkeys(OPENCODE.installed, 0.5)
+    began = time.monotonic()
+    assert len(rig.run(prompted())[0]["parts"]) == 1
+    assert time.monotonic() - began < 15
+    rig._program.unlink()
+    assert len(rig.run(prompted())[0]["parts"]) == 1
+
+
+# ---- the file ----
+
+
+def plugin(root: Path, *, shared: bool = False) -> Part:
+    return installation.of_client(Project(root), OPENCODE, shared=shared)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_plugin_comes_with_its_folders_and_goes_with_them(tmp_path: Path, shared: bool) -> None:
+    project = Project(tmp_path)
+    change = installation.plan(project, plugin(tmp_path, shared=shared))
+    assert change is not None
+    installation.apply(project, change)
+    assert installation.plan(project, plugin(tmp_path, shared=shared)) is None
+    text = (tmp_path / OPENCODE.local).read_text()
+    found = hook_module.ours(text)
+    assert [one.event for one in found] == list(OPENCODE.installed)
+    assert found[0].words == OPENCODE.command(found[0].event, shared=shared)
+    gone = installation.plan_removal(project, plugin(tmp_path))
+    assert gone is not None
+    installation.apply(project, gone)
+    assert not (tmp_path / ".opencode").exists()
+
+
+def test_a_folder_in_which_the_client_has_something_stays(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    change = installation.plan(project, plugin(tmp_path))
+    assert change is not None
+    installation.apply(project, change)
+    (tmp_path / ".opencode" / ".gitignore").write_text("node_modules\n")
+    gone = installation.plan_removal(project, plugin(tmp_path))
+    assert gone is not None
+    installation.apply(project, gone)
+    assert [path.name for path in (tmp_path / ".opencode").iterdir()] == [".gitignore"]
+
+
+def test_a_module_of_somebody_else_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / OPENCODE.local
+    path.parent.mkdir(parents=True)
+    path.write_text("export const Mine = async () => ({})\n")
+    with pytest.raises(UsageError, match="holds a module that ralf did not write"):
+        installation.plan(Project(tmp_path), plugin(tmp_path))
+    assert installation.plan_removal(Project(tmp_path), plugin(tmp_path)) is None
+
+
+def test_the_log_lies_where_hooks_read_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ralf.transcripts.reader import is_own_log
+
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert is_own_log(tmp_path / ".local/share/opencode/ralf" / f"{SESSION}.jsonl")
