@@ -386,6 +386,16 @@ class GitView:
         found = self._owner.registration
         return found.share if found is not None else self._owner.vouches and self.is_shared()
 
+    @property
+    def clone(self) -> str:
+        """The tag of this clone in route files that it shares; "" where it shares none, or is not known again."""
+        key = self._owner.seal_key if self.shares() else None
+        if key is None:
+            return ""
+        from ralf.format import spread  # only who shares needs it
+
+        return spread.tag_of(key)
+
     def share(self) -> None:
         """Let git see the route files from now on. Errors: `registry.update`, `hide`."""
         if not self._owner.vouches:

@@ -325,8 +325,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
 
 def decision_of(project: Project, context: RouteContext, label: str) -> Decision | None:
     """The decision of this label, in a route's context or, where that has folded it away, in its journal."""
-    found = (item for item in context.decisions if item.id.casefold() == label.casefold())
-    return next(found, None) or history.decision_of(project, context.route, label)
+    return edits.by_label(context.decisions, label) or history.decision_of(project, context.route, label)
 
 
 # ---- revert: a new record and a new checkpoint, never a removal ----

@@ -96,6 +96,32 @@ def labels_given(
     return {**payload, "decisions": made}, labels
 
 
+def signed(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str) -> Mapping[str, Any]:
+    """The labelled payload of a record, its new decisions with the tag of the clone that records them; "": none."""
+    if not clone or kind not in ("checkpoint", "refinement", "decision", "handover"):
+        return payload
+    known = {item.id for item in context.decisions}
+
+    def with_tag(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        is_new = item and item.get("id") not in known and not item.get("clone")
+        return {**item, "clone": clone} if is_new else item
+
+    if kind == "decision":
+        return {**payload, "decision": with_tag(payload["decision"])} if payload.get("decision") else payload
+    return {**payload, "decisions": [*map(with_tag, payload["decisions"])]} if payload.get("decisions") else payload
+
+
+def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
+    """The decision of a label, else the one that bears it in another clone of a shared route; None for none. The case
+    of letters does not matter.
+    """
+    name = label.casefold()
+    found = next((item for item in decisions if item.id.casefold() == name), None)
+    if found is not None:
+        return found
+    return next((item for item in decisions if name in (one.casefold() for one in item.aliases)), None)
+
+
 def _is_one(known: Decision, new: Decision) -> bool:
     """Whether two decisions of the same words are one: where documents number them otherwise and give other reasons
     ("Scope", in every run), they are two.
@@ -209,6 +235,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
         if not item.id:
             count += 1
             item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
+            item = replace(item, aliases=tuple(one for one in item.aliases if one != item.id))
         decisions.append(item)
     return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
@@ -216,7 +243,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
 # ---- what a file says otherwise ----
 
 _BOOKKEEPING = frozenset(
-    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "spend"}
+    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "clones", "spend"}
 )
 """What an edit of the header cannot change."""
 
@@ -259,7 +286,7 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     for item in theirs.decisions:
         if not item.id or item.id in since:
             known = same.get(said(item))
-            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
+            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else _unlabelled(item)
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
     made = all_labelled(replace(with_header(theirs, decision_count=count), decisions=tuple(decisions)))
@@ -285,7 +312,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
     known = {said(item) for item in ours.decisions}
     taken = {item.id for item in ours.decisions}
     decisions = tuple(
-        item if same and item.id not in taken else replace(item, id="")
+        item if same and item.id not in taken else _unlabelled(item)
         for item in theirs.decisions
         if said(item) not in known and not cap.cover(cap.of(ours), item)
     )
@@ -384,13 +411,19 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
 def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     """`theirs`, in which no other decision goes by a label of ours, and no other checkpoint by a number of ours."""
     known = {item.id: item for item in ours.decisions}
+    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
+    stay = {item.id for item in theirs.decisions if item.id in known and _is_same(known[item.id], item)}
     labels: dict[str, str] = {}
     for item in theirs.decisions:
-        if item.id in known and not _is_same(known[item.id], item):
-            alike = next((one.id for one in ours.decisions if said(one) == said(item)), "")
-            count += not alike
-            labels[item.id] = alike or f"DEC-{count:03d}"
+        if item.id and item.id not in stay:
+            alike = next((one.id for one in ours.decisions if one.id not in stay and is_one_of(one, item)), "")
+            if item.id in known:
+                alike = alike or next((one.id for one in ours.decisions if said(one) == said(item)), "")
+                count += not alike
+                labels[item.id] = alike or f"DEC-{count:03d}"
+            elif alike:
+                labels[item.id] = alike
     entries = {entry.checkpoint_id: entry for entry in ours.checkpoint_history}
     clashing = {
         entry.checkpoint_id
@@ -403,7 +436,10 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     )
     return replace(
         with_header(theirs, decision_count=count),
-        decisions=tuple(_relinked(replace(item, id=labels.get(item.id, item.id)), labels) for item in theirs.decisions),
+        decisions=tuple(
+            _relinked(_renamed(item, labels[item.id], known) if item.id in labels else item, labels)
+            for item in theirs.decisions
+        ),
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
@@ -456,6 +492,29 @@ def _number_of(entry: Checkpoint) -> int:
 def _is_same(ours: Decision, theirs: Decision) -> bool:
     """Whether two decisions of one label are one, whose words somebody may have changed."""
     return ours.timestamp == theirs.timestamp or said(ours) == said(theirs)
+
+
+def is_one_of(one: Decision, other: Decision) -> bool:
+    """Whether two decisions of different labels are one that two clones have labelled: recorded at the same time, by
+    the same clone where that is known, and in the same words, or under a label that the other one bears, too.
+    """
+    if one.timestamp != other.timestamp or not one.timestamp or one.clone != other.clone:
+        return False
+    labels = {one.id, *one.aliases} & {other.id, *other.aliases}
+    return said(one) == said(other) or bool(one.clone and labels)
+
+
+def _renamed(item: Decision, label: str, ours: Mapping[str, Decision]) -> Decision:
+    """A decision under another label, with the old one, and those that ours has, as aliases."""
+    known = ours[label].aliases if label in ours else ()
+    aliases = dict.fromkeys([*known, *item.aliases, item.id])
+    return replace(item, id=label, aliases=tuple(one for one in aliases if one != label))
+
+
+def _unlabelled(item: Decision) -> Decision:
+    """A decision that gets another label; the old one still finds it."""
+    aliases = dict.fromkeys([*item.aliases, *filter(None, [item.id])])
+    return replace(item, id="", aliases=tuple(aliases))
 
 
 def _unnumbered(section: Section) -> Section:
