@@ -1,0 +1,225 @@
+"""Which items of two versions of a shared route file, and of the one that both come from, are one; and their labels.
+Pure.
+
+Clones label by themselves, so a label alone says nothing: two may have given `DEC-007` to different decisions, and one
+decision may bear two labels. Items are paired by what they are: when they were recorded, where, and in which words. Of
+two that claim a label the one that was recorded first keeps it, in whatever order the versions are given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ralf.format.codec import to_tree
+from ralf.model import Checkpoint, Decision, RouteContext, Section
+from ralf.route import edits
+from ralf.text.patterns import regex
+
+T = TypeVar("T")
+
+
+class Numbered(NamedTuple):
+    """A checkpoint of a version: its entry in the history and its section, one of which may be folded."""
+
+    id: str
+    entry: Checkpoint | None
+    section: Section | None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other ids that it bears."""
+        return self.entry.aliases if self.entry is not None else ()
+
+
+Labelled = TypeVar("Labelled", bound="Decision | Numbered")
+
+_NUMBER = regex(r"[A-Za-z]+-([0-9]{1,9})\Z")
+
+
+@dataclass
+class Pair(Generic[T]):
+    """One item, as the version that both come from has it, and as both have it.
+
+    label    in the merged file
+    aliases  other labels that it bears or bore
+    """
+
+    base: T | None = None
+    sides: list[T | None] = field(default_factory=lambda: [None, None])
+    label: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> T:
+        """The item as one of the two has it, else as it was."""
+        return next(item for item in (*self.sides, self.base) if item is not None)
+
+
+def pairs(base: Sequence[T], sides: Sequence[Sequence[T]], tests: Sequence[Callable[[T, T], bool]]) -> list[Pair[T]]:
+    """The items of a base and of two versions of it, paired: those of the base first, then the new ones.
+
+    tests  whether two items are one, the surest first: a pair that an earlier one finds is never parted by a later one
+    """
+    made = [Pair(base=item) for item in base]
+    left: list[list[T]] = []
+    for side, items in enumerate(sides):
+        rest = list(items)
+        for test in tests:
+            rest = list(_unpaired(made, side, rest, lambda pair: pair.base, test))
+        left.append(rest)
+    news = [Pair(sides=[item, None]) for item in left[0]]
+    rest = left[1]
+    for test in tests:
+        rest = list(_unpaired(news, 1, rest, lambda pair: pair.sides[0], test))
+    return [*made, *news, *(Pair(sides=[None, item]) for item in rest)]
+
+
+def _unpaired(
+    known: Sequence[Pair[T]],
+    side: int,
+    items: Iterable[T],
+    of: Callable[[Pair[T]], T | None],
+    test: Callable[[T, T], bool],
+) -> Iterator[T]:
+    """Give each item of a version to the pair that it belongs to; those that belong to none."""
+    for item in items:
+        for pair in known:
+            other = of(pair)
+            if pair.sides[side] is None and other is not None and test(other, item):
+                pair.sides[side] = item
+                break
+        else:
+            yield item
+
+
+# ---- decisions ----
+
+
+def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[Pair[Decision]]:
+    """The decisions of a base and of two versions of it, paired."""
+    known = {item.id: item for item in base.decisions} if base is not None else {}
+    lists = [edits.distinct(side.decisions, known) for side in sides]
+    return pairs(base.decisions if base is not None else (), lists, _TESTS)
+
+
+def _is_very_same(one: Decision, other: Decision) -> bool:
+    return one.id == other.id and _is_said(one, other) and one.timestamp == other.timestamp
+
+
+def _is_same(one: Decision, other: Decision) -> bool:
+    """Whether decisions of one label are one, whose words somebody may have changed, or whose details the cap took."""
+    if one.id != other.id or (one.clone and other.clone and one.clone != other.clone):
+        return False
+    return edits.said(one) == edits.said(other) or one.timestamp == other.timestamp != ""
+
+
+def _is_said(one: Decision, other: Decision) -> bool:
+    return edits.said(one) == edits.said(other) and one.status == other.status
+
+
+_TESTS = (_is_very_same, _is_same, edits.is_one_of, _is_said)
+
+
+# ---- checkpoints ----
+
+
+def checkpoints(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[Pair[Numbered]]:
+    """The checkpoints of a base and of two versions of it, paired."""
+    lists = [_numbered(side) for side in sides]
+    return pairs(_numbered(base) if base is not None else [], lists, (_is_very_one, _is_one))
+
+
+def _numbered(context: RouteContext) -> list[Numbered]:
+    entries = {entry.checkpoint_id: entry for entry in context.checkpoint_history}
+    sections = {f"cp-{one.number:03d}": one for one in context.body.sections if one.number is not None}
+    ids = sorted({*entries, *sections}, key=lambda label: (digits(label), label))
+    return [Numbered(label, entries.get(label), sections.get(label)) for label in ids]
+
+
+def _is_very_one(one: Numbered, other: Numbered) -> bool:
+    return one.id == other.id and _is_one(one, other)
+
+
+def _is_one(one: Numbered, other: Numbered) -> bool:
+    """Whether two are one, whatever their numbers: of the same segment, else, without entries, in the same words."""
+    if one.entry is not None and other.entry is not None:
+        return _told(one.entry) == _told(other.entry)
+    if one.section is not None and other.section is not None:
+        return (one.section.title, one.section.text) == (other.section.title, other.section.text)
+    return one.id == other.id
+
+
+def _told(entry: Checkpoint) -> tuple[str, ...]:
+    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
+
+
+# ---- labels ----
+
+
+def label_all(found: Sequence[Pair[Labelled]], taken: set[str], count: int, shape: str) -> list[dict[str, str]]:
+    """Give each pair its label, and return for each of the two versions what its labels have become.
+
+    One that the base has keeps that label as long as one of the two calls it so; of the others the one that was
+    recorded first has the first choice. One that gets no label which it bears gets the next free one.
+
+    taken  labels that nobody may get; `count`: how many were given
+    shape  of a label, "DEC-{:03d}"
+    """
+    known: list[Pair[Labelled]] = []
+    news: list[Pair[Labelled]] = []
+    for pair in found:
+        (known if pair.base is not None and pair.base.id in _labels(pair) else news).append(pair)
+    news.sort(key=lambda pair: _first(pair.any))
+    count = max([count, *(digits(label) for pair in found for label in _labels(pair))])
+    ordered: list[Pair[Labelled]] = [*known, *news]
+    for pair in ordered:
+        base = [pair.base.id] if pair.base is not None else []
+        wanted = [*base, *sorted(_labels(pair), key=lambda label: (digits(label), label))]
+        label = next((one for one in wanted if one and one not in taken), "")
+        if not label:
+            count += 1
+            while shape.format(count) in taken:
+                count += 1
+            label = shape.format(count)
+        taken.add(label)
+        known_as = [*wanted, *(alias for item in (pair.base, *pair.sides) if item for alias in item.aliases)]
+        pair.label, pair.aliases = label, tuple(sorted({one for one in known_as if one} - {label}))
+    return [
+        {item.id: pair.label for pair in found if (item := pair.sides[side]) is not None and item.id} for side in (0, 1)
+    ]
+
+
+def _labels(pair: Pair[Labelled]) -> list[str]:
+    return list(dict.fromkeys(item.id for item in pair.sides if item is not None))
+
+
+def digits(label: str) -> int:
+    """The number in a label, `DEC-012`, `cp-012`; 0 for another one."""
+    found = _NUMBER.match(label)
+    return int(found[1]) if found else 0
+
+
+def _first(item: Decision | Numbered) -> tuple[str, str]:
+    """By what new items are put in order: their time, then what they are, but for their labels."""
+    parts: tuple[Any, ...] = (item.entry, item.section) if isinstance(item, Numbered) else (item,)
+    trees = [to_tree(part) if part is not None else {} for part in parts]
+    times = [str(tree.get("timestamp", "")) for tree in trees]
+    told = [{key: value for key, value in tree.items() if key not in _LABELS} for tree in trees]
+    return max(times), json.dumps(told, sort_keys=True, ensure_ascii=False)
+
+
+_LABELS = frozenset(("id", "checkpoint_id", "aliases", "number", "summary_ref"))
+
+
+def buried_labels(base: RouteContext | None, sides: Sequence[RouteContext]) -> set[str]:
+    """The labels of tombstones, in either of two versions, whose decisions only they still tell."""
+    known = {item.id for item in base.decisions} if base is not None else set()
+    return {
+        stone.id
+        for side in sides
+        for stone in (*side.dropped, *side.forgotten)
+        if stone.id not in known and all(item.id != stone.id for item in side.decisions)
+    }
