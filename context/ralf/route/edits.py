@@ -389,7 +389,8 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
 
     Where both changed a field, the file's value stands and ours is kept under `unresolved`.
     """
-    return list(_kept(changes_of_edit(base, _apart(base, found), recorded), recorded, found))
+    found = _apart(base, _renumbered(base, found, recorded))
+    return list(_kept(changes_of_edit(base, found, recorded), recorded, found))
 
 
 def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
@@ -413,17 +414,15 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     known = {item.id: item for item in ours.decisions}
     theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
-    stay = {item.id for item in theirs.decisions if item.id in known and _is_same(known[item.id], item)}
+    same = _paired(ours.decisions, theirs.decisions)
     labels: dict[str, str] = {}
-    for item in theirs.decisions:
-        if item.id and item.id not in stay:
-            alike = next((one.id for one in ours.decisions if one.id not in stay and is_one_of(one, item)), "")
-            if item.id in known:
-                alike = alike or next((one.id for one in ours.decisions if said(one) == said(item)), "")
-                count += not alike
-                labels[item.id] = alike or f"DEC-{count:03d}"
-            elif alike:
-                labels[item.id] = alike
+    for item, our in zip(theirs.decisions, same, strict=True):
+        if our and our != item.id:
+            labels[item.id] = our
+        elif item.id in known and not our:
+            alike = next((one.id for one in ours.decisions if one.id not in same and said(one) == said(item)), "")
+            count += not alike
+            labels[item.id] = alike or f"DEC-{count:03d}"
     entries = {entry.checkpoint_id: entry for entry in ours.checkpoint_history}
     clashing = {
         entry.checkpoint_id
@@ -443,6 +442,46 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
+
+
+def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext) -> RouteContext:
+    """A file of several clones by our numbers: a checkpoint that we have has ours, and one that is new gets the next
+    one where we use its for another. Any other file as it is.
+    """
+    if not theirs.body.is_spread:
+        return theirs
+    ours = {entry.checkpoint_id: entry for context in (base, recorded) for entry in context.checkpoint_history}
+    known = {segment_of(entry): entry for entry in ours.values()}
+    count = max(one.checkpoint_count for one in (base, recorded, theirs))
+    numbers: dict[int | None, int] = {}
+    for entry in theirs.checkpoint_history:
+        same = known.get(segment_of(entry))
+        if same is not None:
+            numbers[_number_of(entry)] = _number_of(same)
+        elif entry.checkpoint_id in ours:
+            count += 1
+            numbers[_number_of(entry)] = count
+    made = _moved(theirs, {}, numbers)
+    entries = (
+        replace(now, aliases=_aliases(now.checkpoint_id, was.aliases, [was.checkpoint_id], ours.get(now.checkpoint_id)))
+        for was, now in zip(theirs.checkpoint_history, made.checkpoint_history, strict=True)
+    )
+    history = tuple(sorted(entries, key=_number_of))
+    sections = sorted(made.body.sections, key=lambda one: one.number or 0, reverse=True)
+    sections = sections if numbers else list(made.body.sections)
+    return replace(made, checkpoint_history=history, body=replace(made.body, sections=tuple(sections)))
+
+
+def _aliases(label: str, *known: Any) -> tuple[str, ...]:
+    """The other labels of an item, those that ours bears first."""
+    *lists, ours = known
+    found = dict.fromkeys([*(ours.aliases if ours is not None else ()), *(one for each in lists for one in each)])
+    return tuple(one for one in found if one != label)
+
+
+def segment_of(entry: Checkpoint) -> tuple[str, ...]:
+    """What tells a checkpoint from others, whatever its number."""
+    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
 
 
 def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
@@ -489,26 +528,50 @@ def _number_of(entry: Checkpoint) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _is_same(ours: Decision, theirs: Decision) -> bool:
-    """Whether two decisions of one label are one, whose words somebody may have changed."""
-    return ours.timestamp == theirs.timestamp or said(ours) == said(theirs)
+def _paired(ours: Sequence[Decision], theirs: Sequence[Decision]) -> list[str]:
+    """Of each decision of theirs the label that it has in ours, "" for one that ours does not have."""
+    found = [""] * len(theirs)
+    left = {item.id: item for item in ours}
+    for test in SAME:
+        for place, item in enumerate(theirs):
+            if not found[place] and item.id:
+                found[place] = next((label for label, one in left.items() if test(one, item)), "")
+                left.pop(found[place], None)
+    return found
 
 
-def is_one_of(one: Decision, other: Decision) -> bool:
-    """Whether two decisions of different labels are one that two clones have labelled: recorded at the same time, by
-    the same clone where that is known, and in the same words, or under a label that the other one bears, too.
-    """
-    if one.timestamp != other.timestamp or not one.timestamp or one.clone != other.clone:
+def _is_copy(one: Decision, other: Decision) -> bool:
+    return one.id == other.id and _is_recorded_once(one, other) and said(one) == said(other)
+
+
+def _is_same_record(one: Decision, other: Decision) -> bool:
+    return _is_recorded_once(one, other) and said(one) == said(other)
+
+
+def _is_same_label(one: Decision, other: Decision) -> bool:
+    """Of one label, in the same words, or reworded since."""
+    if one.id != other.id or (one.clone and other.clone and one.clone != other.clone):
         return False
+    return said(one) == said(other) or one.timestamp == other.timestamp != ""
+
+
+def _is_same_alias(one: Decision, other: Decision) -> bool:
+    """Of labels that one of them bears beside its own, reworded since."""
     labels = {one.id, *one.aliases} & {other.id, *other.aliases}
-    return said(one) == said(other) or bool(one.clone and labels)
+    return bool(labels and one.clone) and _is_recorded_once(one, other)
+
+
+def _is_recorded_once(one: Decision, other: Decision) -> bool:
+    return one.timestamp == other.timestamp != "" and one.clone == other.clone
+
+
+SAME = (_is_copy, _is_same_record, _is_same_label, _is_same_alias)
+"""Tests whether two decisions, of two clones, are one, whatever their labels; the surest first."""
 
 
 def _renamed(item: Decision, label: str, ours: Mapping[str, Decision]) -> Decision:
     """A decision under another label, with the old one, and those that ours has, as aliases."""
-    known = ours[label].aliases if label in ours else ()
-    aliases = dict.fromkeys([*known, *item.aliases, item.id])
-    return replace(item, id=label, aliases=tuple(one for one in aliases if one != label))
+    return replace(item, id=label, aliases=_aliases(label, item.aliases, [item.id], ours.get(label)))
 
 
 def _unlabelled(item: Decision) -> Decision:

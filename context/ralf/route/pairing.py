@@ -105,22 +105,12 @@ def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[
     return pairs(base.decisions if base is not None else (), lists, _TESTS)
 
 
-def _is_very_same(one: Decision, other: Decision) -> bool:
-    return one.id == other.id and _is_said(one, other) and one.timestamp == other.timestamp
-
-
-def _is_same(one: Decision, other: Decision) -> bool:
-    """Whether decisions of one label are one, whose words somebody may have changed, or whose details the cap took."""
-    if one.id != other.id or (one.clone and other.clone and one.clone != other.clone):
-        return False
-    return edits.said(one) == edits.said(other) or one.timestamp == other.timestamp != ""
-
-
 def _is_said(one: Decision, other: Decision) -> bool:
+    """Whether two say the same, and were recorded by two: in these words it is one decision."""
     return edits.said(one) == edits.said(other) and one.status == other.status
 
 
-_TESTS = (_is_very_same, _is_same, edits.is_one_of, _is_said)
+_TESTS = (*edits.SAME, _is_said)
 
 
 # ---- checkpoints ----
@@ -146,14 +136,10 @@ def _is_very_one(one: Numbered, other: Numbered) -> bool:
 def _is_one(one: Numbered, other: Numbered) -> bool:
     """Whether two are one, whatever their numbers: of the same segment, else, without entries, in the same words."""
     if one.entry is not None and other.entry is not None:
-        return _told(one.entry) == _told(other.entry)
+        return edits.segment_of(one.entry) == edits.segment_of(other.entry)
     if one.section is not None and other.section is not None:
         return (one.section.title, one.section.text) == (other.section.title, other.section.text)
     return one.id == other.id
-
-
-def _told(entry: Checkpoint) -> tuple[str, ...]:
-    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
 
 
 # ---- labels ----

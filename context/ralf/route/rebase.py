@@ -16,7 +16,7 @@ from typing import Any
 from ralf.brief.changes import KEY, of_edit
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, shared
-from ralf.model import BODY, Checkpoint, Decision, RouteContext
+from ralf.model import BODY, Decision, RouteContext
 from ralf.route import cap, edits, fold
 from ralf.storage import journal
 from ralf.storage.journal import Entry
@@ -109,8 +109,8 @@ class _Moved:
         }
         olds = self._old.checkpoint_history[-1:]
         if olds and olds != before.checkpoint_history[-1:]:
-            told = _told(olds[0])
-            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if _told(one) == told)
+            told = edits.segment_of(olds[0])
+            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if edits.segment_of(one) == told)
             self._checkpoints[olds[0].checkpoint_id] = next(found_as, olds[0].checkpoint_id)
 
     def _note(self, before: RouteContext, brought: Mapping[str, str]) -> None:
@@ -331,8 +331,3 @@ class _Moved:
             moved = [self._value([BODY, "sections"], section, known) for section in sections]
             tree[BODY] = {**tree[BODY], "sections": moved}
         return tree
-
-
-def _told(entry: Checkpoint) -> tuple[str, ...]:
-    """What tells a checkpoint from others, whatever its number."""
-    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
