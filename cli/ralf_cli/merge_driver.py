@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -18,7 +17,8 @@ _CONFLICTS = 127  # the most that `git merge-file` counts; above, it failed
 @click.argument("ours", type=click.Path(path_type=Path))
 @click.argument("theirs", type=click.Path(path_type=Path))
 @click.argument("path", default="")
-def merge_driver(base: Path, ours: Path, theirs: Path, path: str) -> None:
+@click.pass_context
+def merge_driver(ctx: click.Context, base: Path, ours: Path, theirs: Path, path: str) -> None:
     """Merge two versions of a shared route file, OURS and THEIRS, which both come from BASE, into OURS.
 
     git calls it with the files that it has written for this (%O %A %B) and the PATH of the file in the repository (%P),
@@ -33,7 +33,7 @@ def merge_driver(base: Path, ours: Path, theirs: Path, path: str) -> None:
     \b
     Exit status: 0 merged · 1 merged as text, with conflict markers in the file
     """
-    sys.exit(_merged(base, ours, theirs, path))
+    ctx.exit(_merged(base, ours, theirs, path))
 
 
 def _merged(base: Path, ours: Path, theirs: Path, path: str) -> int:
@@ -49,18 +49,39 @@ def _merged(base: Path, ours: Path, theirs: Path, path: str) -> int:
         ours.write_bytes(merged.content)
     except Exception as error:  # noqa: BLE001  # whatever it is, git must get a merge and no traceback
         say(f"warning: {where}: merged as text: {str(error).removeprefix(f'{where}: ')}")
-        return _as_text(base, ours, theirs)
+        return _as_text(base, ours, theirs, where)
     if merged.conflicts:
         say(f"{where}: changed on both sides: {'; '.join(merged.conflicts)}; one value stands, and the other is under")
         say(f"`unresolved` in the file; to settle it: ralf context edit {Path(where).stem}")
     return 0
 
 
-def _as_text(base: Path, ours: Path, theirs: Path) -> int:
-    """Merge the files as git itself does; its exit status."""
-    command = ["git", "merge-file", "-q", "-L", "ours", "-L", "base", "-L", "theirs", *map(str, (ours, base, theirs))]
+def _as_text(base: Path, ours: Path, theirs: Path, where: str) -> int:
+    """Merge the files as git itself does; its exit status. What comes of it without a conflict and cannot be read is
+    one: then both versions stand between the marks.
+    """
+    command = ["git", "merge-file", "-p", "-q", "-L", "ours", "-L", "base", "-L", "theirs"]
     try:
-        done = subprocess.run(command, check=False)
-    except OSError:
-        return 1
-    return min(done.returncode, 1) if 0 <= done.returncode <= _CONFLICTS else 1
+        one, other = ours.read_bytes(), theirs.read_bytes()
+        done = subprocess.run([*command, *map(str, (ours, base, theirs))], stdout=subprocess.PIPE, check=False)
+        if 0 < done.returncode <= _CONFLICTS or (not done.returncode and _is_readable(done.stdout, where)):
+            ours.write_bytes(done.stdout)
+            return min(done.returncode, 1)
+        parts = (b"<<<<<<< ours\n", one, b"=======\n", other, b">>>>>>> theirs\n")
+        ours.write_bytes(b"".join(part if part.endswith(b"\n") or not part else part + b"\n" for part in parts))
+    except OSError as error:
+        from ralf_cli.output import say
+
+        say(f"warning: {where}: not merged: {error.strerror or error}")
+    return 1
+
+
+def _is_readable(content: bytes, where: str) -> bool:
+    from ralf.errors import RalfError
+    from ralf.format import routefile
+
+    try:
+        routefile.parse(content, where)
+    except (RalfError, RecursionError):
+        return False
+    return True

@@ -221,6 +221,6 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2:
+        elif at[0] == "decisions" and len(at) > 2 and at[2] != "aliases":
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made

@@ -399,7 +399,8 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
     for change in changes:
         at = change["at"]
         is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
-        if at[0] == "folded" or (change.get("removed") and not is_gone):
+        is_ours = at[0] == "decisions" and at[2:] in (["origin"], ["clone"])  # who recorded it does not change
+        if at[0] == "folded" or is_ours or (change.get("removed") and not is_gone):
             continue
         if at[0] != "context_checkpoint" or at[1] not in _COUNTED:
             yield change
