@@ -158,21 +158,17 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
         made.append(item)
     if not moved:
         return tuple(made)
+    bearing = {(item.clone, item.id) for item in made}
     replacing = {item.supersedes: item for item in made if item.supersedes}
     linked = []
     for item in made:
         by = replacing.get(item.id)
         if by is not None and item.superseded_by in by.aliases:
             item = replace(item, superseded_by=by.id)
-        if (item.clone, item.supersedes) in moved and item.supersedes not in _others(made, item.clone):
+        if (item.clone, item.supersedes) in moved and (item.clone, item.supersedes) not in bearing:
             item = replace(item, supersedes=moved[item.clone, item.supersedes])
         linked.append(item)
     return tuple(sorted(linked, key=order))
-
-
-def _others(decisions: Sequence[Decision], clone: str) -> set[str]:
-    """The labels that the decisions of a clone bear."""
-    return {item.id for item in decisions if item.clone == clone}
 
 
 def order(item: Decision) -> tuple[Any, ...]:

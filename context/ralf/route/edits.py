@@ -11,7 +11,7 @@ from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
-from ralf.text.cleaning import one_line
+from ralf.route.matching import SAME, keys_of, match, said, segment_of
 from ralf.text.patterns import regex
 
 
@@ -143,11 +143,6 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
 
 def _links(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
     return {key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}
-
-
-def said(decision: Decision) -> str:
-    """What a decision says, white space and case aside."""
-    return one_line(decision.decision).casefold()
 
 
 _said = ById(said)  # each write asks it of every decision
@@ -415,7 +410,8 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     known = {item.id: item for item in ours.decisions}
     theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
-    same = _paired(ours.decisions, theirs.decisions)
+    places = match(ours.decisions, theirs.decisions, SAME, keys_of)
+    same = ["" if place is None else ours.decisions[place].id for place in places]
     labels: dict[str, str] = {}
     for item, our in zip(theirs.decisions, same, strict=True):
         if our and our != item.id:
@@ -480,11 +476,6 @@ def _aliases(label: str, *known: Any) -> tuple[str, ...]:
     return tuple(one for one in found if one != label)
 
 
-def segment_of(entry: Checkpoint) -> tuple[str, ...]:
-    """What tells a checkpoint from others, whatever its number."""
-    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
-
-
 def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
     """A render and a person's edit of it, by the labels and numbers that `recorded` has for what the render shows: its
     records were put behind those of another machine since, which has given the old ones to others.
@@ -527,47 +518,6 @@ def _moved(context: RouteContext, labels: Mapping[str, str], numbers: Mapping[in
 def _number_of(entry: Checkpoint) -> int:
     number = entry.checkpoint_id.removeprefix("cp-")
     return int(number) if number.isdecimal() else 0
-
-
-def _paired(ours: Sequence[Decision], theirs: Sequence[Decision]) -> list[str]:
-    """Of each decision of theirs the label that it has in ours, "" for one that ours does not have."""
-    found = [""] * len(theirs)
-    left = {item.id: item for item in ours}
-    for test in SAME:
-        for place, item in enumerate(theirs):
-            if not found[place] and item.id:
-                found[place] = next((label for label, one in left.items() if test(one, item)), "")
-                left.pop(found[place], None)
-    return found
-
-
-def _is_copy(one: Decision, other: Decision) -> bool:
-    return one.id == other.id and _is_recorded_once(one, other) and said(one) == said(other)
-
-
-def _is_same_record(one: Decision, other: Decision) -> bool:
-    return _is_recorded_once(one, other) and said(one) == said(other)
-
-
-def _is_same_label(one: Decision, other: Decision) -> bool:
-    """Of one label, in the same words, or reworded since."""
-    if one.id != other.id or (one.clone and other.clone and one.clone != other.clone):
-        return False
-    return said(one) == said(other) or one.timestamp == other.timestamp != ""
-
-
-def _is_same_alias(one: Decision, other: Decision) -> bool:
-    """Of labels that one of them bears beside its own, reworded since."""
-    labels = {one.id, *one.aliases} & {other.id, *other.aliases}
-    return bool(labels and one.clone) and _is_recorded_once(one, other)
-
-
-def _is_recorded_once(one: Decision, other: Decision) -> bool:
-    return one.timestamp == other.timestamp != "" and one.clone == other.clone
-
-
-SAME = (_is_copy, _is_same_record, _is_same_label, _is_same_alias)
-"""Tests whether two decisions, of two clones, are one, whatever their labels; the surest first."""
 
 
 def _renamed(item: Decision, label: str, ours: Mapping[str, Decision]) -> Decision:

@@ -9,13 +9,14 @@ two that claim a label the one that was recorded first keeps it, in whatever ord
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ralf.format.codec import to_tree
 from ralf.model import Checkpoint, Decision, RouteContext, Section
 from ralf.route import edits
+from ralf.route.matching import SAME, Test, keys_of, match, said, segment_of
 from ralf.text.patterns import regex
 
 T = TypeVar("T")
@@ -58,41 +59,30 @@ class Pair(Generic[T]):
         return next(item for item in (*self.sides, self.base) if item is not None)
 
 
-def pairs(base: Sequence[T], sides: Sequence[Sequence[T]], tests: Sequence[Callable[[T, T], bool]]) -> list[Pair[T]]:
-    """The items of a base and of two versions of it, paired: those of the base first, then the new ones.
-
-    tests  whether two items are one, the surest first: a pair that an earlier one finds is never parted by a later one
+def pairs(
+    base: Sequence[T],
+    sides: Sequence[Sequence[T]],
+    tests: Sequence[Test[T]],
+    keys: Callable[[T], Iterable[Hashable]],
+) -> list[Pair[T]]:
+    """The items of a base and of two versions of it, paired: those of the base first, then the new ones. `tests` and
+    `keys`: see `match`.
     """
     made = [Pair(base=item) for item in base]
-    left: list[list[T]] = []
+    news: list[list[T]] = []
     for side, items in enumerate(sides):
-        rest = list(items)
-        for test in tests:
-            rest = list(_unpaired(made, side, rest, lambda pair: pair.base, test))
-        left.append(rest)
-    news = [Pair(sides=[item, None]) for item in left[0]]
-    rest = left[1]
-    for test in tests:
-        rest = list(_unpaired(news, 1, rest, lambda pair: pair.sides[0], test))
-    return [*made, *news, *(Pair(sides=[None, item]) for item in rest)]
-
-
-def _unpaired(
-    known: Sequence[Pair[T]],
-    side: int,
-    items: Iterable[T],
-    of: Callable[[Pair[T]], T | None],
-    test: Callable[[T, T], bool],
-) -> Iterator[T]:
-    """Give each item of a version to the pair that it belongs to; those that belong to none."""
-    for item in items:
-        for pair in known:
-            other = of(pair)
-            if pair.sides[side] is None and other is not None and test(other, item):
-                pair.sides[side] = item
-                break
+        places = match(base, items, tests, keys)
+        for item, place in zip(items, places, strict=True):
+            if place is not None:
+                made[place].sides[side] = item
+        news.append([item for item, place in zip(items, places, strict=True) if place is None])
+    added = [Pair(sides=[item, None]) for item in news[0]]
+    for item, place in zip(news[1], match(news[0], news[1], tests, keys), strict=True):
+        if place is None:
+            added.append(Pair(sides=[None, item]))
         else:
-            yield item
+            added[place].sides[1] = item
+    return [*made, *added]
 
 
 # ---- decisions ----
@@ -102,15 +92,15 @@ def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[
     """The decisions of a base and of two versions of it, paired."""
     known = {item.id: item for item in base.decisions} if base is not None else {}
     lists = [edits.distinct(side.decisions, known) for side in sides]
-    return pairs(base.decisions if base is not None else (), lists, _TESTS)
+    return pairs(base.decisions if base is not None else (), lists, _TESTS, keys_of)
 
 
 def _is_said(one: Decision, other: Decision) -> bool:
     """Whether two say the same, and were recorded by two: in these words it is one decision."""
-    return edits.said(one) == edits.said(other) and one.status == other.status
+    return said(one) == said(other) and one.status == other.status
 
 
-_TESTS = (*edits.SAME, _is_said)
+_TESTS = (*SAME, _is_said)
 
 
 # ---- checkpoints ----
@@ -119,7 +109,7 @@ _TESTS = (*edits.SAME, _is_said)
 def checkpoints(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[Pair[Numbered]]:
     """The checkpoints of a base and of two versions of it, paired."""
     lists = [_numbered(side) for side in sides]
-    return pairs(_numbered(base) if base is not None else [], lists, (_is_very_one, _is_one))
+    return pairs(_numbered(base) if base is not None else [], lists, (_is_very_one, _is_one), _keys_of)
 
 
 def _numbered(context: RouteContext) -> list[Numbered]:
@@ -129,6 +119,14 @@ def _numbered(context: RouteContext) -> list[Numbered]:
     return [Numbered(label, entries.get(label), sections.get(label)) for label in ids]
 
 
+def _keys_of(one: Numbered) -> Iterator[Hashable]:
+    yield "id", one.id
+    if one.entry is not None:
+        yield "segment", segment_of(one.entry)
+    if one.section is not None:
+        yield "text", (one.section.title, one.section.text)
+
+
 def _is_very_one(one: Numbered, other: Numbered) -> bool:
     return one.id == other.id and _is_one(one, other)
 
@@ -136,7 +134,7 @@ def _is_very_one(one: Numbered, other: Numbered) -> bool:
 def _is_one(one: Numbered, other: Numbered) -> bool:
     """Whether two are one, whatever their numbers: of the same segment, else, without entries, in the same words."""
     if one.entry is not None and other.entry is not None:
-        return edits.segment_of(one.entry) == edits.segment_of(other.entry)
+        return segment_of(one.entry) == segment_of(other.entry)
     if one.section is not None and other.section is not None:
         return (one.section.title, one.section.text) == (other.section.title, other.section.text)
     return one.id == other.id
