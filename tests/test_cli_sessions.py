@@ -102,6 +102,7 @@ COMMANDS = [
     ("message",),
     ("orchestrator",),
     ("mcp",),
+    ("merge-driver",),
     ("migrate",),
 ]
 

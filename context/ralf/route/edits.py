@@ -384,7 +384,8 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
 
     Where both changed a field, the file's value stands and ours is kept under `unresolved`.
     """
-    found = _apart(base, _renumbered(base, found, recorded))
+    count = max(one.context_checkpoint.decision_count for one in (found, recorded))
+    found = _apart(base, with_header(_renumbered(base, found, recorded), decision_count=count))
     return list(_kept(changes_of_edit(base, found, recorded), recorded, found))
 
 
@@ -449,7 +450,9 @@ def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext
         return theirs
     ours = {entry.checkpoint_id: entry for context in (base, recorded) for entry in context.checkpoint_history}
     known = {segment_of(entry): entry for entry in ours.values()}
-    count = max(one.checkpoint_count for one in (base, recorded, theirs))
+    shown = [_number_of(entry) for one in (recorded, theirs) for entry in one.checkpoint_history]
+    shown += [section.number or 0 for one in (recorded, theirs) for section in one.body.sections]
+    count = max([*(one.checkpoint_count for one in (base, recorded, theirs)), *shown])
     numbers: dict[int | None, int] = {}
     for entry in theirs.checkpoint_history:
         same = known.get(segment_of(entry))
@@ -466,7 +469,8 @@ def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext
     history = tuple(sorted(entries, key=_number_of))
     sections = sorted(made.body.sections, key=lambda one: one.number or 0, reverse=True)
     sections = sections if numbers else list(made.body.sections)
-    return replace(made, checkpoint_history=history, body=replace(made.body, sections=tuple(sections)))
+    made = replace(made, checkpoint_history=history, body=replace(made.body, sections=tuple(sections)))
+    return with_header(made, checkpoint_count=max(count, theirs.checkpoint_count))
 
 
 def _aliases(label: str, *known: Any) -> tuple[str, ...]:
