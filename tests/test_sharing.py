@@ -311,6 +311,42 @@ def test_init_share_installs_the_driver_and_uninstall_gives_the_configuration_ba
     assert (one.root / ".git" / "config").read_bytes() == before
 
 
+def test_files_from_before_are_laid_out_when_they_are_shared(tmp_path: Path) -> None:
+    one = Clone(tmp_path, "one")
+    one.git("init", "-q", "-b", "main")
+    with one.works() as root:
+        ownership.init(projects.find(root), share=False)
+        for text in ("Use metres", "Use feet"):
+            ralf.record_decision(ROUTE, text, root=root)
+        assert not parse(one.content, "a file").body.is_spread
+    one.share(driver=True)
+    assert parse(one.content, "a file").body.is_spread
+    assert one.said.keys() == {"Use metres", "Use feet"}
+    assert not one.context.warnings
+
+
+def test_a_route_that_one_clone_renamed_has_what_the_other_decided_under_its_new_name(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    for text in ("Use SQLite for the store", "Keep the old columns", "Never push"):
+        one.decide(text)
+    other.commit()  # what it has accepted
+    other.fetch(one)
+    other.git("merge", "--no-edit", "FETCH_HEAD")
+    other.accept()
+    other.decide("Read other")
+    renamed = FILE.replace("api.md", "tide.md")
+    one.git("mv", FILE, renamed)
+    path = one.root / renamed
+    path.write_text(path.read_text().replace('route: "api"', 'route: "tide"'))
+    one.git("add", "--all")
+    one.git("commit", "-q", "-m", "rename")
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    found = parse(path.read_bytes(), "a file")
+    assert found.route == "tide"
+    assert {"Read other", "Never push"} <= {item.decision for item in found.decisions}
+
+
 @pytest.mark.parametrize("damage", [b"---\nno end", b"\xff\xfe", b"---\ndecisions: {\n---\n", b""])
 def test_a_file_that_cannot_be_read_is_merged_as_text_without_a_traceback(tmp_path: Path, damage: bytes) -> None:
     one, other = pair(tmp_path, driver=True)
@@ -338,6 +374,14 @@ def test_a_conflict_that_git_left_is_reported_and_never_read_as_an_edit(tmp_path
         parse(one.content, "a file")
     assert any("conflict markers" in warning for warning in one.context.warnings)
     assert one.said.keys() == {"Use one", "Read it"}
+
+
+def test_a_list_of_routes_tells_the_revision_of_a_shared_one(tmp_path: Path) -> None:
+    one, _ = pair(tmp_path)
+    one.decide("Read one")
+    with one.works() as root:
+        (summary,) = ralf.list_routes(root=root)
+    assert summary.revision == one.context.revision == 2
 
 
 def test_a_person_edits_a_shared_file_as_any_other(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ A clone without the driver merges route files as text, which their layout is mad
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from ralf import environment
-from ralf.errors import UsageError
+from ralf.errors import RalfError, UsageError
 from ralf.maintenance.ownership import Step
 from ralf.project import Project
+from ralf.route.write import open_route
 from ralf.storage import durable, files, git_files
 
 NAME = "ralf"
@@ -47,8 +49,8 @@ def plan_install(project: Project, command: str) -> list[Step]:
 
 
 def install(project: Project, command: str) -> list[Step]:
-    """Name the driver to git in this clone, and the attribute to all clones; done twice it changes nothing. Returns
-    what was done.
+    """Name the driver to git in this clone, and the attribute to all clones, and lay this user's route files out for
+    git's own merge; done twice it changes nothing. Returns what was done.
 
     UsageError where git does not take it; OSError.
     """
@@ -62,6 +64,11 @@ def install(project: Project, command: str) -> list[Step]:
         else:
             for key, value in {**_KEYS, "driver": _driver_line(command)}.items():
                 _git(project, step.path, "config", "--local", f"merge.{NAME}.{key}", value)
+    if steps and project.git.clone:
+        for stream in sorted(project.store.streams("routes/")):
+            with suppress(RalfError, OSError), open_route(project, stream.removeprefix("routes/")) as writer:
+                writer.absorb_edits()
+                writer.render_file()  # where that cannot be, the next write does it
     return steps
 
 
