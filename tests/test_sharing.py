@@ -376,6 +376,22 @@ def test_a_conflict_that_git_left_is_reported_and_never_read_as_an_edit(tmp_path
     assert one.said.keys() == {"Use one", "Read it"}
 
 
+def test_a_conflict_of_git_alone_is_resolved_by_the_driver_once_it_is_there(tmp_path: Path) -> None:
+    one, other = pair(tmp_path)
+    for clone in (one, other):
+        path = route_file(clone.root, ROUTE)
+        path.write_text(path.read_text().replace('"so"', f'"so says {clone.root.name}"'))
+        clone.decide(f"Read {clone.root.name}")
+    one.fetch(other)
+    assert one.run("merge", "--no-edit", "FETCH_HEAD").returncode == 1
+    with one.works() as root:
+        merge_driver.install(projects.find(root), DRIVER)
+    one.git("checkout", "--merge", FILE)
+    found = parse(one.content, "a file")
+    assert {item.decision for item in found.decisions} == {"Use metres", "Read one", "Read other"}
+    assert [entry.at for entry in found.unresolved] == [("decisions", "DEC-001", "rationale")]
+
+
 def test_a_list_of_routes_tells_the_revision_of_a_shared_one(tmp_path: Path) -> None:
     one, _ = pair(tmp_path)
     one.decide("Read one")
