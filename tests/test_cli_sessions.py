@@ -104,6 +104,7 @@ COMMANDS = [
     ("message",),
     ("orchestrator",),
     ("mcp",),
+    ("merge-driver",),
     ("migrate",),
 ]
 

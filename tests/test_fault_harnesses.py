@@ -85,6 +85,7 @@ LONGER = {
     "gits": (13,),
     "mixed": (30,),
     "shares": (10,),
+    "merges": (40, "--rounds", 120),
     "loop": (32,),
 }
 """Those that take longer, how many seconds, and the part of them; `.ci/run` runs the writers, alone."""
@@ -108,6 +109,9 @@ BROKEN = {
     "calls, plain write": ("calls", "not synced", "--only", "a decision"),
     "cuts, a cache of another journal": ("cuts", "lost", "--rounds", 10, "--only", "with the newer cache"),
     "shares, histories that nobody joins": ("shares", "undone|doubled|apart", "--rounds", 10),
+    "merges, labels as they are": ("merges", "doubled|unlinked", "--rounds", 20, "--only", "by the driver"),
+    "merges, the newer alone": ("merges", "lost", "--rounds", 20, "--only", "by the driver"),
+    "merges, no slots": ("merges", "conflicts", "--rounds", 400, "--only", "by git alone"),
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
     "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
     "mixed, no lock": ("mixed", "failed: [a-z ]+|lost|torn", "--rounds", 3),

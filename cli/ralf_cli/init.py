@@ -20,6 +20,7 @@ from ralf_cli.output import say
 from ralf_integrations.client import CLAUDE_CODE, CLIENTS
 
 if TYPE_CHECKING:
+    from ralf.maintenance import ownership
     from ralf.project import Project
     from ralf_integrations.clients.installation import Change, Part
 
@@ -71,7 +72,11 @@ class Plan:
     help="Let this client improve each checkpoint (uses tokens on your account).",
 )
 @click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
-@click.option("--share", is_flag=True, help="Let git track the route files, and nothing else in the folder.")
+@click.option(
+    "--share",
+    is_flag=True,
+    help="Let git track the route files, and nothing else in the folder, and merge them by `ralf merge-driver`.",
+)
 @click.option("--uninstall", is_flag=True, help="Uninstall; keeps routes and journals.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 @click.option("--yes", is_flag=True, help="Skip confirmation (never enables paid features).")
@@ -184,17 +189,20 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 
 
 def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
-    from ralf.maintenance import ownership
+    from ralf.maintenance import merge_driver, ownership
     from ralf_integrations.clients import installation, interpreter
 
     plan = Plan()
-    steps = [Step(step.path, step.what) for step in ownership.plan_init(project, share=share)]
+    steps = _steps(ownership.plan_init(project, share=share))
     settings = [] if project.owner.has_opted_in else ownership.lines_that_set(project)
     if settings and asks:
         steps.append(Step(project.config_file, f"comes into force, as it is there: {'; '.join(settings)}"))
     elif settings:
         steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
     plan.add(steps, partial(ownership.init, project, share=share, accept=asks))
+    if share:
+        command = f"{shlex.quote(sys.executable)} -P -m ralf_cli"
+        plan.add(_steps(merge_driver.plan_install(project, command)), partial(merge_driver.install, project, command))
     if client is None:
         return plan
     if client != "agents-md" and not shared:
@@ -205,6 +213,10 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
             purpose = _purpose(client, part.path, runs=part.runs)
             plan.add([_step(change, purpose)], partial(installation.apply, project, change))
     return plan
+
+
+def _steps(steps: Sequence[ownership.Step]) -> list[Step]:
+    return [Step(step.path, step.what) for step in steps]
 
 
 def _verifying(project: Project) -> list[Step]:
@@ -246,14 +258,14 @@ def _purpose(client: str, path: Path, *, runs: bool) -> str:
 
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
-    from ralf.maintenance import ownership
+    from ralf.maintenance import merge_driver, ownership
     from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
 
     plan = Plan()
     if client is None:
-        steps = [Step(step.path, step.what) for step in ownership.plan_uninstall(project)]
-        plan.add(steps, partial(ownership.uninstall, project))
+        plan.add(_steps(ownership.plan_uninstall(project)), partial(ownership.uninstall, project))
+        plan.add(_steps(merge_driver.plan_removal(project)), partial(merge_driver.remove, project))
     if client is None:
         parts = [*installation.remembered(project), *installing.remembered(project)]
     else:

@@ -74,6 +74,7 @@ class _Main(LazyGroup):
         "run": "ralf_cli.run:run",
         "signal": "ralf_cli.run:signal",
         "mcp": "ralf_cli.mcp:mcp",
+        "merge-driver": "ralf_cli.merge_driver:merge_driver",
         "migrate": "ralf_cli.migrate:migrate",
     }
 

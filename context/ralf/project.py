@@ -341,7 +341,9 @@ def _shared_root(root: Path) -> Path:
 
 IGNORE_ALL = "*\n"
 
-IGNORE_ALL_BUT_ROUTES = "*\n!routes/\n!routes/*.md\n"
+IGNORE_ALL_BUT_ROUTES = "*\n!routes/\n!routes/*.md\n!routes/.gitattributes\n"
+
+_WITHOUT_ATTRIBUTES = "*\n!routes/\n!routes/*.md\n"
 
 _EARLIER = "*\n!.gitignore\n!routes/\n!routes/*.md\n"  # was itself committed, and may still be
 
@@ -400,6 +402,16 @@ class GitView:
         found = self._owner.registration
         return found.share if found is not None else self._owner.vouches and self.is_shared()
 
+    @property
+    def clone(self) -> str:
+        """The tag of this clone in route files that it shares; "" where it shares none, or is not known again."""
+        key = self._owner.seal_key if self.shares() else None
+        if key is None:
+            return ""
+        from ralf.format import spread  # only who shares needs it
+
+        return spread.tag_of(key)
+
     def share(self) -> None:
         """Let git see the route files from now on. Errors: `registry.update`, `hide`."""
         if not self._owner.vouches:
@@ -445,7 +457,7 @@ class GitView:
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git the route files, as this version or an earlier one writes it."""
-        return _content(self._folder / _IGNORE) in (IGNORE_ALL_BUT_ROUTES, _EARLIER)
+        return _content(self._folder / _IGNORE) in (IGNORE_ALL_BUT_ROUTES, _WITHOUT_ATTRIBUTES, _EARLIER)
 
     def _open_routes(self, path: Path) -> None:
         """Let git see the route files, and no other file beside them; what a person keeps out of it stays out.
@@ -494,7 +506,7 @@ def _hides_enough(content: str) -> bool:
     """Whether a `.gitignore` hides all but route files and itself."""
     lines = [line for line in content.split("\n") if line and not line.startswith("#")]
     shown = {line for line in lines if line.startswith("!")}
-    return lines[:1] == ["*"] and shown <= set(_EARLIER.split("\n"))
+    return lines[:1] == ["*"] and shown <= {*_EARLIER.split("\n"), *IGNORE_ALL_BUT_ROUTES.split("\n")}
 
 
 def _content(path: Path) -> str | None:

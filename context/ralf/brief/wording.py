@@ -55,7 +55,9 @@ def decision(item: Decision) -> str:
 
 def _decision(item: Decision) -> str:
     by = f" by {item.superseded_by}" if item.superseded_by else ""
-    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]") + tag(item.origin)
+    also = f" (elsewhere {', '.join(item.aliases)})" if item.aliases else ""
+    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]") + name(also)
+    label += tag(item.origin)
     parts = [f"{label}: {prose(item.decision)}"]
     why = "Came of it" if item.status == "done" else "Because"
     parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []

@@ -150,7 +150,7 @@ def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSumm
 
 
 def _summary(project: Project, route: str, fields: dict[str, str] | None) -> RouteSummary:
-    if fields is not None:
+    if fields is not None and "revision" in fields:  # a file that several clones write does not tell it there
         return RouteSummary(
             route=route,
             revision=_number(fields.get("revision")),

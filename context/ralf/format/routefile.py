@@ -6,15 +6,15 @@ import os
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from math import inf
 from typing import Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
-from ralf.format import comments, listing, places
+from ralf.format import comments, listing, places, spread
 from ralf.format.codec import BadTree, ById, Tree, from_tree, shallow, written_item, yaml_pieces
 from ralf.format.listing import Listed
 from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, Facts, RouteContext, Section
@@ -95,11 +95,13 @@ def parse(content: bytes, where: object) -> RouteContext:
         guarded_yaml,  # here, and frontmatter below: a write that knows what its file holds parses none
     )
 
-    front = f"\n{front}".replace(f"\n{_SCHEMA}{SCHEMA}\n", "\n")[1:]
+    whole = f"\n{front}".replace(f"\n{_SCHEMA}{SCHEMA}\n", "\n")[1:]
+    front, clones = spread.without_marks(whole)
     try:
         tree = _front_matter(text, front)
     except guarded_yaml.BadYaml as error:
-        raise DamagedRouteFile(where, error.what, _hint(where), line=error.line + 1 if error.line else 0) from None
+        number = spread.line_in(whole, error.line - 1) + 2 if error.line else 0
+        raise DamagedRouteFile(where, error.what, _hint(where), line=number) from None
     lines = body.split("\n")
     offset = text.count("\n") - len(lines) + 2
     brief, facts = _cut_out(lines, offset, where)
@@ -116,7 +118,8 @@ def parse(content: bytes, where: object) -> RouteContext:
     body_read = replace(_with_brief(context.body, brief), has_moved=bool(loose), is_cut=is_cut)
     context = replace(_with_listed(context, listed), body=body_read)
     noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
-    return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
+    context = replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
+    return context if clones is None else spread.as_read(context, clones)
 
 
 def _cut_out(lines: list[str], offset: int, where: object) -> tuple[list[str], list[str]]:
@@ -435,8 +438,12 @@ _estimate = lru_cache(maxsize=1024)(tokens.estimate)
 
 
 def _whole(context: RouteContext) -> list[str]:
-    """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for."""
+    """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for; in a
+    file that is laid out for git, with all.
+    """
     front, body = _pieces(context)
+    if context.body.is_spread:
+        return front + body
     moved, _ = _moved(context, _sum_of_estimates(front), _sum_of_estimates(body))
     front, body = _pieces(context, moved) if moved else (front, body)
     return front + body
@@ -450,15 +457,20 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
     words: dict[str, Any] = {key: getattr(context.active_work, key) for key in listing.WORDS}
     none: dict[str, Any] = dict.fromkeys(words, "")
     work = replace(context.active_work, **none)
-    tree = shallow(replace(context, facts=_NO_FACTS, active_work=work))
-    body = context.body
+    body, header = context.body, context.context_checkpoint
+    clones = header.clones if body.is_spread else None
+    if body.is_spread:
+        header = spread.bare_header(header, context.decisions)
+    tree = shallow(replace(context, facts=_NO_FACTS, active_work=work, context_checkpoint=header))
     tree.pop(BODY, None)
     if moved < len(decisions):
         tree |= {"decisions": decisions[moved:]} if "decisions" in tree else {}
     else:
         tree.pop("decisions", None)
+    if body.is_spread:
+        tree = _with_list(tree)
     notes = {comment.key: comment.text for comment in body.comments}
-    front = [FENCE, *_front(tree, notes), *(_schema_line(notes) if tree else ()), FENCE]
+    front = [FENCE, *_front(tree, notes, clones), *(_schema_line(notes) if tree else ()), FENCE]
     listed = listing.lines(Listed(context.facts, told, tuple(decisions[:moved]), words))
     brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
     facts = [_FACTS, *listed, _ENDS.format("facts")] if listed else []
@@ -477,14 +489,33 @@ def _schema_line(notes: Mapping[str, str]) -> list[str]:
     return [] if any(_SCHEMA in note for note in notes.values()) else [f"{_SCHEMA}{SCHEMA}"]
 
 
-def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
-    """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
-    if not noted:
+def _with_list(tree: Tree) -> Tree:
+    """A tree with a list of decisions, even an empty one, where a file has it."""
+    if "decisions" in tree:
+        return tree
+    names = [field.name for field in fields(RouteContext)]
+    before = set(names[: names.index("decisions")])
+    first = {key: inner for key, inner in tree.items() if key in before}
+    return {**first, "decisions": [], **{key: inner for key, inner in tree.items() if key not in before}}
+
+
+def _front(tree: Tree, noted: Mapping[str, str], clones: Sequence[str] | None) -> list[str]:
+    """The front matter, each comment above its key; what was noted above a key that is gone stands at the end.
+
+    clones  what the lines of the layout name, None in the ordinary one
+    """
+    if not noted and clones is None:
         return yaml_pieces(tree)
     lines = [
-        line for key, inner in tree.items() for line in (*comments.lines_of(noted, key), *yaml_pieces({key: inner}))
+        line for key, inner in tree.items() for line in (*comments.lines_of(noted, key), *_of_key(key, inner, clones))
     ]
     return lines + [line for key in noted if key not in tree for line in comments.lines_of(noted, key)]
+
+
+def _of_key(key: str, inner: Any, clones: Sequence[str] | None) -> Iterable[str]:
+    if clones is None or key != "decisions":
+        return yaml_pieces({key: inner})
+    return spread.lines(yaml_pieces({key: inner})[1:] if inner else [], inner, clones)
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:

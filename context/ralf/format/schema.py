@@ -36,6 +36,8 @@ _SAID = {
     "Decision.status": "active (when absent), superseded, reversed, done, proposed or dropped",
     "Decision.alternatives": "What was turned down, each as `option: why not`.",
     "Decision.supersedes": "The id of the decision that this one replaces.",
+    "Decision.aliases": "Labels that it has, or had, in other clones of a shared route.",
+    "Decision.clone": "Tag of the clone that recorded it, where route files are shared.",
     "Decision.origin": "user, agent, human-edit, import or unknown",
     "Todo.status": "pending, in_progress or completed",
     "ActiveWork.next_steps": "What comes next. A step that you write stays until you take it out or it is done.",

@@ -10,7 +10,7 @@ from typing import Any
 from ralf.brief import wording
 from ralf.brief.wording import ORIGIN
 from ralf.errors import Busy
-from ralf.format import merge
+from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.model import BODY, RouteContext
 from ralf.project import Project
@@ -153,15 +153,25 @@ def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs)
         changes += added
     if theirs.whole:
         document = _imported(to_tree(context))
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True, "joins": _joined(theirs)}
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
     changes = [states.redacted(project, one) for one in _with_origins(changes)]
-    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True, "joins": _joined(theirs)}
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
+    kept |= _merged(project, theirs)
     return "edit", kept
 
 
+def _merged(project: Project, theirs: foreign.Theirs) -> dict[str, list[str]]:
+    """The histories that become a part of ours with what is accepted: `joins`, and `clones` of a file in which several
+    clones write.
+    """
+    own, spread_out = project.git.clone, [one for one in theirs.contexts if one.body.is_spread]
+    clones = spread.newest(clone for one in spread_out for clone in one.context_checkpoint.clones)
+    others = [clone for clone in clones if spread.parsed(clone)[0] != own]
+    return {"joins": _joined(theirs), **({"clones": others} if others else {})}
+
+
 def _joined(theirs: foreign.Theirs) -> list[str]:
-    """The histories that become a part of ours with what is accepted."""
-    headers = [context.context_checkpoint for context in theirs.contexts]
+    headers = [context.context_checkpoint for context in theirs.contexts if not context.body.is_spread]
     named = (one for header in headers for one in (*header.joined, header.lineage))
     return list(dict.fromkeys(one for one in named if _LINEAGE.fullmatch(one)))[-fold.MOST_JOINED :]
 
@@ -235,6 +245,6 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2:
+        elif at[0] == "decisions" and len(at) > 2 and at[2] != "aliases":
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ralf import config, project as projects, routing
 from ralf.agent import contents
+from ralf.brief.changes import told_unresolved
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
@@ -136,6 +137,8 @@ def _file(
         if records:
             yield Finding(path, "is missing", "write it anew from the journal", damage=False)
         return
+    for line in told_unresolved(found):
+        yield Finding(path, f"two values: {line}; to settle it: ralf context edit {route}", damage=False)
     if found.route not in (route, "") and records:
         yield Finding(path, f"is the file of the route {found.route}", "move it to damaged/, and write it anew")
     elif not records:

@@ -44,6 +44,7 @@ class Header:
     joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
              names one of ours it goes on from there
     later_records    how many of them are of a later format, which this version passes over
+    clones   what a shared route file has of other clones: "tag lineage" of each, the newest that was merged
     """
 
     version: str = ""
@@ -60,6 +61,7 @@ class Header:
     foreign_records: int = 0
     joined: tuple[str, ...] = ()
     later_records: int = 0
+    clones: tuple[str, ...] = ()
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 
@@ -89,6 +91,7 @@ class Body:
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
     has_moved  whether lines that a person wrote into one of our parts stand in `before` now
     is_cut     whether the file has neither our facts nor our footer: what was below may have been cut off
+    is_spread  whether the file is laid out for git to merge (`ralf.format.spread`)
     """
 
     before: str = ""
@@ -103,6 +106,7 @@ class Body:
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
     has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    is_spread: bool = field(default=False, compare=False, metadata=NOT_STORED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class Decision:
     alternatives  each "option: why not", or the option alone
     source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
     origin        user, agent, human-edit or import; unknown, where a writer did not say whose it is
+    aliases       labels that it has, or had, in other clones of a shared route
+    clone         tag of the clone that recorded it, where route files are shared; "" else
     """
 
     id: str = ""
@@ -62,6 +64,8 @@ class Decision:
     source: Source | None = None
     further_sources: tuple[Source, ...] = ()
     origin: str = ""
+    aliases: tuple[str, ...] = ()
+    clone: str = ""
     extra: Extra = field(default_factory=dict)
 
     @property
@@ -371,6 +375,7 @@ class Checkpoint:
     spent_tokens   tokens that the model read and wrote for it; `cost_usd`, what its tool said that this cost
     unrefined      why the model that was asked did not improve it
     origin         import, where it was made of a file and no session; "" else
+    aliases        ids that it has, or had, in other clones of a shared route
     """
 
     checkpoint_id: str = ""
@@ -391,6 +396,7 @@ class Checkpoint:
     cost_usd: float | None = None
     unrefined: str = ""
     origin: str = ""
+    aliases: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 

@@ -15,8 +15,8 @@ from ralf.project import Project
 from ralf.proof import recall as recalling
 from ralf.proof.recall import KINDS, Item, Recall, Words
 from ralf.route import history
-from ralf.route.edits import said
 from ralf.route.fold import entry_of, section_of
+from ralf.route.matching import said
 from ralf.storage.journal import Digest, Store, has_blob
 from ralf.summarize import Segment, Summarizer, Summary
 from ralf.text.cleaning import one_line

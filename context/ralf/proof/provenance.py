@@ -16,6 +16,7 @@ from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
 from ralf.proof.recall import Item, Words
 from ralf.route import history
+from ralf.route.edits import by_label
 from ralf.route.load import load_state
 from ralf.storage.journal import Record, understood
 from ralf.text.cleaning import MARK
@@ -98,7 +99,8 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
 def _decision(project: Project, route: str, label: str, records: Sequence[tuple[str, Record]]) -> Reason:
     state = load_state(project, route)
     present = state.context.decisions if state is not None else ()
-    decision = next((item for item in present if item.id.casefold() == label.casefold()), None)
+    decision = by_label(present, label)
+    label = decision.id if decision is not None else label
     foreign = state is not None and state.context.wholly_foreign
     recorded, revision = FOREIGN if foreign else "edit of the route file", 0
     tree: Tree = {}

@@ -18,7 +18,7 @@ from ralf.format.merge import Change
 from ralf.model import Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import cap, edits, fold, history, state
+from ralf.route import cap, edits, fold, history, matching, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.edits import labelled
 from ralf.route.history import Difference
@@ -95,7 +95,7 @@ def record_decision(
         stone = next(iter(cap.covering(cap.of(writer.context), made)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
-        words = edits.said(made)
+        words = matching.said(made)
         decisions = writer.context.decisions
         for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
             if known.status != "active" or its_words != words:
@@ -366,8 +366,7 @@ def resolve(
 
 def decision_of(project: Project, context: RouteContext, label: str) -> Decision | None:
     """The decision of this label, in a route's context or, where that has folded it away, in its journal."""
-    found = (item for item in context.decisions if item.id.casefold() == label.casefold())
-    return next(found, None) or history.decision_of(project, context.route, label)
+    return edits.by_label(context.decisions, label) or history.decision_of(project, context.route, label)
 
 
 # ---- revert: a new record and a new checkpoint, never a removal ----

@@ -11,7 +11,7 @@ from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
-from ralf.text.cleaning import one_line
+from ralf.route.matching import SAME, keys_of, match, said, segment_of
 from ralf.text.patterns import regex
 
 
@@ -96,6 +96,32 @@ def labels_given(
     return {**payload, "decisions": made}, labels
 
 
+def signed(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str) -> Mapping[str, Any]:
+    """The labelled payload of a record, its new decisions with the tag of the clone that records them; "": none."""
+    if not clone or kind not in ("checkpoint", "refinement", "decision", "handover"):
+        return payload
+    known = {item.id for item in context.decisions}
+
+    def with_tag(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        is_new = item and item.get("id") not in known and not item.get("clone")
+        return {**item, "clone": clone} if is_new else item
+
+    if kind == "decision":
+        return {**payload, "decision": with_tag(payload["decision"])} if payload.get("decision") else payload
+    return {**payload, "decisions": [*map(with_tag, payload["decisions"])]} if payload.get("decisions") else payload
+
+
+def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
+    """The decision of a label, else the one that bears it in another clone of a shared route; None for none. The case
+    of letters does not matter.
+    """
+    name = label.casefold()
+    found = next((item for item in decisions if item.id.casefold() == name), None)
+    if found is not None:
+        return found
+    return next((item for item in decisions if name in (one.casefold() for one in item.aliases)), None)
+
+
 def _is_one(known: Decision, new: Decision) -> bool:
     """Whether two decisions of the same words are one: where documents number them otherwise and give other reasons
     ("Scope", in every run), they are two.
@@ -117,11 +143,6 @@ def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any
 
 def _links(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
     return {key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}
-
-
-def said(decision: Decision) -> str:
-    """What a decision says, white space and case aside."""
-    return one_line(decision.decision).casefold()
 
 
 _said = ById(said)  # each write asks it of every decision
@@ -209,6 +230,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
         if not item.id:
             count += 1
             item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
+            item = replace(item, aliases=tuple(one for one in item.aliases if one != item.id))
         decisions.append(item)
     return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
@@ -216,7 +238,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
 # ---- what a file says otherwise ----
 
 _BOOKKEEPING = frozenset(
-    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "spend"}
+    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "clones", "spend"}
 )
 """What an edit of the header cannot change."""
 
@@ -259,7 +281,7 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     for item in theirs.decisions:
         if not item.id or item.id in since:
             known = same.get(said(item))
-            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else replace(item, id="")
+            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else _unlabelled(item)
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
     made = all_labelled(replace(with_header(theirs, decision_count=count), decisions=tuple(decisions)))
@@ -285,7 +307,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
     known = {said(item) for item in ours.decisions}
     taken = {item.id for item in ours.decisions}
     decisions = tuple(
-        item if same and item.id not in taken else replace(item, id="")
+        item if same and item.id not in taken else _unlabelled(item)
         for item in theirs.decisions
         if said(item) not in known and not cap.cover(cap.of(ours), item)
     )
@@ -362,7 +384,9 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
 
     Where both changed a field, the file's value stands and ours is kept under `unresolved`.
     """
-    return list(_kept(changes_of_edit(base, _apart(base, found), recorded), recorded, found))
+    count = max(one.context_checkpoint.decision_count for one in (found, recorded))
+    found = _apart(base, with_header(_renumbered(base, found, recorded), decision_count=count))
+    return list(_kept(changes_of_edit(base, found, recorded), recorded, found))
 
 
 def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
@@ -371,7 +395,8 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
     for change in changes:
         at = change["at"]
         is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
-        if at[0] == "folded" or (change.get("removed") and not is_gone):
+        is_ours = at[0] == "decisions" and at[2:] in (["origin"], ["clone"])  # who recorded it does not change
+        if at[0] == "folded" or is_ours or (change.get("removed") and not is_gone):
             continue
         if at[0] != "context_checkpoint" or at[1] not in _COUNTED:
             yield change
@@ -384,11 +409,16 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
 def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     """`theirs`, in which no other decision goes by a label of ours, and no other checkpoint by a number of ours."""
     known = {item.id: item for item in ours.decisions}
+    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
+    places = match(ours.decisions, theirs.decisions, SAME, keys_of)
+    same = ["" if place is None else ours.decisions[place].id for place in places]
     labels: dict[str, str] = {}
-    for item in theirs.decisions:
-        if item.id in known and not _is_same(known[item.id], item):
-            alike = next((one.id for one in ours.decisions if said(one) == said(item)), "")
+    for item, our in zip(theirs.decisions, same, strict=True):
+        if our and our != item.id:
+            labels[item.id] = our
+        elif item.id in known and not our:
+            alike = next((one.id for one in ours.decisions if one.id not in same and said(one) == said(item)), "")
             count += not alike
             labels[item.id] = alike or f"DEC-{count:03d}"
     entries = {entry.checkpoint_id: entry for entry in ours.checkpoint_history}
@@ -403,10 +433,51 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     )
     return replace(
         with_header(theirs, decision_count=count),
-        decisions=tuple(_relinked(replace(item, id=labels.get(item.id, item.id)), labels) for item in theirs.decisions),
+        decisions=tuple(
+            _relinked(_renamed(item, labels[item.id], known) if item.id in labels else item, labels)
+            for item in theirs.decisions
+        ),
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
         body=replace(theirs.body, sections=sections),
     )
+
+
+def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext) -> RouteContext:
+    """A file of several clones by our numbers: a checkpoint that we have has ours, and one that is new gets the next
+    one where we use its for another. Any other file as it is.
+    """
+    if not theirs.body.is_spread:
+        return theirs
+    ours = {entry.checkpoint_id: entry for context in (base, recorded) for entry in context.checkpoint_history}
+    known = {segment_of(entry): entry for entry in ours.values()}
+    shown = [_number_of(entry) for one in (recorded, theirs) for entry in one.checkpoint_history]
+    shown += [section.number or 0 for one in (recorded, theirs) for section in one.body.sections]
+    count = max([*(one.checkpoint_count for one in (base, recorded, theirs)), *shown])
+    numbers: dict[int | None, int] = {}
+    for entry in theirs.checkpoint_history:
+        same = known.get(segment_of(entry))
+        if same is not None:
+            numbers[_number_of(entry)] = _number_of(same)
+        elif entry.checkpoint_id in ours:
+            count += 1
+            numbers[_number_of(entry)] = count
+    made = _moved(theirs, {}, numbers)
+    entries = (
+        replace(now, aliases=_aliases(now.checkpoint_id, was.aliases, [was.checkpoint_id], ours.get(now.checkpoint_id)))
+        for was, now in zip(theirs.checkpoint_history, made.checkpoint_history, strict=True)
+    )
+    history = tuple(sorted(entries, key=_number_of))
+    sections = sorted(made.body.sections, key=lambda one: one.number or 0, reverse=True)
+    sections = sections if numbers else list(made.body.sections)
+    made = replace(made, checkpoint_history=history, body=replace(made.body, sections=tuple(sections)))
+    return with_header(made, checkpoint_count=max(count, theirs.checkpoint_count))
+
+
+def _aliases(label: str, *known: Any) -> tuple[str, ...]:
+    """The other labels of an item, those that ours bears first."""
+    *lists, ours = known
+    found = dict.fromkeys([*(ours.aliases if ours is not None else ()), *(one for each in lists for one in each)])
+    return tuple(one for one in found if one != label)
 
 
 def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
@@ -453,9 +524,15 @@ def _number_of(entry: Checkpoint) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _is_same(ours: Decision, theirs: Decision) -> bool:
-    """Whether two decisions of one label are one, whose words somebody may have changed."""
-    return ours.timestamp == theirs.timestamp or said(ours) == said(theirs)
+def _renamed(item: Decision, label: str, ours: Mapping[str, Decision]) -> Decision:
+    """A decision under another label, with the old one, and those that ours has, as aliases."""
+    return replace(item, id=label, aliases=_aliases(label, item.aliases, [item.id], ours.get(label)))
+
+
+def _unlabelled(item: Decision) -> Decision:
+    """A decision that gets another label; the old one still finds it."""
+    aliases = dict.fromkeys([*item.aliases, *filter(None, [item.id])])
+    return replace(item, id="", aliases=tuple(aliases))
 
 
 def _unnumbered(section: Section) -> Section:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralf.brief import rendering, wording
-from ralf.format import routefile
+from ralf.format import routefile, spread
 from ralf.model import Decision, RouteContext
 from ralf.storage import files
 from ralf.text import tokens
@@ -18,22 +18,26 @@ BRIEF_BYTES = 2_300
 """Of the brief in the file: a page of it, for who opens the file. What is handed to agents has a budget of its own."""
 
 
-_last: tuple[RouteContext, bytes] | None = None
+_last: tuple[RouteContext, str, bytes] | None = None
 """What was made last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
 
 
-def content_of(context: RouteContext) -> bytes:
-    """The bytes of a context's route file: always the same for the same context."""
+def content_of(context: RouteContext, clone: str = "") -> bytes:
+    """The bytes of a context's route file: always the same for the same context.
+
+    clone  the tag of the clone that writes it, where route files are shared: then it is laid out for git to merge
+           (`ralf.format.spread`), and has no brief, which would be another one in each clone
+    """
     global _last
     last = _last
-    if last is None or last[0] is not context:
-        last = _last = context, _content_of(context)
-    return last[1]
+    if last is None or last[0] is not context or last[1] != clone:
+        last = _last = context, clone, _content_of(spread.laid_out(context, clone))
+    return last[2]
 
 
 def _content_of(context: RouteContext) -> bytes:
-    body = replace(context.body, brief=brief_of(context), is_brief_edited=False)
-    return routefile.render(replace(context, body=body)).encode()
+    brief = "" if context.body.is_spread else brief_of(context)
+    return routefile.render(replace(context, body=replace(context.body, brief=brief, is_brief_edited=False))).encode()
 
 
 SCHEMA_FILE = Path(routefile.__file__).with_name("route-file.schema.json")

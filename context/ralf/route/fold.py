@@ -10,7 +10,7 @@ from typing import Any
 
 from ralf.brief.changes import settled
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
-from ralf.format import merge
+from ralf.format import merge, spread
 from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
@@ -283,8 +283,12 @@ def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
     if not payload.get("accepts"):
         return context
-    joined = dict.fromkeys([*context.context_checkpoint.joined, *map(str, payload.get("joins", ()))])
-    return with_header(context, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:])
+    header = context.context_checkpoint
+    joined = dict.fromkeys([*header.joined, *map(str, payload.get("joins", ()))])
+    clones = spread.newest([*header.clones, *map(str, payload.get("clones", ()))])
+    if clones:  # in the file the labels say the order
+        context = replace(context, decisions=tuple(sorted(context.decisions, key=spread.order)))
+    return with_header(context, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:], clones=clones)
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

@@ -16,8 +16,8 @@ from typing import Any
 from ralf.brief.changes import KEY, of_edit
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, shared
-from ralf.model import BODY, Checkpoint, Decision, RouteContext
-from ralf.route import cap, edits, fold
+from ralf.model import BODY, Decision, RouteContext
+from ralf.route import cap, edits, fold, matching
 from ralf.storage import journal
 from ralf.storage.journal import Entry
 from ralf.text.patterns import regex
@@ -101,16 +101,16 @@ class _Moved:
         self._revisions[record.revision] = found.revision
         self._old, before = fold.apply(self._old, record), self._old
         known = {item.id for item in before.decisions}
-        labels = {edits.said(item): item.id for item in self._new.decisions}
+        labels = {matching.said(item): item.id for item in self._new.decisions}
         self._labels |= {
-            item.id: labels.get(edits.said(item), "")
+            item.id: labels.get(matching.said(item), "")
             for item in self._old.decisions
             if item.id not in known and item.id not in self._labels
         }
         olds = self._old.checkpoint_history[-1:]
         if olds and olds != before.checkpoint_history[-1:]:
-            told = _told(olds[0])
-            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if _told(one) == told)
+            told = matching.segment_of(olds[0])
+            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if matching.segment_of(one) == told)
             self._checkpoints[olds[0].checkpoint_id] = next(found_as, olds[0].checkpoint_id)
 
     def _note(self, before: RouteContext, brought: Mapping[str, str]) -> None:
@@ -182,8 +182,8 @@ class _Moved:
         changes = edits.changes_of_foreign(self._new, theirs)
         made = {key: value for key, value in payload.items() if key != "document"} | {"changes": changes}
         after = from_tree(RouteContext, merge.apply(shared(self._new), changes))
-        labels = {edits.said(item): item.id for item in after.decisions}
-        brought = {item.id: labels.get(edits.said(item), "") for item in theirs.decisions if item.id}
+        labels = {matching.said(item): item.id for item in after.decisions}
+        brought = {item.id: labels.get(matching.said(item), "") for item in theirs.decisions if item.id}
         return "edit", {"origin": "import", **made}, brought
 
     def _stone(self, stone: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class _Moved:
         where that is free, else the next ones.
         """
         ours = {item.id for item in self._old.decisions}
-        same = {edits.said(item): item.id for item in self._new.decisions if item.id not in ours}
+        same = {matching.said(item): item.id for item in self._new.decisions if item.id not in ours}
         taken = {item.id for item in self._new.decisions} | {stone.id for stone in cap.of(self._new)}
         count = self._new.context_checkpoint.decision_count
         brought: dict[str, str] = {}
@@ -238,7 +238,7 @@ class _Moved:
             if len(at) != 2 or at[0] != "decisions" or not isinstance(value, dict) or not self._is_new(str(at[1])):
                 continue
             old, number = str(at[1]), _DECISION.match(str(at[1]))
-            words = edits.said(from_tree(Decision, value))
+            words = matching.said(from_tree(Decision, value))
             if words in same:
                 brought[old] = same[words]
                 continue
@@ -331,8 +331,3 @@ class _Moved:
             moved = [self._value([BODY, "sections"], section, known) for section in sections]
             tree[BODY] = {**tree[BODY], "sections": moved}
         return tree
-
-
-def _told(entry: Checkpoint) -> tuple[str, ...]:
-    """What tells a checkpoint from others, whatever its number."""
-    return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]

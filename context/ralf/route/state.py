@@ -333,10 +333,14 @@ def read_file(project: Project, route: str) -> bytes | None:
 
 
 def parse_file(project: Project, route: str, content: bytes) -> RouteContext:
-    """What a route file's bytes say. DamagedRouteFile."""
+    """What a route file's bytes say; revision and lineage of one that several clones write are this one's, where it has
+    them. DamagedRouteFile.
+    """
     from ralf.format.routefile import parse  # a read that finds the file untouched never pays for YAML
+    from ralf.format.spread import as_of
 
-    return parse(content, project.route_file(route))
+    found = parse(content, project.route_file(route))
+    return as_of(found, project.git.clone) if found.body.is_spread else found
 
 
 def with_route(context: RouteContext, route: str) -> RouteContext:
@@ -371,7 +375,7 @@ def shown_by(project: Project, route: str, record: Record, content: bytes) -> Ro
         found = parse_file(project, route, content)
     except DamagedRouteFile:
         return None
-    if found.folded.tombstone_count:
+    if found.folded.tombstone_count or found.body.is_spread:
         return None  # it does not tell all that the next write has to know
     return found if render(found).encode() == content else None  # by another version: the journal says what it meant
 

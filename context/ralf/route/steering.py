@@ -14,7 +14,7 @@ from ralf.format import merge
 from ralf.format.codec import from_tree, to_tree
 from ralf.model import Decision, HandOver, RouteContext
 from ralf.redact import redactor_for
-from ralf.route import edits, fold, state
+from ralf.route import fold, matching, state
 from ralf.route.corrections import origin_of
 from ralf.route.write import open_route, utc_now
 from ralf.text import cleaning
@@ -106,11 +106,11 @@ def record_hand_over(
         payload = redactor.tree(payload)
         writer.append("handover", payload, id=f"handover-{uuid.uuid4().hex}")
         writer.render_file()
-    known = {edits.said(item): item.id for item in writer.context.decisions if item.status == "active"}
+    known = {matching.said(item): item.id for item in writer.context.decisions if item.status == "active"}
     labels: dict[str, list[str]] = {"decision": [], "failed-approach": []}
     buried = 0
     for item in (from_tree(Decision, tree) for tree in payload["decisions"]):
-        label = known.get(edits.said(item), "")
+        label = known.get(matching.said(item), "")
         buried += not label
         if label and label not in labels[item.kind]:
             labels[item.kind].append(label)

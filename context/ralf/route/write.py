@@ -127,10 +127,11 @@ class RouteWriter:
 
         shown  whether the route file is to show this revision: after `render_file`, unless the next writer does it
         """
-        record = journal.sealed(Record(self.context.revision + 1, kind, edits.labelled(self.context, kind, payload)))
+        payload = edits.signed(self.context, kind, edits.labelled(self.context, kind, payload), self._project.git.clone)
+        record = journal.sealed(Record(self.context.revision + 1, kind, payload))
         context = fold.apply(self.context, record)
         if shown and not self._leaves_file and not self._leaves:
-            content = filed.content_of(context)
+            content = filed.content_of(context, self._project.git.clone)
             record = replace(record, render=states.digest_of(content))
             self._keep_base(record.revision, content)
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
@@ -270,7 +271,7 @@ class RouteWriter:
 
     def _write_file(self) -> bool:
         """Write the file once. Return False if that displaced an edit, which is now a record to be rendered."""
-        content = filed.content_of(self.context)
+        content = filed.content_of(self.context, self._project.git.clone)
         shown = (self.context.revision, states.digest_of(content))
         before = [known for known in self._renders if known != shown and known[0]]
         self._renders = [*before, shown]

@@ -1,0 +1,222 @@
+"""The layout of a shared route file, in which git itself merges what several clones have decided. Pure.
+
+git merges two changes of a file where at least one unchanged line lies between them. So the list of decisions has 64
+lines that never change, the slots, and each clone writes below one of them, chosen by its tag:
+
+    decisions:
+      #: 0
+      …
+      #: 17
+      #: 3fa9c1 r13-0f3a9b2c4d5e        the newest record of this clone that the file shows
+      - id: "DEC-012"
+        …
+        clone: "3fa9c1"
+      #: 18
+
+What every record would change is left out: the revision and the lineage, which those lines say for each clone; the
+counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
+which stays where it is. Readers of an earlier version take the lines for comments.
+The order of the list is that of the labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from ralf.model import Decision, Header, RouteContext
+from ralf.text.cleaning import one_line
+from ralf.text.patterns import regex
+
+SLOTS = 64
+"""Two clones that never met share a slot, and then conflict, one time in so many."""
+
+_SLOT = "  #: {}"
+
+_MARK = regex(r"(?m)^  #: (?:[0-9]{1,3}|([0-9a-f]{6}) (r[0-9]{1,9}-[0-9a-f]{12}))[ \t]*\n")
+
+_ENTRY = regex(r"([0-9a-f]{6}) (r([0-9]{1,9})-[0-9a-f]{12})\Z")
+
+_LABEL = regex(r"DEC-([0-9]{1,9})\Z")
+
+
+def tag_of(key: bytes) -> str:
+    """The tag of a clone, six hexadecimal digits, from the key of its seals, which it does not tell."""
+    return hashlib.blake2b(b"clone", key=key, digest_size=3).hexdigest()
+
+
+def entry(tag: str, lineage: str) -> str:
+    """One of `Header.clones`."""
+    return f"{tag} {lineage}"
+
+
+def parsed(clone: str) -> tuple[str, str, int]:
+    """Tag, lineage and revision of one of `Header.clones`; "", "" and 0 of what is none."""
+    found = _ENTRY.match(clone)
+    return (found[1], found[2], int(found[3])) if found else ("", "", 0)
+
+
+def newest(clones: Iterable[str]) -> tuple[str, ...]:
+    """Of each clone the entry of the highest revision, by tag."""
+    known: dict[str, tuple[int, str]] = {}
+    for clone in clones:
+        tag, _, revision = parsed(clone)
+        if tag:
+            known[tag] = max(known.get(tag, (0, "")), (revision, clone))
+    return tuple(clone for _, (_, clone) in sorted(known.items()))
+
+
+def slot_of(decision: Decision) -> int:
+    """The slot of a decision: that of the clone which recorded it; one that nobody signed has that of its words."""
+    return _slot(decision.clone or one_line(decision.decision).casefold())
+
+
+def _slot(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:4], "big") % SLOTS
+
+
+def can_spread(decisions: Sequence[Decision]) -> bool:
+    """Whether the order of the labels is that of the list, so that a reader finds it again."""
+    numbers = [int(found[1]) if (found := _LABEL.match(item.id)) else 0 for item in decisions]
+    return all(one < other for one, other in pairwise([0, *numbers]))
+
+
+def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable[str]) -> Iterator[str]:
+    """The lines of a list of decisions, laid out.
+
+    pieces  the lines of each decision, as it stands in an ordinary list
+    clones  as `Header.clones`, that of the writer among them
+    """
+    slots: dict[int, list[str]] = {}
+    for clone in newest(clones):
+        slots.setdefault(_slot(parsed(clone)[0]), []).append(_SLOT.format(clone))
+    for piece, decision in zip(pieces, decisions, strict=True):
+        slots.setdefault(slot_of(decision), []).append(piece)
+    yield "decisions:"
+    for number in range(SLOTS):
+        yield _SLOT.format(number)
+        yield from slots.get(number, ())
+
+
+def without_marks(front: str) -> tuple[str, list[str] | None]:
+    """Front matter without the lines of the layout, and the clones that they name; None for another layout."""
+    if "\n  #: " not in front:
+        return front, None
+    clones = [entry(found[1], found[2]) for found in _MARK.finditer(front) if found[1]]
+    made = _MARK.sub("", front)
+    return made, clones if made != front else None
+
+
+def line_in(front: str, number: int) -> int:
+    """The number that a line of `without_marks` has in the front matter itself; both from 0."""
+    kept = [place for place, line in enumerate(front.split("\n")) if not _MARK.match(f"{line}\n")]
+    return kept[number] if number < len(kept) else number
+
+
+def bare_header(header: Header, decisions: Sequence[Decision]) -> Header:
+    """The header of a file in this layout, without what its other lines say."""
+    count = header.decision_count if header.decision_count != _last(decisions) else 0
+    return replace(header, revision=0, lineage="", clones=(), decision_count=count)
+
+
+def _last(decisions: Sequence[Decision]) -> int:
+    return max((int(found[1]) for item in decisions if (found := _LABEL.match(item.id))), default=0)
+
+
+def as_read(context: RouteContext, clones: Iterable[str]) -> RouteContext:
+    """What a file in this layout says: its decisions in the order of their labels, its counter; its revision and its
+    lineage are those of the newest record that it shows, whichever clone's that is.
+    """
+    known = newest(clones)
+    decisions = _told_apart(sorted(context.decisions, key=order))
+    _, lineage, revision = max(map(parsed, known), key=lambda one: (one[2], one[1]), default=("", "", 0))
+    header = context.context_checkpoint
+    count = max(header.decision_count, _last(decisions))
+    header = replace(header, clones=known, lineage=lineage, revision=revision, decision_count=count)
+    body = replace(context.body, is_spread=True)
+    return replace(context, context_checkpoint=header, decisions=decisions, body=body)
+
+
+def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+    """The decisions, each under a label of its own: clones that each gave one to another decision both have it in a
+    file that git merged. The later one gets the next free label, and keeps the old one as an alias.
+    """
+    count = _last(decisions)
+    firsts: dict[str, Decision] = {}
+    moved: dict[tuple[str, str], str] = {}
+    made = []
+    for item in decisions:
+        first = firsts.setdefault(item.id, item)
+        if item.id and (item.timestamp, item.clone) != (first.timestamp, first.clone):
+            count += 1
+            moved[item.clone, item.id] = f"DEC-{count:03d}"
+            aliases = tuple(dict.fromkeys([*item.aliases, item.id]))
+            item = replace(item, id=moved[item.clone, item.id], aliases=aliases)
+        made.append(item)
+    if not moved:
+        return tuple(made)
+    bearing = {(item.clone, item.id) for item in made}
+    replacing = {item.supersedes: item for item in made if item.supersedes}
+    linked = []
+    for item in made:
+        by = replacing.get(item.id)
+        if by is not None and item.superseded_by in by.aliases:
+            item = replace(item, superseded_by=by.id)
+        if (item.clone, item.supersedes) in moved and (item.clone, item.supersedes) not in bearing:
+            item = replace(item, supersedes=moved[item.clone, item.supersedes])
+        linked.append(item)
+    return tuple(sorted(linked, key=order))
+
+
+def order(item: Decision) -> tuple[Any, ...]:
+    """By what the decisions of a file in this layout are sorted: the label's number; those without one are last."""
+    label = _LABEL.match(item.id)
+    if label is None:
+        return (1, 0, "", "") if not item.id else (1, 1, item.id, "")
+    return 0, int(label[1]), item.timestamp, item.decision
+
+
+def laid_out(context: RouteContext, tag: str) -> RouteContext:
+    """The context as the clone of this tag writes it; "": in the ordinary layout, as are lists in another order."""
+    is_spread = bool(tag) and bool(context.lineage) and can_spread(context.decisions)
+    header, body = context.context_checkpoint, replace(context.body, is_spread=is_spread)
+    if is_spread:
+        header = replace(header, clones=(*header.clones, entry(tag, header.lineage)))
+        context = replace(context, active_work=replace(context.active_work, last_output=""))
+    return replace(context, context_checkpoint=header, body=body)
+
+
+def with_output(context: RouteContext, base: RouteContext | None) -> RouteContext:
+    """What a file in this layout says, with what the last tool call printed, which is in no such file."""
+    if base is None or not context.body.is_spread or context.active_work.last_output:
+        return context
+    return replace(context, active_work=replace(context.active_work, last_output=base.active_work.last_output))
+
+
+def as_of(context: RouteContext, tag: str) -> RouteContext:
+    """What a file in this layout says to a clone: revision and lineage are its own where it has a record there."""
+    header = context.context_checkpoint
+    own = next((one for one in header.clones if parsed(one)[0] == tag), "") if context.body.is_spread and tag else ""
+    if not own:
+        return context
+    _, lineage, revision = parsed(own)
+    others = tuple(one for one in header.clones if one != own)
+    return replace(context, context_checkpoint=replace(header, lineage=lineage, revision=revision, clones=others))
+
+
+def as_merged(context: RouteContext, ours: RouteContext) -> RouteContext:
+    """What a file in this layout says that shows more records of other clones than ours has merged: its lineage is that
+    of the newest, and it names ours among those that it goes on from. Any other file as it is.
+    """
+    if not context.body.is_spread:
+        return context
+    header = context.context_checkpoint
+    known = {tag: revision for tag, _, revision in map(parsed, ours.context_checkpoint.clones)}
+    if not any(revision > known.get(tag, 0) for tag, _, revision in map(parsed, header.clones)):
+        return context
+    _, lineage, revision = max(map(parsed, header.clones), key=lambda one: (one[2], one[1]))
+    joined = tuple(dict.fromkeys((*header.joined, header.lineage)))
+    return replace(context, context_checkpoint=replace(header, lineage=lineage, revision=revision, joined=joined))

@@ -1,0 +1,500 @@
+"""Random histories of two to four clones that share a route: nothing of anyone is lost, whoever merges and in whatever
+order.
+
+by the driver   each clone decides, rewords, drops, checkpoints and renames, merges what the others have pushed, accepts
+                it and goes on; at the end all have all. The same merge the other way round is the same to the byte, and
+                all orders of merging come to the same.
+by git alone    two clones that have decided different things, merged, squashed, rebased and cherry-picked by git, which
+                knows no driver: the merge is clean, or has conflict markers, which the reader reports.
+by git with it  the same with the driver in the clone's configuration.
+
+    python -m tests.faults.merges --rounds 2000
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.faults import rig
+from tests.faults.figures import told
+
+from ralf.errors import DamagedRouteFile
+from ralf.format import merge, routefile, spread
+from ralf.format.codec import to_tree
+from ralf.model import RouteContext
+from ralf.route import cap, edits, filed, fold, pairing, sharing
+from ralf.storage.journal import Record
+
+KINDS = ("by the driver", "by git alone", "by git with it")
+CLEAN = 0.95  # of the merges by git alone
+_WAYS = ("merge", "squash", "rebase", "cherry-pick")
+_EVERY = (
+    40  # of the histories that git alone merges, one is merged by git with the driver, too: it takes a process each
+)
+
+
+class Clone:
+    """A clone of a shared route, in memory: its records, folded, and what its user does.
+
+    seen  the version of the shared file that it has merged last
+    """
+
+    def __init__(self, number: int, dice: random.Random) -> None:
+        self.tag = spread.tag_of(dice.randbytes(32))
+        self.dice = dice
+        self.name = f"k{number}"
+        self.context = fold.empty("TASK-1")
+        self.by_lineage: dict[str, RouteContext] = {}
+        self.seen = b""
+        self.made: set[str] = set()  # markers of all that it has recorded
+        self._count = 0
+
+    @property
+    def content(self) -> bytes:
+        """Its route file."""
+        return filed.content_of(self.context, self.tag)
+
+    def append(self, kind: str, payload: dict[str, Any]) -> None:
+        """Append a record, as a writer does."""
+        ready = edits.signed(self.context, kind, edits.labelled(self.context, kind, payload), self.tag)
+        self.context = fold.apply(self.context, Record(self.context.revision + 1, kind, dict(ready)))
+        self.by_lineage[self.context.lineage] = self.context
+
+    def _marker(self) -> str:
+        self._count += 1
+        made = f"m{self.name}x{self._count}m"
+        self.made.add(made)
+        return made
+
+    def _now(self) -> str:
+        return f"2026-11-{self.dice.randint(1, 9):02d}T10:00:{self.dice.randint(0, 2):02d}Z"
+
+    # ---- what a user does ----
+
+    def decide(self) -> None:
+        """Record a decision, now and then in the place of another one."""
+        item = {"decision": f"Choose {self._marker()}", "rationale": "so", "timestamp": self._now(), "status": "active"}
+        active = [one.id for one in self.context.active_decisions]
+        if active and self.dice.random() < 0.3:
+            item["supersedes"] = self.dice.choice(active)
+        self.append("decision", {"decision": item})
+
+    def reword(self) -> None:
+        """Change a field of a decision in an editor."""
+        if not self.context.active_decisions:
+            return
+        item = self.dice.choice(self.context.active_decisions)
+        name = self.dice.choice(("rationale", "decision"))
+        value = f"{item.decision} again" if name == "decision" else f"so says {self.name}"
+        self._edit([{"at": ["decisions", item.id, name], "value": value}])
+
+    def drop(self) -> None:
+        """Drop a decision."""
+        if self.context.active_decisions:
+            item = self.dice.choice(self.context.active_decisions)
+            self.append("drop", {"tombstone": to_tree(cap.tombstone(item)), "timestamp": self._now()})
+
+    def checkpoint(self) -> None:
+        """Checkpoint a segment."""
+        marker, now = self._marker(), self._now()
+        payload = {
+            "source": {"session": self.name, "from_line": 10 * self._count, "to_line": 10 * self._count + 9},
+            "period": [now, now],
+            "tokens": 100,
+            "title": f"Segment {marker}",
+            "text": f"- Carried {marker} over.",
+            "goal": f"Carry over {self.name}",
+            "decisions": [{"decision": f"Keep {self._marker()}", "timestamp": now, "status": "active"}],
+            "facts": {"requests": [{"request": f"Please carry {marker} over."}], "paths": [{"path": "a.py"}]},
+            "active_work": {"next_steps": [f"Go on with {marker}"], "last_output": "Bash: make"},
+        }
+        self.append("checkpoint", payload)
+
+    def note(self) -> None:
+        """Write a key of one's own into the file."""
+        self._edit([{"at": [f"note_{self._marker()}"], "value": True}])
+
+    def rename(self) -> None:
+        """Rename the route."""
+        header = replace(self.context.context_checkpoint, route=f"TASK-{self.dice.randint(2, 3)}")
+        self.context = replace(self.context, context_checkpoint=header)
+        self.by_lineage[self.context.lineage] = self.context
+
+    def _edit(self, changes: list[merge.Change]) -> None:
+        self.append("edit", {"timestamp": self._now(), "changes": changes})
+
+    def work(self, steps: int) -> None:
+        """Do some of it."""
+        kinds = [self.decide] * 5 + [self.reword] * 2 + [self.drop] + [self.checkpoint] * 2 + [self.note, self.rename]
+        for _ in range(steps):
+            self.dice.choice(kinds)()
+
+    # ---- what comes from others ----
+
+    def take(self, content: bytes) -> None:
+        """Accept a version of the file, as `ralf context trust` does."""
+        found = spread.as_of(routefile.parse(content, "a file"), self.tag)
+        clones = [one for one in found.context_checkpoint.clones if spread.parsed(one)[0] != self.tag]
+        more = {"accepts": True, "clones": clones}
+        if not self.context.revision:
+            self.append("import", {"document": to_tree(found), **more})
+        else:
+            found = spread.as_merged(found, self.context)
+            joined = [one for one in found.context_checkpoint.joined if one in self.by_lineage]
+            base = self.by_lineage[joined[-1]] if joined else self.by_lineage.get(found.lineage)
+            if base is None:
+                changes = edits.changes_of_foreign(self.context, found)
+            else:
+                changes = edits.changes_since(base, spread.with_output(found, base), self.context)
+            self.append("edit", {"timestamp": self._now(), "origin": "import", "changes": changes, **more})
+            route = {"route": found.route or self.context.route}
+            self.context = edits.with_header(self.context, **route)
+            self.by_lineage[self.context.lineage] = self.context
+        self.seen = content
+
+
+def said(context: RouteContext) -> Counter[str]:
+    """Every marker of a context, and in how many places of those that hold one each."""
+    texts = [item.decision for item in context.decisions]
+    texts += [section.title for section in context.body.sections]
+    texts += list(context.extra)
+    return Counter(word for text in texts for word in text.replace("_", " ").split() if word[:1] + word[-1:] == "mm")
+
+
+def judged(content: bytes, made: set[str], when: str, found: rig.Found) -> RouteContext | None:
+    """Note what is wrong with a file that has to hold what was made."""
+    try:
+        context = routefile.parse(content, "a file")
+    except DamagedRouteFile as error:
+        found.note("damaged", f"{when}: {error}")
+        return None
+    _judged(context, made, when, found)
+    again = sharing.merge_files(b"", content, content, "a file").content
+    if again != content:
+        found.note("torn", f"{when}: merged with itself it is another")
+    return context
+
+
+def _judged(context: RouteContext, made: set[str], when: str, found: rig.Found) -> None:
+    markers = said(context)
+    lost = made - markers.keys()
+    found.note("lost", f"{when}: {sorted(lost)[:4]}", len(lost))
+    for name, labels in (
+        ("decisions", [item.id for item in context.decisions]),
+        ("checkpoints", [entry.checkpoint_id for entry in context.checkpoint_history]),
+        ("sections", [str(one.number) for one in context.body.sections]),
+    ):
+        twice = len(labels) - len(set(labels))
+        found.note("doubled", f"{when}: labels of {name}: {sorted(labels)}", twice)
+    doubled = [marker for marker, count in markers.items() if count > 1]
+    found.note("doubled", f"{when}: {doubled[:4]} stand twice", len(doubled))
+    labels = {item.id for item in context.decisions}
+    for item in context.decisions:
+        for link in (item.supersedes, item.superseded_by):
+            if link and link not in labels:
+                found.note("unlinked", f"{when}: {item.id} names {link}")
+
+
+def both_ways(base: bytes, ours: bytes, theirs: bytes, when: str, found: rig.Found) -> sharing.Merged:
+    """The merge by the driver, which must not depend on who is who."""
+    merged = sharing.merge_files(base, ours, theirs, "a file")
+    if merged != sharing.merge_files(base, theirs, ours, "a file"):
+        found.note("one-sided", f"{when}: the other way round it is another")
+    return merged
+
+
+# ---- by the driver ----
+
+
+def by_the_driver(number: int, seed: int, found: rig.Found) -> None:
+    """One history."""
+    dice = random.Random(f"{seed} {number}")
+    clones = [Clone(place, dice) for place in range(dice.randint(2, 4))]
+    first = clones[0]
+    for _ in range(dice.randint(1, 4)):
+        dice.choice((first.decide, first.decide, first.checkpoint))()
+    main = first.content
+    first.seen = main
+    for clone in clones[1:]:
+        clone.take(main)
+    for clone in clones:
+        clone.work(dice.randint(0, 4))
+    made = set().union(*(clone.made for clone in clones))
+    _any_order(main, [clone.content for clone in clones], made, f"history {number}", dice, found)
+    for turn in range(dice.randint(2, 6)):
+        clone = dice.choice(clones)
+        main = _synced(clone, main, f"history {number}, turn {turn}", found)
+        dice.choice(clones).work(dice.randint(0, 3))
+    made = set().union(*(clone.made for clone in clones))
+    for clone in (*clones, *clones):
+        main = _synced(clone, main, f"history {number}, at the end", found)
+    judged(main, made, f"history {number}", found)
+    for clone in clones:
+        _judged(clone.context, made, f"history {number}, {clone.name} at the end", found)
+    found.acknowledged += len(made)
+    found.rounds += 1
+
+
+def _any_order(
+    base: bytes, versions: list[bytes], made: set[str], when: str, dice: random.Random, found: rig.Found
+) -> None:
+    """Merge all versions in two orders: both have everything, and say the same."""
+    results = []
+    for _ in range(2):
+        dice.shuffle(versions)
+        merged = versions[0]
+        for other in versions[1:]:
+            merged = both_ways(base, merged, other, when, found).content
+        results.append(judged(merged, made, when, found))
+    one, other = results
+    if one is not None and other is not None and _content(one) != _content(other):
+        found.note("apart", f"{when}: {sorted(_content(one) ^ _content(other))[:4]}")
+
+
+def _content(context: RouteContext) -> set[tuple[str, ...]]:
+    """What a merged file says, however its items are labelled; of a field that several have changed, all values."""
+    others: dict[tuple[str, ...], list[str]] = {}
+    for entry in context.unresolved:
+        others.setdefault(entry.at, []).extend(map(str, entry.also))
+    content: set[tuple[str, ...]] = set()
+    for item in context.decisions:
+        marker = next(
+            iter(said(replace(context, decisions=(item,), body=replace(context.body, sections=()), extra={})))
+        )
+        for name in ("decision", "rationale", "status"):
+            at = ("decisions", item.id, name)
+            content.add((marker, name, *sorted({str(getattr(item, name)), *others.get(at, ())})))
+    content |= {("section", section.title, section.text) for section in context.body.sections}
+    return content
+
+
+def _synced(clone: Clone, main: bytes, when: str, found: rig.Found) -> bytes:
+    """A clone merges what is pushed into its branch, accepts that, and pushes its file."""
+    if clone.content == clone.seen:
+        merged = main
+    elif main == clone.seen:
+        merged = clone.content
+    else:
+        merged = both_ways(clone.seen, clone.content, main, when, found).content
+    if merged != clone.content:
+        clone.take(merged)
+    clone.seen = merged
+    return merged
+
+
+# ---- by git ----
+
+
+@dataclass
+class Repository:
+    """A repository with one route file, and git in it."""
+
+    root: Path
+    driver: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make it."""
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()}
+        paths = os.pathsep.join(path for path in sys.path if path)
+        kept = {"HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "PYTHONPATH": paths}
+        self.environment = {**os.environ, **who, **kept}
+        self.git("init", "-q", "-b", "main")
+        self.path.parent.mkdir(parents=True)
+        (self.path.parent / ".gitattributes").write_text("*.md merge=ralf\n")
+        if self.driver:
+            self.git("config", "merge.ralf.driver", self.driver)
+
+    @property
+    def path(self) -> Path:
+        """The route file."""
+        return self.root / ".autonomous" / "context" / "routes" / "TASK-1.md"
+
+    def git(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run git."""
+        command = ["git", *words]
+        done = subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, errors="replace"
+        )
+        if "Traceback" in done.stderr:
+            raise AssertionError(done.stderr)
+        return done
+
+    def commit(self, content: bytes) -> None:
+        """Commit a version."""
+        self.path.write_bytes(content)
+        self.git("add", "--all")
+        self.git("commit", "-q", "--allow-empty", "-m", "more")
+
+
+_WHO = {"NAME": "t", "EMAIL": "t@example.org"}
+
+
+def by_git(number: int, seed: int, found: rig.Found, counts: Counter[str], driver: str = "") -> None:
+    """One history of two clones that decide different things, merged in each of the ways."""
+    dice = random.Random(f"{seed} {number} git")
+    one, other = Clone(0, dice), Clone(1, dice)
+    for _ in range(dice.randint(1, 6)):
+        one.append("decision", {"decision": {"decision": f"Choose {one._marker()}", "timestamp": one._now()}})
+    base = one.content
+    other.take(base)
+    versions: list[list[bytes]] = []
+    for clone in (one, other):
+        made = []
+        for _ in range(dice.randint(1, 4)):
+            clone.append("decision", {"decision": {"decision": f"Choose {clone._marker()}", "timestamp": clone._now()}})
+            made.append(clone.content)
+        versions.append(made)
+    wanted = one.made | other.made
+    with tempfile.TemporaryDirectory(prefix="ralf-merges-", dir=rig.storekit.MEMORY) as top:
+        repository = Repository(Path(top), driver)
+        repository.commit(base)
+        for branch, contents in zip(("ours", "theirs"), versions, strict=True):
+            repository.git("checkout", "-q", "-b", branch, "main")
+            for content in contents:
+                repository.commit(content)
+        for way in _WAYS:
+            repository.git("checkout", "-q", "--force", "-B", "work", "ours")
+            name = f"{way} {'with the driver' if driver else 'by git alone'}"
+            counts[f"{name}: histories"] += 1
+            is_clean = _joined(repository, way)
+            content = repository.path.read_bytes()
+            if is_clean:
+                counts[f"{name}: clean"] += 1
+                context = judged_as_read(content, wanted, f"{name}, history {number}", found)
+                if context is not None and way == "merge":
+                    _taken(one, content, wanted, f"{name}, history {number}", found)
+                continue
+            if b"<<<<<<< " not in content:
+                found.note("unmarked", f"{name}, history {number}: a conflict without a marker")
+                continue
+            try:
+                routefile.parse(content, "a file")
+                found.note("unsaid", f"{name}, history {number}: a conflict that the reader does not report")
+            except DamagedRouteFile:
+                pass
+            repository.git(way if way != "squash" else "reset", "--hard" if way == "squash" else "--abort")
+    found.acknowledged += len(wanted)
+    found.rounds += 1
+
+
+def _joined(repository: Repository, way: str) -> bool:
+    """Bring the commits of the other branch to this one; whether that went without a conflict."""
+    words = {
+        "merge": ("merge", "-q", "--no-edit", "theirs"),
+        "squash": ("merge", "-q", "--squash", "theirs"),
+        "rebase": ("rebase", "-q", "theirs"),
+        "cherry-pick": ("cherry-pick", "ours..theirs"),
+    }[way]
+    return repository.git(*words).returncode == 0
+
+
+def judged_as_read(content: bytes, made: set[str], when: str, found: rig.Found) -> RouteContext | None:
+    """As `judged`, of a file that git made: it need not be as we write it."""
+    try:
+        context = routefile.parse(content, "a file")
+    except DamagedRouteFile as error:
+        found.note("damaged", f"{when}: {error}")
+        return None
+    _judged(context, made, when, found)
+    return context
+
+
+def _taken(clone: Clone, content: bytes, made: set[str], when: str, found: rig.Found) -> None:
+    """Accept the merged file in the clone: nothing of its own journal is lost, nothing of the other missing."""
+    before = {item.decision: item.id for item in clone.context.decisions}
+    clone.take(content)
+    _judged(clone.context, made, f"{when}, accepted", found)
+    now = {item.decision: item.id for item in clone.context.decisions}
+    moved = [words for words, label in before.items() if now.get(words) != label]
+    found.note("relabelled", f"{when}, accepted: {moved[:3]}", len(moved))
+
+
+# ---- the command ----
+
+
+def _as_they_are(pairs: Sequence[Any], taken: set[str], count: int, shape: str) -> list[dict[str, str]]:
+    for pair in pairs:
+        pair.label, pair.aliases = pair.any.id, ()
+    return [{}, {}]
+
+
+def _newer_alone(base: bytes, ours: bytes, theirs: bytes, where: object, *, route: str = "") -> sharing.Merged:
+    return sharing.Merged(max(ours, theirs))
+
+
+def _ours(base: bytes, ours: bytes, theirs: bytes, where: object, *, route: str = "") -> sharing.Merged:
+    return sharing.Merged(ours)
+
+
+BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "labels as they are": lambda: patch.object(pairing, "label_all", _as_they_are),
+    "the newer alone": lambda: patch.object(sharing, "merge_files", _newer_alone),
+    "ours": lambda: patch.object(sharing, "merge_files", _ours),
+    "no slots": lambda: patch.object(spread, "SLOTS", 1),
+}
+"""By name, what breaks the merge for a block."""
+
+
+def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Found:
+    """So many histories of each kind; git merges a quarter as many."""
+    found = rig.Found()
+    counts: Counter[str] = Counter()
+    driver = f"{sys.executable} -P -m ralf_cli merge-driver %O %A %B %P"
+    for number in range(first, first + rounds):
+        if KINDS[0] in only:
+            by_the_driver(number, seed, found)
+        if KINDS[1] in only and number % 4 == 0:
+            by_git(number, seed, found, counts)
+        if KINDS[2] in only and number % _EVERY == 0:
+            by_git(number, seed, found, counts, driver)
+    for name in [name for name in counts if name.endswith(": histories")]:
+        way, of = name.removesuffix(": histories"), counts[name]
+        clean = counts[f"{way}: clean"]
+        found.figures[f"{way}, clean"] = f"{clean:,} of {of:,} ({clean / of:.1%})"
+        if way == "merge by git alone" and of >= 100 and clean < CLEAN * of:
+            found.note("conflicts", f"{of - clean} of {of} merges by git alone are not clean")
+        if way.endswith("with the driver") and clean < of:
+            found.note("conflicts", f"{way}: {of - clean} of {of}")
+    return found
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Print a line for each figure; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.merges")
+    parser.add_argument("--rounds", type=int, default=200, help="histories; default: 200")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first one, to play it again")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=KINDS, action="append", help="only these; may be repeated")
+    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the merge: it has to be found")
+    given = parser.parse_args(args)
+    begun = time.monotonic()
+    with BROKEN[given.broken]() if given.broken else nullcontext():
+        found = run(given.rounds, given.seed, given.only or KINDS, given.first)
+    kinds = ("lost", "doubled", "one-sided", "apart", "damaged", "unmarked", "unsaid", "relabelled", "unlinked")
+    figures: list[tuple[str, object, str]] = [
+        (f"merges: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} recorded items", "0")
+        for kind in dict.fromkeys((*kinds, *found.faults))
+    ]
+    figures.append(("merges: histories", f"{found.rounds:,}", ""))
+    targets = {"merge by git alone, clean": f"≥ {CLEAN:.0%}"}
+    figures += [(f"merges: {name}", value, targets.get(name, "")) for name, value in sorted(found.figures.items())]
+    figures.append(("merges: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
