@@ -30,11 +30,26 @@ UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"
 COMMANDS = [
     (),
     ("status",),
+    ("list",),
+    ("show",),
+    ("search",),
+    ("why",),
+    ("log",),
+    ("diff",),
+    ("decide",),
+    ("undo",),
     ("init",),
     ("on",),
     ("off",),
     ("hook",),
     ("doctor",),
+    ("config",),
+    ("config", "list"),
+    ("config", "get"),
+    ("config", "set"),
+    ("config", "path"),
+    ("completion",),
+    ("schema",),
     ("route",),
     ("route", "use"),
     ("context",),
@@ -389,9 +404,14 @@ def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:
     assert (ran.status, ran.json()) == (0, [])
 
 
-def test_ralf_without_a_command_is_the_status(project: Path) -> None:
+def test_ralf_without_a_command_is_the_status_and_says_what_to_type_next(project: Path, tmp_path: Path) -> None:
     bare, named = forks.forked(cwd=project), forks.forked("status", cwd=project)
-    assert bare == named
+    assert (bare.status, bare.out, named.err) == (0, named.out, "")
+    assert [line.split()[:3] for line in bare.err.splitlines()][:2] == [
+        ["next:", "ralf", "list"],
+        ["next:", "ralf", "show"],
+    ]
+    assert "ralf init" in forks.forked(cwd=tmp_path).err
     fence, first, *_ = bare.out.splitlines()
     assert fence.startswith(OWN_OUTPUT) and first == f"project          {project}"
 
