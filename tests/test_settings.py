@@ -29,11 +29,11 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_every_setting_is_listed_with_its_default_until_somebody_sets_it(project: Project) -> None:
-    found = settings.settings(project)
+    found = settings.list_settings(project)
     assert [one.key for one in found] == [field.name for cls in (Config, LocalConfig) for field in fields(cls)]
     assert {one.source for one in found} == {"default"}
     project.config_file.write_text("threshold: 30000\n")
-    assert settings.get(project, "threshold") == settings.Setting(
+    assert settings.get_setting(project, "threshold") == settings.Setting(
         "threshold", "30000", "50000", "config.yaml", "config.yaml"
     )
 
@@ -41,14 +41,14 @@ def test_every_setting_is_listed_with_its_default_until_somebody_sets_it(project
 def test_a_change_keeps_comments_and_every_other_line(project: Project) -> None:
     text = "# mine\nthreshold: 30000  # because\n\ninject: brief\nredact_patterns:\n  - 'A[0-9]'\n- not yaml"[:-10]
     project.config_file.write_text(text)
-    assert settings.change(project, "threshold", ["25%"])
+    assert settings.change_setting(project, "threshold", ["25%"])
     assert project.config_file.read_text() == text.replace("30000", "25%")
-    assert settings.change(project, "redact_patterns", ["B[0-9]", "C, d"])
+    assert settings.change_setting(project, "redact_patterns", ["B[0-9]", "C, d"])
     assert config.load(project.config_file).redact_patterns == ("B[0-9]", "C, d")
-    assert settings.change(project, "redact_patterns", None)
-    assert settings.change(project, "threshold", None)
+    assert settings.change_setting(project, "redact_patterns", None)
+    assert settings.change_setting(project, "threshold", None)
     assert project.config_file.read_text() == "# mine\n\ninject: brief\n"
-    assert not settings.change(project, "inject", ["brief"])
+    assert not settings.change_setting(project, "inject", ["brief"])
 
 
 @pytest.mark.parametrize(
@@ -70,46 +70,46 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 ) -> None:
     before = project.config_file.read_bytes()
     with pytest.raises(UsageError) as refused:
-        settings.change(project, key, values)
+        settings.change_setting(project, key, values)
     assert said in str(refused.value)
     assert str(refused.value).startswith(str(project.config_file))
     assert project.config_file.read_bytes() == before
 
 
 def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Project) -> None:
-    assert settings.change(project, "summarizer", ["claude"], local=True)
-    assert settings.change(project, "daily_cap", ["2.50 USD"], local=True)
-    assert settings.change(project, "verify_commands", ["yes"], local=True)
-    assert not settings.change(project, "verify_commands", ["on"], local=True)
+    assert settings.change_setting(project, "summarizer", ["claude"], local=True)
+    assert settings.change_setting(project, "daily_cap", ["2.50 USD"], local=True)
+    assert settings.change_setting(project, "verify_commands", ["yes"], local=True)
+    assert not settings.change_setting(project, "verify_commands", ["on"], local=True)
     path = project.local_config_file
     assert path.stat().st_mode & 0o777 == 0o600
     found = load_local_config(path)
     assert (found.summarizer, found.daily_cap, found.verify_commands) == ("claude", "2.50 USD", True)
     assert found.project == os.path.realpath(project.root)
-    assert settings.get(project, "summarizer").source == "config.local.yaml"
+    assert settings.get_setting(project, "summarizer").source == "config.local.yaml"
     with pytest.raises(UsageError, match="expected claude"):
-        settings.change(project, "summarizer", ["somebody"], local=True)
+        settings.change_setting(project, "summarizer", ["somebody"], local=True)
     with pytest.raises(UsageError, match="may hold a secret"):
-        settings.change(project, "nats_password", ["hunter2"], local=True)
+        settings.change_setting(project, "nats_password", ["hunter2"], local=True)
     assert load_local_config(path) == found
-    assert settings.change(project, "summarizer", None, local=True)
+    assert settings.change_setting(project, "summarizer", None, local=True)
     assert load_local_config(path).summarizer == ""
 
 
 def test_a_secret_is_never_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.local_config_file.write_text('nats_password: "hunter2"\n')
     project.local_config_file.chmod(0o600)
-    assert "hunter2" not in repr(settings.settings(project))
-    assert settings.get(project, "nats_password").source == "config.local.yaml"
+    assert "hunter2" not in repr(settings.list_settings(project))
+    assert settings.get_setting(project, "nats_password").source == "config.local.yaml"
     monkeypatch.setenv("RALF_NATS_USER", "me")
-    assert settings.get(project, "nats_user") == settings.Setting(
+    assert settings.get_setting(project, "nats_user") == settings.Setting(
         "nats_user", "me", "", "$RALF_NATS_USER", "config.local.yaml"
     )
 
 
 def test_a_project_that_has_not_opted_in_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not opted in"):
-        settings.change(Project(tmp_path), "threshold", ["1000"])
+        settings.change_setting(Project(tmp_path), "threshold", ["1000"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -126,10 +126,10 @@ def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_a
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True)  # noqa: S607
     project = Project(tmp_path)
     project.owner.update(hooks=True, since=1.0)
-    found = settings.get(Project(tmp_path), "inject")
+    found = settings.get_setting(Project(tmp_path), "inject")
     assert (found.value, found.source, found.note) == ("auto", "default", "config.yaml says off, and is not accepted")
     with pytest.raises(UsageError, match="came with the repository"):
-        settings.change(Project(tmp_path), "threshold", ["1000"])
+        settings.change_setting(Project(tmp_path), "threshold", ["1000"])
     assert (project.config_file).read_text() == "inject: off\nroute_by: project\n"
 
 

@@ -81,11 +81,11 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 a key or value in a file makes no sense · 4 a file is no configuration
     """
     from ralf import project as projects
-    from ralf.maintenance.settings import DEFAULT, settings
+    from ralf.maintenance.settings import DEFAULT, list_settings
     from ralf_cli.output import emit_json, fields_of, say, table
 
     project = projects.find(root)
-    found = settings(project)
+    found = list_settings(project)
     main = project.config_file.name
     shown = [one for one in found if one.source != DEFAULT or one.note or (one.file == main and not only_set)]
     if as_json:
@@ -132,7 +132,7 @@ def get(key: str, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 unknown key, a key or value in a file makes no sense · 4 a file is no configuration
     """
     from ralf import project as projects
-    from ralf.maintenance.settings import get as setting_of
+    from ralf.maintenance.settings import get_setting as setting_of
     from ralf_cli.output import emit_json, fields_of, say
 
     found = setting_of(projects.find(root), key)
@@ -177,8 +177,8 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
     project = projects.find(root)
     if local:
         _check_person(str(project.local_config_file))
-    changed = settings.change(project, key, None if to_default else values, local=local)
-    found = settings.get(project, key)
+    changed = settings.change_setting(project, key, None if to_default else values, local=local)
+    found = settings.get_setting(project, key, local=local)
     if as_json:
         emit_json(fields_of(found) | {"changed": changed})
         return

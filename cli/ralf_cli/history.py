@@ -204,7 +204,8 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
 def _emit(reason: Reason) -> None:
     status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
     click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
-    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
+    when = shown(reason.timestamp) if reason.timestamp else ""
+    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", when]))
     edited = ", edited by hand since" if reason.edited else ""
     click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
     for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}"):

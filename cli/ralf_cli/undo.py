@@ -49,7 +49,7 @@ def undo(
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such route, nothing to take back ·
     4 damaged data · 5 busy; a later write changed the same
     """
-    from ralf.route import undo as undoing
+    from ralf.route import undoing
     from ralf_cli.history import emit_words
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
@@ -60,7 +60,7 @@ def undo(
     if list_:
         _list(route, who, limit, root, as_json=as_json)
         return
-    revision = _revision(ctx, moments[0]) if moments else None
+    revision = _revision(ctx, route, moments[0]) if moments else None
     done = undoing.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:
         say(f"warning: {warning}")
@@ -80,16 +80,16 @@ def undo(
         ctx.exit(4)
 
 
-def _revision(ctx: click.Context, moment: str) -> int:
-    """The revision that `r12` names; UsageError for any other label."""
+def _revision(ctx: click.Context, route: str, moment: str) -> int:
+    """The revision that `r12` names; Misused for any other label."""
     if found := re.fullmatch(r"[rR]0*([0-9]{1,9})", moment):
         return int(found[1])
-    hint = f"{ctx.command_path} --list" if "-" not in moment else f"ralf context revert {moment} for a checkpoint"
+    hint = f"ralf undo {route} --list; to go back to an earlier checkpoint: ralf context revert {route} CP"
     raise Misused(ctx, f"{moment!r} is no revision such as r12", hint)
 
 
 def _list(route: str, who: str | None, limit: int, root: str | None, *, as_json: bool) -> None:
-    from ralf.route.undo import undoable
+    from ralf.route.undoing import undoable
     from ralf_cli.output import emit_json, fields_of, say, table
     from ralf_cli.times import shown
 

@@ -50,7 +50,7 @@ class Setting:
     note: str = ""
 
 
-def settings(project: Project) -> list[Setting]:
+def list_settings(project: Project) -> list[Setting]:
     """All settings of a project, those of `config.yaml` first, each group in the order of the documentation.
 
     Errors: `config.load`, `local_config.load_local_config`.
@@ -89,11 +89,14 @@ def _said(path: Path) -> Mapping[str, Any]:
         return {}
 
 
-def get(project: Project, key: str) -> Setting:
+def get_setting(project: Project, key: str, *, local: bool | None = None) -> Setting:
     """The setting of this name; for one that both files may have, the one of the file that sets it, else that of
-    `config.yaml`. UsageError for an unknown key; other errors as for `settings`.
+    `config.yaml`. UsageError for an unknown key; other errors as for `list_settings`.
+
+    local  the one of `config.local.yaml`, or of `config.yaml`; None: of either
     """
-    found = [one for one in settings(project) if one.key == key]
+    file = project.local_config_file if local else project.config_file
+    found = [one for one in list_settings(project) if one.key == key and (local is None or one.file == file.name)]
     if not found:
         config.check_known(project.config_file, key, known())
     return next((one for one in reversed(found) if one.source != DEFAULT), found[0])
@@ -108,7 +111,7 @@ def known(*, local: bool | None = None) -> list[str]:
 # ---- a change of one setting ----
 
 
-def change(project: Project, key: str, values: Sequence[str] | None, *, local: bool = False) -> bool:
+def change_setting(project: Project, key: str, values: Sequence[str] | None, *, local: bool = False) -> bool:
     """Set one setting in its file, whose other lines and comments stay; whether that changed anything.
 
     values  as a person types them, several for a list; None: back to the default
@@ -164,7 +167,7 @@ def _value(path: Path, key: str, values: Sequence[str], kind: str) -> Any:
         if said.lower() not in (*_TRUE, *_FALSE):
             raise UsageError(path, f"{key}: expected true or false, got {said!r}", f"ralf config set {key} true")
         return said.lower() in _TRUE
-    return said
+    return int(said) if re.fullmatch(r"[1-9][0-9]{0,11}", said) else said  # it is read as text all the same
 
 
 def _kind(cls: Any, key: str) -> str:

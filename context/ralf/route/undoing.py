@@ -137,7 +137,9 @@ def _chosen(
         event = next((one for one in events if one.revision == revision), None)
         if event is None:
             raise NotFound(route, f"r{revision} is no write that can be taken back", f"ralf undo {route} --list")
-        return event, _changes(project, now, event.revision)
+        if not (changes := _changes(project, now, event.revision)):
+            raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf undo {route} --list")
+        return event, changes
     for event in events:
         if event.kind != fold.UNDO and (changes := _changes(project, now, event.revision)):
             return event, changes
