@@ -181,6 +181,16 @@ def test_every_reading_command_takes_the_current_route_and_says_which(made: Path
         assert (ran.status, ran.err) == (0, "route tide ($RALF_TASK_ID)\n"), ran
 
 
+def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) -> None:
+    ran = forks.forked("log", "-n", "1", cwd=made)
+    assert (ran.status, ran.err) == (0, "route tide (the only one)\n")
+    assert forks.forked("log", cwd=made, CLAUDE_CODE_SESSION_ID="s-1").status == 2
+    ralf.record_decision("gates", "Open the gates", root=made)
+    ran = forks.forked("log", cwd=made)
+    assert ran.status == 2
+    assert ran.err.splitlines()[1].startswith("hint: ralf log gates …, or make a route current: ralf route use gates")
+
+
 def test_a_label_that_is_a_routes_name_is_the_route(made: Path) -> None:
     ralf.record_decision("r2", "Odd name", root=made)
     assert "Odd name" in forks.forked("diff", "r2", "r0", cwd=made, RALF_TASK_ID="tide").out

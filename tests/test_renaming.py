@@ -14,12 +14,13 @@ import forks
 import ralf
 import storekit
 from ralf import project as projects, routing
-from ralf.errors import RouteNotFound, UsageError
+from ralf.errors import Busy, RouteNotFound, UsageError
 from ralf.maintenance import renaming
 from ralf.maintenance.renaming import merge_routes, rename_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import history
+from ralf.route.write import open_route
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from storekit import journal_file, route_file, write_session
@@ -300,3 +301,10 @@ def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_ro
     monkeypatch.setattr(FileStore, "drop", dropped)
     rename_route("tide", "tables", root=made)
     assert said(made, "tables")[-1] == "Use DuckDB"
+
+
+def test_a_writer_that_found_the_old_name_before_the_rename_does_not_begin_it_anew(made: Path) -> None:
+    rename_route("tide", "tables", root=made)
+    with pytest.raises(Busy, match="renamed to tables"), open_route(projects.find(made), "tide"):
+        pass
+    assert not journal_file(made, "tide").exists()

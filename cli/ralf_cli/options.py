@@ -241,10 +241,10 @@ class Misused(click.UsageError):
 
 
 def meant(ctx: click.Context) -> str:
-    """The current route, for a command that named none; it is said on stderr, with the rule that chose it. Misused
-    where nothing says which.
+    """The current route, for a command that named none, else the only one that a person has; it is said on stderr, with
+    the rule that chose it. Misused where nothing says which.
     """
-    from ralf import project as projects, routing
+    from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import meant as current
     from ralf_cli.output import say
 
@@ -252,6 +252,10 @@ def meant(ctx: click.Context) -> str:
     choice = current(project)
     found = routing.known(project, choice.route)
     if choice.rule == routing.DEFAULT and found is None:
+        names = routing.names_of(project)
+        if len(names) == 1 and not environment.session():  # an agent's session has a route of its own
+            say(f"route {names[0]} (the only one)")
+            return names[0]
         raise Misused(ctx, "no ROUTE was named, and none is current here", _instead(ctx, project))
     say(f"route {choice.route} ({choice.rule})")
     return found or choice.route

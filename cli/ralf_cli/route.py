@@ -38,7 +38,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     the session's first request, set by its hook; `default`. `route_by` in config.yaml disables the branch, the
     request, or both. On a terminal the session is the project's newest one. If the session already has checkpoints
     in a route, that route takes precedence over one that was not chosen explicitly. Commands use this route if
-    ROUTE is omitted, and print its name.
+    ROUTE is omitted, and print its name; a person's commands use the only route there is, if none is current.
 
     \b
     Examples:

@@ -110,8 +110,8 @@ def _next(found: Status) -> list[tuple[str, str]]:
     rest = [("ralf --help", "all commands")]
     if not found.opted_in and not found.routes:
         return [
-            ("ralf init --client claude-code", "enable ralf here, and let Claude Code call it (or codex; or neither)"),
-            ("ralf context checkpoint NAME --transcript F", "or: only checkpoint one session log"),
+            ("ralf init --client claude-code", "enable ralf and install the hooks of Claude Code; or of codex, gemini"),
+            ("ralf context checkpoint NAME --transcript FILE", "or only checkpoint one session log"),
             *rest,
         ]
     if not found.routes:

@@ -15,7 +15,7 @@ _LISTED = 20  # writes that are listed, where nobody says how many
 @with_route_and_labels("[ROUTE] [rN]")
 @click.option("--list", "list_", is_flag=True, help="Only list what can be taken back, newest first.")
 @click.option(
-    "-n", "limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, metavar="N", help="Of --list."
+    "-n", "limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, metavar="N", help="List at most N."
 )
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @click.option("--dry-run", is_flag=True, help="Only show the changes.")
