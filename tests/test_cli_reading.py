@@ -185,6 +185,7 @@ def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) 
     ran = forks.forked("log", "-n", "1", cwd=made)
     assert (ran.status, ran.err) == (0, "route tide (the only one)\n")
     assert forks.forked("log", cwd=made, CLAUDE_CODE_SESSION_ID="s-1").status == 2
+    assert "no ROUTE was named" in forks.forked("context", "checkpoint", cwd=made).err
     ralf.record_decision("gates", "Open the gates", root=made)
     ran = forks.forked("log", cwd=made)
     assert ran.status == 2

@@ -253,7 +253,8 @@ def meant(ctx: click.Context) -> str:
     found = routing.known(project, choice.route)
     if choice.rule == routing.DEFAULT and found is None:
         names = routing.names_of(project)
-        if len(names) == 1 and not environment.session():  # an agent's session has a route of its own
+        # An agent's session has a route of its own, and a whole session is not taken into one on a guess.
+        if len(names) == 1 and not environment.session() and ctx.info_name not in ("checkpoint", "watch"):
             say(f"route {names[0]} (the only one)")
             return names[0]
         raise Misused(ctx, "no ROUTE was named, and none is current here", _instead(ctx, project))
