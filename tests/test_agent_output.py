@@ -133,6 +133,18 @@ def test_a_holder_that_lost_its_claim_adds_nothing_though_the_next_one_has_writt
     assert list(tail("r", root=tmp_path)) == [b"1"]
 
 
+def test_a_holder_that_lost_its_claim_before_it_wrote_anything_writes_nothing(tmp_path: Path) -> None:
+    first, second = AgentRun("r", root=tmp_path), AgentRun("r", root=tmp_path)
+    first.heartbeat()
+    claims.held_here.pop(first._hold._writer)
+    second.heartbeat()
+    with pytest.raises(StaleLease):
+        first.stream(b"zombie")
+    second.stream(b"2")
+    second.close()
+    assert list(tail("r", root=tmp_path)) == [b"2"]
+
+
 def test_reading_goes_on_behind_what_was_read_of_a_stream_that_was_rewritten(tmp_path: Path) -> None:
     with AgentRun("r", root=tmp_path) as run:
         for piece in (b"one ", b"two ", b"three"):

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import forks
-import ralf
+import ralf.api
 import storekit
+from ralf.text.cleaning import outside
 from storekit import route_file
 
 PLAIN = [sys.executable, "-m", "ralf_cli"]
@@ -105,3 +106,26 @@ def test_a_full_disk_behind_the_output_is_told(made: Path, command: list[str]) -
         )
     assert done.returncode == 1
     assert done.stderr.startswith(b"error: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--for", "the tides"], ["--for", "tide"], ["--for", "nothing of it"], ["--for", ""], [], ["--for", "x", "--all"]],
+)
+def test_a_memory_is_handed_over_in_both_ways(made: Path, arguments: list[str]) -> None:
+    ralf.api.remember("preference", "indent: tabs", origin="person", root=made)
+    ralf.api.remember(
+        "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
+    )
+    ways = [forks.forked("memory", "show", *arguments, cwd=made, way=way) for way in (forks.PLAIN, forks.CLICK)]
+    assert ways[0] == ways[1]
+
+
+def test_what_a_person_said_stands_outside_the_fence_of_a_memory_that_is_handed_over(made: Path) -> None:
+    ralf.api.remember("preference", "indent: tabs", origin="person", root=made)
+    ralf.api.remember(
+        "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
+    )
+    said = forks.forked("memory", "show", "--for", "the tides", cwd=made, way=forks.PLAIN).out
+    assert "indent: tabs" in outside(said)
+    assert "ECONNREFUSED" in said and "ECONNREFUSED" not in outside(said)

@@ -16,10 +16,7 @@ from tests.storekit import context_of, write_session
 import ralf
 from ralf.errors import Fenced
 from ralf.maintenance.forget import forget, forget_route
-from ralf.maintenance.purge import of_text, remains
 from ralf.maintenance.verify import verify
-from ralf.memory import writing
-from ralf.memory.records import Edited
 from ralf.proof import provenance
 from ralf.storage.filestore import FileStore
 from ralf_integrations.stores import exchange
@@ -285,86 +282,3 @@ def test_an_edit_of_a_file_whose_labels_have_changed_since_is_one_of_the_same_de
         "Gauges are read twice": "they stick",
         "Floats are cast to decimals": "they drift by a millimetre",
     }
-
-
-# ---- the memory of agents ----
-
-
-def test_what_agents_learned_on_two_machines_is_one_memory(machines: Makes) -> None:
-    """Labels that both gave are told apart, and later changes of an item go with it; what both learned is one item."""
-    one, two = machines(2)
-    one.remember("fact", text="The gauges are read twice", origin="person")
-    agree(one, two)
-    one.remember("preference", key="indent", value="tabs", origin="person")
-    one.remember("fact", text="Floats drift", origin="person")
-    two.remember("fact", text="The harbour has no tide table", origin="person")
-    both = two.remember("fact", text="Floats drift", origin="person")
-    writing.record(two.project, "main", [Edited("fact-2", {"text": "The harbour has one tide table"}, origin="person")])
-    assert both.id == "fact-3"
-    agree(one, two)
-    assert {label: item.text or item.value for label, item in one.remembered().items()} == {
-        "fact-1": "The gauges are read twice",
-        "fact-2": "Floats drift",
-        "fact-3": "The harbour has one tide table",
-        "preference-1": "tabs",
-    }
-    assert one.memory_file.read_bytes() == two.memory_file.read_bytes()
-
-
-def test_a_memory_file_that_was_open_while_the_records_of_another_machine_came_in_loses_none_of_them(
-    machines: Makes,
-) -> None:
-    one, two = machines(2)
-    one.remember("fact", text="The gauges are read twice", origin="person")
-    agree(one, two)
-    one.remember("fact", text="Floats drift", origin="person")
-    one.exchange()
-    two.remember("fact", text="The harbour has no tide table", origin="person")
-    two.remember("fact", text="The pier is closed", origin="person")
-    opened = two.memory_file.read_text()
-    two.exchange()
-    assert "Floats drift" in two.memory_file.read_text()
-    taken_out = "".join(line for line in opened.splitlines(keepends=True) if "The pier is closed" not in line)
-    two.memory_file.write_text(taken_out.replace("no tide table", "two tide tables"))
-    agree(one, two)
-    assert [item.text for item in one.remembered().values()] == [
-        "The gauges are read twice",
-        "Floats drift",
-        "The harbour has two tide tables",
-    ]
-
-
-def test_words_that_are_forgotten_in_a_memory_go_from_the_servers_and_the_other_machine(machines: Makes) -> None:
-    one, two = machines(2)
-    one.decide("tide", "We keep the old columns")
-    one.remember("fact", text="The code of the sluice is 4711", origin="person")
-    agree(one, two)
-    two.engine.away = True
-    two.remember("fact", text="The pier is closed", origin="person")
-    forget("tide", text="4711", root=one.root)
-    one.exchange()
-    two.engine.away = False
-    agree(one, two)
-    assert b"4711" not in one.engine.everything()
-    for each in (one, two):
-        assert "4711" not in each.memory_file.read_text()
-        assert remains(each.project.folder, of_text("tide", "4711").wording) == []
-        assert sorted(item.text for item in each.remembered().values())[1] == "The pier is closed"
-
-
-def test_a_memory_goes_to_the_servers_though_a_route_cannot(machines: Makes) -> None:
-    one, two = machines(2)
-    one.decide("tide", "We keep the old columns")
-    agree(one, two)
-    path = two.project.folder / "journal" / "routes" / "tide.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-30].replace(b"columns", b"c0lumns") + whole[-30:])
-    two.remember("fact", text="The pier is closed", origin="person")
-    one.decide("tide", "Gauges are read twice")
-    one.exchange()
-    assert "tide" in two.exchange().problem
-    one.exchange()
-    assert [item.text for item in one.remembered().values()] == ["The pier is closed"]
-    path.write_bytes(whole)
-    assert two.exchange().problem == ""
-    assert sorted(two.decisions("tide")) == ["DEC-001", "DEC-002"]

@@ -263,6 +263,16 @@ def test_an_agent_that_asks_is_handed_what_routes_say_of_its_task_in_the_room_th
     assert for_task(find(tmp_path), "main", "how often is the gauge read at noon").hits == ()
 
 
+def test_of_what_routes_say_only_what_is_in_force_is_handed_over(tmp_path: Path) -> None:
+    old = record_decision("tide", "We cache harbour gauges in redis", root=tmp_path)
+    record_decision("tide", "We cache harbour gauges in postgres", supersedes=old.id, root=tmp_path)
+    dropped = record_decision("moon", "Never cache harbour gauges in sqlite", root=tmp_path)
+    api.drop("moon", dropped.id, because="no", root=tmp_path)
+    asked = api.get_memory("where do we cache harbour gauges", root=tmp_path)
+    assert [hit.id for hit in asked.hits] == ["DEC-002"]
+    assert "redis" not in asked.text and "sqlite" not in asked.text
+
+
 @settings(max_examples=30, deadline=None)
 @given(most=st.integers(60, 700))
 def test_what_routes_say_keeps_to_the_budget(tmp_path_factory: pytest.TempPathFactory, most: int) -> None:

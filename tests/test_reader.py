@@ -195,6 +195,41 @@ def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path,
     assert ralf.list_routes(root=tmp_path / "p")[0].current_task == text
 
 
+@pytest.mark.parametrize(
+    "goal",
+    [
+        *("Go on", 'say "it"', "it's", "- x: y", "多", "a\\b", "true", "1.10", "#x", "{a}", ""),
+        *(
+            "two\nlines",
+            "a\n\nparagraph: x\n  deeper",
+            "first\n\n- a list\n- of two",
+            "x" * 1_900,
+            'both "it" and it\'s',
+        ),
+    ],
+)
+def test_the_list_reads_any_goal_as_the_context_does(tmp_path: Path, goal: str) -> None:
+    ralf.record_decision("tide", "Use SQLite", root=tmp_path)
+    ralf.api.change("tide", {"goal": goal, "active_work": {"work_status": "in_progress"}}, root=tmp_path)
+    assert ralf.get_context("tide", root=tmp_path).goal == goal
+    assert ralf.list_routes(root=tmp_path)[0].goal == goal
+
+
+def test_a_project_stands_for_its_root_and_has_its_indexes_where_it_says(made: Path, tmp_path: Path) -> None:
+    class Elsewhere(Project):
+        @property
+        def indexes(self) -> Path:
+            return tmp_path
+
+    storekit.copied(made, tmp_path / "p")
+    project = Elsewhere(tmp_path / "p")
+    (project.cache / "search.sqlite").unlink(missing_ok=True)
+    assert projects.find(project) is project
+    assert ralf.get_context("tide", root=project) == ralf.get_context("tide", root=tmp_path / "p")
+    assert ralf.search("tide", root=project)
+    assert (tmp_path / "search.sqlite").exists() and not (project.cache / "search.sqlite").exists()
+
+
 def test_files_that_are_no_route_files_are_not_listed(made: Path, tmp_path: Path) -> None:
     storekit.copied(made, tmp_path / "p")
     folder = context_of(tmp_path / "p") / "routes"

@@ -18,6 +18,7 @@ class _Context(LazyGroup):
             "why": "ralf_cli.history:why",
             "log": "ralf_cli.history:log",
             "diff": "ralf_cli.history:diff",
+            "export": "ralf_cli.export:export",
         },
         "Write": {
             "checkpoint": "ralf_cli.writing:checkpoint",

@@ -94,6 +94,7 @@ class _Main(LazyGroup):
             "run": "ralf_cli.run:run",
             "signal": "ralf_cli.run:signal",
             "health": "ralf_cli.health:health",
+            "web": "ralf_cli.web:web",
             "nudge": "ralf_cli.health:nudge",
             "message": "ralf_cli.message:message",
         },

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from ralf_cli.main import LazyGroup
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
     from ralf.memory.model import Item, Memory
@@ -104,7 +104,7 @@ def _emit(item: Item, what: str, *, as_json: bool) -> None:
 @click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
 @_with_agent
 @with_root
-@with_json
+@with_json_alone
 def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root: str | None, as_json: bool) -> None:
     """Show what the agent has learned, or only items of KIND.
 
@@ -118,18 +118,27 @@ def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root
     \b
     Exit status: 0, even without any item · 2 invalid name · 4 damaged records
     """
+    from ralf_cli.output import handed_over
+
+    if task:
+        if kind or all_:
+            raise click.UsageError("--for chooses by itself: leave out KIND and --all")
+        _show_for(task, *_found(root, agent), as_json=as_json)
+    elif as_json:
+        _show_items(kind, *_found(root, agent), all_=all_, as_json=True)
+    else:
+        with handed_over():
+            _show_items(kind, *_found(root, agent), all_=all_, as_json=False)
+
+
+def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, as_json: bool) -> None:
     from ralf.memory.document import HEADINGS
     from ralf.memory.ranking import worth
     from ralf.memory.wording import line
     from ralf.memory.writing import load
     from ralf_cli.output import emit_json, fields_of, say
 
-    if task:
-        if kind or all_:
-            raise click.UsageError("--for chooses by itself: leave out KIND and --all")
-        _show_for(task, *_found(root, agent), as_json=as_json)
-        return
-    found = load(*_found(root, agent))
+    found = load(project, agent)
     _warn(found)
     items = found.of_kind(kind) if kind else found.items
     shown = items if all_ else sorted(items, key=lambda item: -worth(item))[:_MOST]
@@ -150,23 +159,20 @@ def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root
 
 
 def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None:
-    """Show what concerns a task, or the task of a route."""
-    from ralf import routing
-    from ralf.memory import selection
-    from ralf.route.load import load_state
-    from ralf.text.cleaning import is_valid
+    """Show what concerns a task, or the task of a route, with a fence of its own around what no person said."""
+    from ralf.memory.verbs import get_memory
+    from ralf.text.cleaning import OWN_OUTPUT
     from ralf_cli.output import emit_json, fields_of, say
 
-    route = routing.known(project, task) if is_valid(task) else None
-    state = load_state(project, route) if route is not None else None
-    words = selection.task_of(state.context) if state is not None else task
     warnings: list[str] = []
-    found = selection.for_task(project, agent, words, tokens=selection.ON_REQUEST, asked=True, warnings=warnings)
+    found = get_memory(task, agent=agent, root=project.root, warnings=warnings)
     for warning in warnings:
         say(warning)
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
         emit_json(fields_of(found) | {"items": listed})
+    elif found.text and sys.stdout.isatty():
+        click.echo("".join(line for line in found.text.splitlines(keepends=True) if OWN_OUTPUT not in line), nl=False)
     elif found.text:
         click.echo(found.text, nl=False)
     else:

@@ -31,7 +31,7 @@ def with_root(command: F) -> F:
     )(command)
 
 
-_KEEPS_TO_ITSELF = ("doctor", "hook", "init", "mcp", "off", "on")
+_KEEPS_TO_ITSELF = ("doctor", "hook", "init", "mcp", "off", "on", "web")
 """Commands beside which no records are exchanged with other machines."""
 
 

@@ -2,6 +2,7 @@
 
     ralf list · show ROUTE                  ralf refresh
     ralf context list · show ROUTE          ralf task list · show · claim · progress · done
+    ralf memory show --for TEXT
 
 `--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
 terminal, another option, a warning, an error), before anything is printed. A command that may have written is never
@@ -99,7 +100,7 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
         return ""
     does, least, most, allowed = _COMMANDS[name]
     options = _parsed(rest[name.count(" ") + 1 :], allowed)
-    if options is None or not least <= ("" in options) <= most:
+    if options is None or (_FOR in allowed and _FOR not in options) or not least <= ("" in options) <= most:
         return ""
     from ralf import extensions
     from ralf.errors import RalfError
@@ -199,6 +200,15 @@ def _show(options: _Options, root: str | None) -> str:
     return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
 
 
+def _memory_for(options: _Options, root: str | None) -> str:
+    from ralf import environment
+    from ralf.memory.verbs import get_memory
+
+    warnings: list[str] = []
+    text = get_memory(options[_FOR], agent=environment.memory_name(), root=root, warnings=warnings).text
+    return "" if warnings else text
+
+
 def _refresh(options: _Options, root: str | None) -> str:
     from ralf.tasks import refresh
     from ralf_cli.tasktext import REFRESH_TOKENS
@@ -281,13 +291,14 @@ def _ralf(root: str | None) -> str:
     return project.find(root).command
 
 
-_JSON = "--json"
+_JSON, _FOR = "--json", "--for"
 
 _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tuple[str, ...]]] = {
     "list": (_list, 0, 0, ()),
     "show": (_show, 1, 1, ("--max-tokens",)),
     "context list": (_list, 0, 0, ()),
     "context show": (_show, 1, 1, ("--max-tokens",)),
+    "memory show": (_memory_for, 0, 0, (_FOR,)),
     "refresh": (_refresh, 0, 0, ("--task", "--max-tokens", _JSON)),
     "task list": (_list_tasks, 0, 0, ("--role", _JSON)),
     "task show": (_show_task, 1, 1, (_JSON,)),
@@ -297,7 +308,7 @@ _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tupl
 }
 """What does a command, how many arguments it takes, and which options."""
 
-_GROUPS = (["context"], ["task"])
+_GROUPS = (["context"], ["memory"], ["task"])
 
 _WRITES = frozenset(("task claim", "task progress", "task done"))
 

@@ -62,6 +62,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
         return
     with handed_over():
         _show(found, parts, settings, diff=diff)
+        _show_refused(project, parts)
     check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
 
@@ -95,6 +96,15 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             click.echo(f"  {line}")
         if len(lines) > _MOST_LINES:
             click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
+
+
+def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:
+    """Say which of them the user has refused in the browser."""
+    from ralf.maintenance.trust import is_refused
+
+    for name, part in parts.items():
+        if is_refused(project, part):
+            click.echo(f"{name}: you refused it before; it has not changed since")
 
 
 def check_person(where: Path, command: str, names: Sequence[str] = ()) -> None:

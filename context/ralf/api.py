@@ -2,7 +2,7 @@
 
     read      get_context render list_routes status search why log diff context_at loss_reports
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop undo undoable open_file take_in change use rename_route merge_routes
+              revert drop undo undoable resolve open_file take_in change use rename_route merge_routes
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -10,10 +10,10 @@
               truncate summarize (of a conversation)
     memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
     maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
-              list_settings get_setting change_setting
+              refuse_route list_settings get_setting change_setting
 
-Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route` and those of
-settings take the project instead, which `find` returns.
+Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route`,
+`refuse_route` and those of settings take the project instead, which `find` returns.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         get_setting as get_setting,
         list_settings as list_settings,
     )
-    from ralf.maintenance.trust import accept_route as accept_route
+    from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
     from ralf.maintenance.verify import verify as verify
     from ralf.memory.verbs import (
         accept_item as accept_item,
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         drop as drop,
         open_file as open_file,
         record_decision as record_decision,
+        resolve as resolve,
         revert as revert,
         take_in as take_in,
     )
@@ -138,7 +139,7 @@ def __getattr__(name: str) -> Any:
         from ralf.route import history as home
     elif name == "loss_reports":
         from ralf.proof import loss as home
-    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
+    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert", "resolve"):
         from ralf.route import corrections as home
     elif name in ("undo", "undoable"):
         from ralf.route import undoing as home
@@ -172,7 +173,7 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import repair as home
     elif name in ("init", "uninstall", "switch"):
         from ralf.maintenance import ownership as home
-    elif name == "accept_route":
+    elif name in ("accept_route", "refuse_route"):
         from ralf.maintenance import trust as home
     else:
         raise AttributeError(f"module 'ralf.api' has no attribute {name!r}")

@@ -87,6 +87,10 @@ class Project:
 
     root: Path
 
+    def __fspath__(self) -> str:
+        """The directory: what takes a root takes a project, too, and uses it as it is (`find`)."""
+        return os.fspath(self.root)
+
     @cached_property
     def folder(self) -> Path:
         """`.autonomous/context` of the project, or of its main worktree when the project is a linked one."""
@@ -169,6 +173,13 @@ class Project:
         for top, folders, names in os.walk(self.cache):
             if Path(top) != self.cache:
                 yield from (Path(top, name) for name in (*folders, *names) if name in ours)
+
+    @property
+    def indexes(self) -> Path:
+        """The folder of the indexes that readers bring up to date, too: whoever must not wait for a reader, and whoever
+        only looks, has it elsewhere.
+        """
+        return self.cache
 
     def name_of(self, path: Path) -> str:
         """How a file of the store is called in what is printed: from the store's folder on, the cache's by `cache/`."""
@@ -272,14 +283,17 @@ class Project:
 
 
 def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
-    """The project at `root`; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the nearest parent
-    that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when `root` is no
-    directory.
+    """The project at `root`, or that `root` is; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the
+    nearest parent that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when
+    `root` is no directory.
 
     here  where to look upwards from, an absolute path; None: the current directory
     """
-    named = os.fspath(root) if root is not None else environment.project_directory()
-    project = _named(named) if named else _within(_nearest(here or Path.cwd()))
+    if isinstance(root, Project):
+        project = root
+    else:
+        named = os.fspath(root) if root is not None else environment.project_directory()
+        project = _named(named) if named else _within(_nearest(here or Path.cwd()))
     project.check_links()
     project.check_owner()
     return project

@@ -301,7 +301,7 @@ def play(top: Path, number: int, seed: int, *, is_broken: bool = False) -> Play:
     with pytest.MonkeyPatch.context() as patch, several(top, patch) as make:
         if is_broken:
             patch.setattr(rebase, "rebased", as_they_are)
-            patch.setattr(memory_rebase.Rebase, "_label_of_added", lambda _, tree: tree["item"]["id"])
+            patch.setattr(memory_rebase.Rebase, "_added", lambda *_, again: {})
         found = Play(make(dice.randint(2, 4)), dice)
         for _ in range(dice.randint(8, 40)):
             found.step()

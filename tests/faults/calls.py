@@ -227,13 +227,16 @@ def _remember_saved(root: Path, acknowledge: rig.Acknowledge) -> None:
     _remember(root, acknowledge)
 
 
-def _memory_fault(root: Path, *known: str) -> str:
+def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
     """What is wrong with a memory that has to be one of these, or what the write makes of it; the next one is written
     at once, and its file shows it.
+
+    kept  an item that a person changed in a file that could not be read: the write drops it, the save brings it back
     """
     project = find(root)
     texts = [item.text for item in writing.load(project, "main").items]
-    wanted = [["new"]] if (root / "recorded").exists() else [[one] for one in ("new", *known)]
+    wanted = [["new"], *([["new", kept]] if kept else [])]
+    wanted += [] if (root / "recorded").exists() else [[one] for one in known]
     if texts not in wanted:
         return f"the memory is neither the old one nor the new one: {texts}"
     after = writing.record(project, "main", [writing.new_item("fact", text="after", origin="person")])
@@ -258,7 +261,7 @@ WORKS: dict[str, Work] = {
     "an archive": Work(_many, _archive),
     "a write to a memory": Work(_remembering, _remember, fault=lambda root: _memory_fault(root, "old")),
     "a write to a memory that takes a save in": Work(
-        _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved")
+        _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
     ),
     "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
     "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),

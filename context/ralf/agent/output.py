@@ -118,6 +118,7 @@ class Output:
         if not self._is_prepared:
             prepare(self._project, self._stream)
             self._head, self._is_prepared = store.head(self._stream), True
+            self._check_ours()  # a fence may stand before what is read here
         term, iteration, attempt = self._about
         tree = {
             "v": _VERSION,

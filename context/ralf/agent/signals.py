@@ -136,6 +136,15 @@ def count_of(project: Project, run: str) -> int:
     return _newest(project, stream, project.store.head(stream))
 
 
+def sent_to(project: Project, run: str) -> list[Sent]:
+    """All signals that were sent to a run, oldest first, but those that somebody else has written; what they hold is
+    not looked at. DamagedJournal, UsageError.
+    """
+    check_names(run)
+    stream = records.inbox_of(run)
+    return [_parsed(run, entry) for entry in project.store.read(stream) if not entry.foreign]
+
+
 # ---- receiving ----
 
 

@@ -79,6 +79,8 @@ class Embedder:
         self._environment = environment.of_a_summarizer(settings.environment)
         self._model = _digest(json.dumps(settings.embedder))
         saved = project.local_config_file.stat().st_mtime_ns
+        self._is_hurried = False
+        self._slow = f"slow {saved}"
         self._failing = f"failures {saved}"  # who saves the file again has it tried again
 
     @property
@@ -95,11 +97,12 @@ class Embedder:
         Texts without a vector are given to the command first, in batches, for `embedder_timeout` seconds in all; those
         that must wait have their turn at the next call. Raises nothing: [] where the query has no vector.
         """
-        if seconds is not None:
-            self._command = replace(self._command, timeout=min(seconds, self._command.timeout))
+        self._is_hurried = seconds is not None and seconds < self._command.timeout
+        if seconds is not None and self._is_hurried:
+            self._command = replace(self._command, timeout=seconds)
         try:
             return self._nearest(query, texts[:MOST_TEXTS], most)
-        except (RalfError, OSError, sqlite3.Error) as error:
+        except (RalfError, OSError, sqlite3.Error, TypeError, ValueError) as error:  # the cache may hold anything
             self._warnings.append(f"embedder: {error}")
             return []
 
@@ -117,6 +120,8 @@ class Embedder:
         if reason := self.off():
             self._say_once(reason)
             return []
+        if self._is_hurried and self._with(lambda kept: kept.meta(self._slow, False)):
+            return []  # it was waited for once, in vain
         asked = redactor_for(self._project).text(query)[:_LONGEST]
         cut = [text[:_LONGEST] for text in texts]
         keys = [_digest(text) for text in cut]
@@ -153,6 +158,9 @@ class Embedder:
             try:
                 rows = self._asked([text for _, text in batch], deadline - start, dimension)
             except _Refused as error:
+                if error.late and self._is_hurried:  # no fault of the command's
+                    self._with(self._note_slow)
+                    break
                 if error.late:
                     size = max(_LEAST_BATCH, size // 2)
                 if not (error.late and made):
@@ -163,7 +171,8 @@ class Embedder:
             left = left[size:]
             if time.monotonic() - start < self._command.timeout / 4:
                 size = min(2 * size, _LARGEST_BATCH, max(_LEAST_BATCH, _most_output() // (_DIGITS * dimension)))
-        self._with(lambda kept: self._keep(kept, made, size, dimension, reason))
+        if made or reason:
+            self._with(lambda kept: self._keep(kept, made, size, dimension, reason))
         if reason:
             self._warnings.append(f"embedder: {reason}")
         elif left:
@@ -219,6 +228,10 @@ class Embedder:
             kept.set_meta("shape", [self._model, size, dimension])
             count = int(kept.meta(self._failing, {}).get("count", 0)) + 1
             kept.set_meta(self._failing, {"count": count, "reason": reason} if reason else {})
+
+    def _note_slow(self, kept: _Vectors) -> None:
+        with kept.writing():
+            kept.set_meta(self._slow, True)
 
     def _say_once(self, reason: str) -> None:
         def said(kept: _Vectors) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from ralf.storage.journal import Written, written
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
+    from re import Match
     from typing import BinaryIO
 
     from ralf.model import ActiveWork
@@ -45,6 +47,11 @@ _LARGEST = 1 << 20  # bytes of a file that is read whole for a list
 
 _SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
 
+_TEXT = rb": (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])"
+"""A text in double quotes, as a block, or in single quotes."""
+
+_GOAL, _BEGAN_AS = regex(rb"\ngoal" + _TEXT), regex(rb"\nbegan_as" + _TEXT)
+
 _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
 
@@ -52,7 +59,7 @@ _FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'
 class RouteSummary:
     """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing.
     `foreign`: the route has more than this user's ralf wrote; the fields tell what is theirs. Where nothing is, only
-    the counts are told.
+    the counts are told. `goal`: what the work is about now; `began_as`: its first goal, "" where that is the same.
     """
 
     route: str
@@ -64,6 +71,8 @@ class RouteSummary:
     total_tokens_consumed: int = 0
     damage: str = ""
     foreign: bool = False
+    goal: str = ""
+    began_as: str = ""
 
 
 def get_context(
@@ -164,6 +173,8 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
             work_status=fields.get("work_status", ""),
             total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
             foreign=_number(fields.get("foreign_records")) > 0,
+            goal=fields.get("goal", ""),
+            began_as=fields.get("began_as", ""),
         )
     from ralf.route.load import load_state
 
@@ -191,6 +202,8 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
         total_tokens_consumed=context.total_tokens_consumed,
         damage=state.damage,
         foreign=context.foreign,
+        goal=context.goal,
+        began_as=context.began_as,
     )
 
 
@@ -229,6 +242,7 @@ def _head_fields(project: Project, route: str, places: _Places) -> dict[str, str
     if len(opening) != 3 or opening[0].rstrip() != b"---" or opening[1].rstrip() != _HEADER:
         return None
     fields = _fields_of(head, head.index(_HEADER))
+    fields["goal"], fields["began_as"] = _goals_of(head)
     work = head.find(_WORK)
     if work >= 0:
         fields = _fields_of(head[: work + _WORK_BYTES], work + 1) | fields
@@ -244,6 +258,28 @@ def _fields_of(head: bytes, start: int) -> dict[str, str]:
     for name, double, single, plain in _FIELD.findall(head, start, end.end() if end else len(head)):
         fields[name.decode()] = (double or single or plain).decode(errors="replace")
     return fields
+
+
+def _goals_of(head: bytes) -> tuple[str, str]:
+    """The route's goal and what it began as, as the files that we wrote have them; "" where one is written in another
+    way, or runs on beyond what was read.
+    """
+    goal = _GOAL.search(head)
+    began = _BEGAN_AS.match(head, goal.end()) if goal is not None else None
+    return _text_of(goal), _text_of(began)
+
+
+def _text_of(found: Match[bytes] | None) -> str:
+    if found is None:
+        return ""
+    quoted, block = found[1], found[2]
+    if quoted is not None:
+        try:
+            return str(json.loads(quoted))
+        except ValueError:
+            return ""
+    text = found[3].replace(b"''", b"'") if block is None else block.replace(b"\n  ", b"\n").lstrip(b"\n")
+    return text.decode(errors="replace")
 
 
 def _time_of(path: str) -> int:

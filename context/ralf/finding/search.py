@@ -106,7 +106,7 @@ def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float]
 
 def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
     """`work` on the project's index, or with None, in memory, where none may be kept: git would see it."""
-    path = project.cache / "search.sqlite"
+    path = project.indexes / "search.sqlite"
     try:
         project.make_room(path)
     except OSError:

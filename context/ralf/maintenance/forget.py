@@ -495,7 +495,7 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
     return sorted({*remains(project.cache, wording), *indexes})
 
 
-_INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-bases/*")
+_INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-histories/*")
 
 
 # --------------------

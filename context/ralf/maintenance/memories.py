@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 from ralf.errors import MEND_JOURNAL, Busy, DamagedJournal
 from ralf.memory import edits, writing
@@ -16,8 +15,6 @@ from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.durable import hidden_beside, removed
 from ralf.storage.health import Finding
-
-T = TypeVar("T")
 
 _MOST_TRIES = 5  # at a file that is saved again and again
 
@@ -90,39 +87,24 @@ def rewritten(project: Project, stream: str, change: Callable[[], int]) -> int:
     of the new ones; who is broken off leaves a journal that makes it anew. Busy where it is saved again and again.
     """
     agent = stream.removeprefix(STREAMS)
-    with unedited(project, agent) as is_left:
-        changed = replaced(project, agent, change, is_left=is_left)
-    writing.record(project, agent, [])
-    return changed
-
-
-@contextmanager
-def unedited(project: Project, agent: str) -> Iterator[bool]:
-    """Hold the lock of a memory whose file shows nothing that is in no record; whether the file is left as it is,
-    because it is not ours. Busy where it is saved again and again.
-    """
+    path = path_of(project, agent)
     for _ in range(_MOST_TRIES):
-        is_left = bool(writing.record(project, agent, []).warnings)
+        writing.record(project, agent, [])
         with files.locked(writing.lock_of(project, agent), agent):
             content = edits.read(project, agent)
             with closing(Index(project, agent, None)) as index:
                 index.keep_up()
-                if content and not is_left and edits.look(project, index, content).deltas:
-                    continue
-            yield is_left
-            return
-    raise Busy(agent, "its file is saved faster than it can be rewritten", "close it in the editor, then try again")
-
-
-def replaced(project: Project, agent: str, change: Callable[[], T], *, is_left: bool) -> T:
-    """Replace the records of a memory whose lock is held (`unedited`), without its file and index: the next write makes
-    them anew. What `change` returns.
-    """
-    path = path_of(project, agent)
-    removed([*hidden_beside(path), *([] if is_left else [path])])
-    changed = change()
-    removed(index_files(project, agent))
-    return changed
+                found = edits.look(project, index, content)
+            # A file that is not ours is left: a forget purges it as it stands.
+            is_left = found.is_left or f"memory/{path.name}" in project.git.tracked()
+            if found.deltas and not is_left:
+                continue
+            removed([*hidden_beside(path), *([] if is_left else [path])])
+            changed = change()
+            removed([*index_files(project, agent), edits.histories_of(project, agent)])
+        writing.record(project, agent, [])
+        return changed
+    raise Busy(agent, "its file is saved faster than it can be purged", "close it in the editor, then try again")
 
 
 def index_files(project: Project, agent: str) -> list[Path]:

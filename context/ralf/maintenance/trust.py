@@ -88,6 +88,30 @@ def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
     )
 
 
+def refuse_route(project: Project, route: str, *, seen: ForeignPart) -> None:
+    """Note that the user has looked at what is foreign in a route and does not want it. Nothing of the route changes;
+    it stays foreign, and `is_refused` says so until something else comes.
+
+    Busy where what is foreign has changed since it was shown, OSError; else as `look_at_foreign`.
+    """
+    now = look_at_foreign(project, route)
+    if now is None or now.digest != seen.digest:
+        raise Busy(route, "was changed since it was shown: not refused", f"ralf context trust {route}")
+    found = project.owner.registration
+    kept = dict(found.unaccepted) if found is not None else {}
+    project.owner.update(unaccepted=kept | {_refused_as(route): now.digest})
+
+
+def is_refused(project: Project, part: ForeignPart) -> bool:
+    """Whether the user has refused just this (`refuse_route`)."""
+    found = project.owner.registration
+    return found is not None and found.unaccepted.get(_refused_as(part.route)) == part.digest
+
+
+def _refused_as(route: str) -> str:
+    return f"routes/{route}"
+
+
 def accept_route(project: Project, route: str, *, seen: ForeignPart | None = None) -> Accepted:
     """Take what is foreign in a route as this user's own, under its lock: every item has the origin `import`, and file
     and journal are one again. Durable when this returns. Only for who has the user's own word for it.

@@ -130,10 +130,15 @@ def label(book: Book, kind: str) -> str:
 
 
 def _put(book: Book, item: Item) -> None:
+    _take_number(book, item)
+    book.put(item)
+
+
+def _take_number(book: Book, item: Item) -> None:
+    """Never give an item's label to another one."""
     kind, number = label_of(item.id)
     if number > book.head.numbers.get(kind, 0):
         book.head = replace(book.head, numbers={**book.head.numbers, kind: number})
-    book.put(item)
 
 
 def _add(book: Book, delta: records.Added, record: Record) -> None:
@@ -152,6 +157,7 @@ def _add(book: Book, delta: records.Added, record: Record) -> None:
     if item.origin == "person":
         book.bury(_plain(item), False)
     elif same is None and book.is_buried(_plain(item)):
+        _take_number(book, item)  # later records may name it
         return
     _put(book, _seen_again(same, item) if same is not None else item)
 

@@ -6,6 +6,8 @@ So the text of a tool becomes an error, in quotes, and nothing else.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +19,7 @@ from ralf.facts.commands import is_shell
 from ralf.facts.errors import comparable, says_failed
 from ralf.format.codec import BadTree, from_tree
 from ralf.memory import records, writing
+from ralf.memory.fold import identity
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
 from ralf.memory.purposes import purpose_of, standing_commands
 from ralf.memory.ranking import repeats
@@ -82,9 +85,15 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     for item in accepted:
         given = records.Accepted(item.id, f"a person, in {len(item.routes)} routes", "mechanical")
         with suppress(NotFound):  # somebody drops it at this moment
-            writing.record(project, agent, [given], id=f"accept-{item.id}", whole=False)
+            writing.record(project, agent, [given], id=f"accept-{_hashed(identity(item))}", whole=False)
     labels = tuple(item.id for item in accepted)
     return Harvest(count, tuple(item.id for item in offers if item.id not in labels), labels)
+
+
+def _hashed(value: object) -> str:
+    """A short name of a value. Records have names that no label is part of: another machine may have given that."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def _offers(project: Project, agent: str) -> list[Item]:
@@ -120,7 +129,10 @@ def _checkpoints(project: Project, route: str, session: str) -> Iterator[tuple[s
         before = earlier.setdefault(name, [])
         facts = payload.get("facts")
         if isinstance(facts, Mapping) and (facts.get("errors") or facts.get("commands")):
-            yield f"harvest-{route}-{label}", _Found(label, payload, tuple(before[-_EARLIER:]))
+            yield (
+                f"harvest-{_hashed(source or [route, payload.get('evidence'), payload.get('period')])}",
+                _Found(label, payload, tuple(before[-_EARLIER:])),
+            )
         before.append((label, str(payload.get("evidence", ""))))
 
 
@@ -280,7 +292,7 @@ class _Rule:
     @property
     def name(self) -> str:
         """The name of its record in a memory."""
-        return f"rule-{self.route}-{self.decision.id}"
+        return f"rule-{_hashed([self.route, *self.said_at])}"
 
     @property
     def said_at(self) -> tuple[str, int, str]:

@@ -34,7 +34,7 @@ _MOST_WORDS = 64  # of a task
 
 _SCHEMA = """
 create table meta(key text primary key, value text) without rowid;
-create table item(id text primary key, rank real, identity text, kind text, data text) without rowid;
+create table item(id text primary key, rank real, identity text, kind text, data text, words text) without rowid;
 create index item_rank on item(rank, length(id), id);
 create index item_kind on item(kind, rank, id);
 create index item_identity on item(identity);
@@ -51,7 +51,7 @@ class Index(Database):
     Everything is read and written within `alone` or `writing`.
     """
 
-    version, schema = 2, _SCHEMA
+    version, schema = 3, _SCHEMA
 
     def __init__(self, project: Project, agent: str, path: Path | None) -> None:
         super().__init__(path, boot())
@@ -160,10 +160,10 @@ class Index(Database):
         self._insert(item)
 
     def _insert(self, item: Item) -> None:
-        rank = -worth(item)
-        row = (item.id, rank, identity(item), item.kind, records.item_text(item))
-        self.db.execute("insert into item values(?, ?, ?, ?, ?)", row)
-        self.db.executemany("insert into word values(?, ?, ?)", [(word, rank, item.id) for word in words_of(item)])
+        rank, words = -worth(item), words_of(item)
+        row = (item.id, rank, identity(item), item.kind, records.item_text(item), "\n".join(words))
+        self.db.execute("insert into item values(?, ?, ?, ?, ?, ?)", row)
+        self.db.executemany("insert into word values(?, ?, ?)", [(word, rank, item.id) for word in words])
 
     def remove(self, item: Item) -> None:
         """Take an item out."""
@@ -206,9 +206,9 @@ class Index(Database):
         rows.close()
         return replace(self.head, items=tuple(sorted(items, key=order_of)))
 
-    def candidates(self, words: Iterable[str], kinds: Sequence[str], limit: int) -> list[Item]:
-        """Items that have any of some words, and the best of some kinds whatever they say; each once, and at most so
-        many for each word and each kind.
+    def candidates(self, words: Iterable[str], kinds: Sequence[str], limit: int) -> list[tuple[Item, set[str]]]:
+        """Items that have any of some words, and the best of some kinds whatever they say, each with all words that it
+        has; at most so many for each word and each kind.
         """
         labels: dict[str, None] = {}
         for kind in kinds:
@@ -220,10 +220,10 @@ class Index(Database):
             )
             labels |= dict.fromkeys(label for (label,) in rows)
         rows = self.db.execute(
-            "select id, data from item where id in (select value from json_each(?))", (json.dumps(list(labels)),)
+            "select id, data, words from item where id in (select value from json_each(?))", (json.dumps(list(labels)),)
         )
-        found = {label: _item(data) for label, data in rows}
-        return [found[label] for label in labels]
+        found = {label: (_item(data), own) for label, data, own in rows}
+        return [(item, set(own.split("\n"))) for item, own in map(found.__getitem__, labels)]
 
     def has_record(self, id_: str) -> bool:
         """Whether a record was appended under an id."""

@@ -137,18 +137,21 @@ def _runs(lines: Sequence[EvidenceLine], errors: Sequence[ErrorFact]) -> list[_R
 
 
 def _outputs(lines: Sequence[EvidenceLine]) -> dict[int, int]:
-    """By the place of a call, that of its output. Results come in the order of the calls that were made at once; where
-    one printed nothing and has none, nobody knows which: then none of them counts.
+    """By the place of a call, that of its output: of a call that was made alone and has one. Of several at once nobody
+    knows which output is whose, nor whether what follows a call without one, which printed nothing or works on, is not
+    of that one.
     """
     found: dict[int, int] = {}
     calls: list[int] = []
     results: list[int] = []
+    owed = False
     for place, line in enumerate([*lines, _END]):
         if not is_shell(line.tool):
             continue
-        if line.kind == "call" and results:
-            if len(calls) == len(results):
-                found.update(zip(calls, results, strict=True))
+        if line.kind == "call" and (results or place == len(lines)):
+            if len(calls) == len(results) == 1 and not owed:
+                found[calls[0]] = results[0]
+            owed = len(calls) > len(results)
             calls, results = [], []
         (calls if line.kind == "call" else results).append(place)
     return found

@@ -46,6 +46,8 @@ _LEFT = '({} left out: ralf memory show --for "...")'
 
 _ROUTES_SAY = "What routes say of it (more: ralf context search, ralf context why ROUTE ID):"
 
+_IN_FORCE = ("", "active")
+
 _MOST_HITS, _LONGEST_HIT, _LONGEST_QUERY = 12, 600, 400  # hits that are looked at; characters of one, and of a query
 
 _CANDIDATES = 32  # items that are looked at for one word, or kind
@@ -155,16 +157,17 @@ def for_task(
     told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
     wanted = {word.text: word.weight for word in told}
     kinds, limit = (_ALWAYS, _CANDIDATES) if task or not asked else (KINDS, _OF_A_KIND)
-    found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit).items
+    own: dict[str, set[str]] = {}
+    found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit, own=own).items
     known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
     more = [word.text for item in known for word in words(item.command)]
     if more:  # the traps of the commands that every task runs
-        others = writing.candidates(project, agent, more, limit=_CANDIDATES).items
+        others = writing.candidates(project, agent, more, limit=_CANDIDATES, own=own).items
         found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
     if task or not asked:
-        ranked = _ranked(counted, task, wanted)
+        ranked = _ranked(counted, task, wanted, own)
     else:
         ranked = [(item, 0.0) for item in sorted(counted, key=lambda one: (bool(one.stale), -worth(one), one.id))]
     if not asked:
@@ -180,12 +183,15 @@ def for_task(
 # ---- what concerns it ----
 
 
-def _ranked(items: Sequence[Item], task: str, wanted: Mapping[str, float]) -> list[tuple[Item, float]]:
+def _ranked(
+    items: Sequence[Item], task: str, wanted: Mapping[str, float], words_by_label: Mapping[str, set[str]]
+) -> list[tuple[Item, float]]:
     """The items that concern a task, the most valuable first, stale ones last; each with how far the two agree.
 
-    wanted  the task's words, each with what it counts
+    wanted          the task's words, each with what it counts
+    words_by_label  the words of items, as far as they are known
     """
-    own = {item.id: words_of(item) & wanted.keys() for item in items}
+    own = {item.id: (words_by_label.get(item.id) or words_of(item)) & wanted.keys() for item in items}
     holders: dict[str, int] = {}
     for found in own.values():
         for word in found:
@@ -343,7 +349,11 @@ def _with_routes(project: Project, task: str, chosen: Selection, most: int, warn
 
     query = one_line(task)[:_LONGEST_QUERY]
     try:
-        hits = [hit for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False) if hit.sure]
+        hits = [
+            hit
+            for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False)
+            if hit.sure and hit.status in _IN_FORCE
+        ]
     except (RalfError, OSError) as error:
         if warnings is not None:
             warnings.append(str(error))

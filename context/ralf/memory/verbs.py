@@ -5,24 +5,38 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ralf import routing
 from ralf.memory import records, selection, writing
 from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.memory.selection import Selection
 from ralf.memory.wording import stated
 from ralf.project import find
+from ralf.route.load import load_state
+from ralf.text.cleaning import is_valid
 
 Root = str | os.PathLike[str] | None
 
 
 def get_memory(
-    task: str = "", *, agent: str = DEFAULT_AGENT, max_tokens: int = selection.ON_REQUEST, root: Root = None
+    task: str = "",
+    *,
+    agent: str = DEFAULT_AGENT,
+    max_tokens: int = selection.ON_REQUEST,
+    root: Root = None,
+    warnings: list[str] | None = None,
 ) -> Selection:
     """What was learned across tasks, as a text and as items; see `ralf.memory.for_task`.
 
-    task        in any words, with the paths and commands that it names; "": what is worth most, whatever the task
+    task        in any words, with the paths and commands that it names; the name of a route: the task of that route;
+                "": what is worth most, whatever the task
     max_tokens  o200k_base tokens of the text, at most
+    warnings    is given what kept it from being complete
     """
-    return selection.for_task(find(root), agent, task, tokens=max_tokens, asked=True)
+    project = find(root)
+    route = routing.known(project, task) if is_valid(task) else None
+    state = load_state(project, route) if route is not None else None
+    words = selection.task_of(state.context) if state is not None else task
+    return selection.for_task(project, agent, words, tokens=max_tokens, asked=True, warnings=warnings)
 
 
 def remember(

@@ -67,19 +67,32 @@ def load(project: Project, agent: str) -> Memory:
 
 
 def candidates(
-    project: Project, agent: str, words: Iterable[str], *, kinds: Sequence[str] = (), limit: int = 40
+    project: Project,
+    agent: str,
+    words: Iterable[str],
+    *,
+    kinds: Sequence[str] = (),
+    limit: int = 40,
+    own: dict[str, set[str]] | None = None,
 ) -> Memory:
     """The memory with the items alone that may concern a task: those that have any of some words (`matcher.words`), and
     the best of some kinds whatever they say. Takes no longer for a large memory.
 
     limit  how many of each kind, and of each word, at most
+    own    is given by label the words that items have, but for those that a person has changed since
     """
     asked = list(words)
+    had: list[tuple[Item, set[str]]] = []
 
     def found(index: Index) -> Memory:
-        return replace(index.head, items=tuple(index.candidates(asked, kinds, limit)))
+        had[:] = index.candidates(asked, kinds, limit)
+        return replace(index.head, items=tuple(item for item, _ in had))
 
-    return read(project, agent, found)
+    memory = read(project, agent, found)
+    if own is not None:
+        now = {item.id: item for item in memory.items}
+        own |= {item.id: its for item, its in had if now.get(item.id) is item}
+    return memory
 
 
 def unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
@@ -157,7 +170,7 @@ def _place(project: Project, agent: str) -> Path | None:
     owner = project.owner
     if owner.registration is None and not owner.vouches:
         return None
-    folder = project.cache / "memory" / agent
+    folder = project.indexes / "memory" / agent
     try:
         project.make_room(folder)
         files.make(folder)

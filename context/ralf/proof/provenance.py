@@ -44,6 +44,7 @@ class Reason:
 
     id         DEC-003 or cp-002; `kind`: decision, rule, failed-approach, checkpoint or revert
     status     of a decision: active, superseded, reversed, done, proposed, dropped
+    supersedes  labels of the decisions that it replaced; `superseded_by`: of the one that replaced it, "" for none
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"; FOREIGN
                where it did not: this user's ralf has not written it
     revision   of the journal's record that brought it, 0 where it has not been taken in yet
@@ -71,6 +72,8 @@ class Reason:
     evidence: str = "none"
     matches: bool | None = None
     quotes: tuple[Quote, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str = ""
 
 
 def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> Reason:  # noqa: A002
@@ -111,6 +114,8 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
     decision = decision or from_tree(Decision, tree)
     source = decision.source or from_tree(Decision, tree).source
+    replaced = [item.id for item in present if item.superseded_by == decision.id]
+    successors = (item.id for item in present if item.supersedes == decision.id)
     reason = Reason(
         route=route,
         id=decision.id,
@@ -125,6 +130,8 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         revision=revision,
         edited=said not in ("", decision.decision),
         source=source,
+        supersedes=tuple(filter(None, dict.fromkeys((decision.supersedes, *replaced)))),
+        superseded_by=decision.superseded_by or (next(successors, "") if decision.status != "active" else ""),
     )
     return _quoted(project, reason, source, records) if source is not None and not foreign else reason
 

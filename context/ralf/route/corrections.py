@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
-from ralf.brief.changes import Told
+from ralf.brief.changes import Told, place
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.format import merge
 from ralf.format.codec import BadTree, Tree, from_tree, to_tree
@@ -321,6 +321,47 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
         writer.append("drop", payload, id=f"drop-{decision.id}-{uuid.uuid4().hex}")
         writer.render_file()
     return Dropped(found, replace(decision, status="dropped"), changed=True)
+
+
+# ---- resolve: of a field that two sides changed, one value stands ----
+
+
+def resolve(
+    route: str, at: Iterable[str], *, take: int | None = None, root: str | os.PathLike[str] | None = None
+) -> bool:
+    """Settle a field that a person and the journal changed at the same time (`RouteContext.unresolved`), by the
+    person's word; whether there was anything to settle.
+
+    at    the keys to the field, as its entry has them
+    take  which of the entry's other values is to stand there, from 0; None: what stands there stays
+
+    Durable, and shown, as a decision is. Raises RouteNotFound, NotFound (no such other value), UsageError (a refused
+    name), Busy, OSError, DamagedJournal.
+    """
+    project, found = routing.find(route, root)
+    keys = tuple(at)
+    with open_route(project, found) as writer:
+        writer.absorb_edits()
+        before = writer.context
+        entry = next((one for one in before.unresolved if one.at == keys), None)
+        if entry is None:
+            return False
+        if take is not None and not 0 <= take < len(entry.also):
+            raise NotFound(found, f"{place(keys)}: no other value {take}", f"ralf context show {found} --section work")
+        left = tuple(one for one in before.unresolved if one is not entry)
+        changes = merge.diff(to_tree(before), to_tree(replace(before, unresolved=left)))
+        if take is not None:
+            value = entry.also[take]
+            set_ = {"removed": True} if value is None else {"value": value}
+            changes = [{"at": list(keys), **set_}, *changes]
+        changes = [state.redacted(project, one) for one in changes]
+        writer.append(
+            "edit",
+            {"timestamp": utc_now(), "origin": "human-edit", "changes": changes},
+            id=f"resolve-{uuid.uuid4().hex}",
+        )
+        writer.render_file()
+    return True
 
 
 def decision_of(project: Project, context: RouteContext, label: str) -> Decision | None:

@@ -195,7 +195,7 @@ class Tasks:
         owner = self.project.owner
         if owner.registration is None and not owner.vouches:
             return None
-        folder = self.project.cache / "tasks"
+        folder = self.project.indexes / "tasks"
         try:
             self.project.make_room(folder)
             files.make(folder)

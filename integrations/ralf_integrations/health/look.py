@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -62,6 +62,7 @@ def look(
     route: str | None = None,
     everything: bool = False,
     now: float | None = None,
+    read_tail: Callable[[Path, Callable[[str], Position]], Tail] = tail.read,
     root: str | os.PathLike[str] | None = None,
 ) -> Health:
     """Look at every session that hooks have seen, or that a client keeps of this project; nothing is changed.
@@ -69,13 +70,14 @@ def look(
     route       only those that work on it
     everything  also those that have long ended
     now         seconds since 1970; None: the clock
+    read_tail   `tail.read`, or what remembers it, for who looks again and again
 
     Reads a bounded part of each log. One that cannot be read is told of with what is wrong. Raises UsageError (a
     refused name, a bad configuration), Damaged (a configuration that cannot be read).
     """
     project = projects.find(root)
     clock = time.time() if now is None else now
-    looking = _Looking(project, config.of(project), clock)
+    looking = _Looking(project, config.of(project), clock, read_tail)
     wanted = routing.known(project, route) or route if route is not None else None
     found = [one for one in looking.sessions(everything=everything) if wanted in (None, one.route)]
     found.sort(key=lambda one: one.session)
@@ -97,10 +99,18 @@ def known_ids(root: str | os.PathLike[str] | None = None) -> set[str]:
 class _Looking:
     """What sessions have in common is read once."""
 
-    def __init__(self, project: Project, settings: Config, now: float) -> None:
+    def __init__(
+        self,
+        project: Project,
+        settings: Config,
+        now: float,
+        read_tail: Callable[[Path, Callable[[str], Position]], Tail] = tail.read,
+    ) -> None:
         self._project = project
         self._settings = settings
         self._now = now
+        self._read_tail = read_tail
+        self._chosen: dict[tuple[str, str, str], str] = {}
         self._routes: dict[str, RouteContext | None] = {}
 
     def sessions(self, *, everything: bool) -> Iterator[Session]:
@@ -130,7 +140,7 @@ class _Looking:
         try:
             route = self._route(one, path, one.session)
             if path is not None and path.exists():
-                end = tail.read(path, lambda name: self._taken(one, path, name))
+                end = self._read_tail(path, lambda name: self._taken(one, path, name))
                 route = self._route(one, path, end.session)
         except (RalfError, OSError) as error:
             problem = str(error)
@@ -179,6 +189,12 @@ class _Looking:
     def _route(self, one: KnownSession, path: Path | None, session: str) -> str:
         """The route of a session, as `ralf status` tells it; the one that a hook saw, unless another was chosen."""
         own = one.session or (session_of_log(path) if path is not None else "")
+        key = (own, one.route, session)
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(one, own, session)
+        return self._chosen[key]
+
+    def _choose(self, one: KnownSession, own: str, session: str) -> str:
         choice = routing.choose(self._project, session=own)
         if one.route and not choice.is_chosen:
             choice = routing.Choice(one.route, choice.rule)

@@ -120,7 +120,9 @@ class Session:
             if self.payload.transcript is not None:
                 with suppress(OSError):
                     at = self.payload.transcript.stat().st_size
-            handed = session_registry.Handed(self.payload.name, what, digest, len(text), text[:_START], at, labels)
+            handed = session_registry.Handed(
+                self.payload.name, what, digest, len(text), text[:_START], at, labels, int(time.time())
+            )
             self.note(handed=self.known.with_handed(handed).handed)
         return text
 

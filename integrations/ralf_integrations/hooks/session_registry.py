@@ -38,6 +38,7 @@ class Handed:
     digest  the text's sha256; `size` its characters, `start` its first characters
     at      bytes of the transcript that lay before it
     labels  of the items of a memory in it
+    when    seconds since 1970, 0 where unknown: for people only
     """
 
     event: str
@@ -47,6 +48,7 @@ class Handed:
     start: str
     at: int = 0
     labels: tuple[str, ...] = ()
+    when: int = 0
 
 
 @dataclass(frozen=True, slots=True)

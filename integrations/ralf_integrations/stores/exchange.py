@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -181,7 +182,7 @@ class _Exchange:
         self._engine: Any = store.engine
         self._state = state
         self._end = end
-        self._kinds: tuple[Following, ...] = (Routes(project, store), Memories(project))
+        self._kinds: tuple[Following, ...] = (Routes(project, store), Memories(project, store))
         self.delivered = 0
         self.taken_in = 0
 
@@ -400,10 +401,16 @@ class _Exchange:
             self._replace_there(stream, lead)
         shared = self._up_to(stream, tails.here)
         before, onto = ([store.opened(stream, entry) for entry in entries] for entries in (shared, lead))
-        moved, labels = self._kind(stream).moved(stream, before, onto, list(mine.values()))
-        waiting = [one if one.foreign else one._replace(record=store.sealed(stream, one.record)) for one in moved]
+        moved = self._kind(stream).moved(stream, before, onto, list(mine.values()))
+        waiting = [
+            one if one.foreign else one._replace(record=store.sealed(stream, one.record)) for one in moved.entries
+        ]
         made, head = [*shared, *lead, *waiting], self._local.head(stream)
-        follow(lambda: self._local.write_anew(stream, [(one.id, one.record) for one in made], head=head), labels)
+        follow(lambda: self._local.write_anew(stream, [(one.id, one.record) for one in made], head=head), moved)
+        if lead and lead == tails.theirs:  # else the places there are others by now
+            last = len(shared) + len(lead) - 1
+            here = next(islice(self._local.read(stream), last, None)).token
+            self._state.places[stream] = (here, lead[-1].token, "")
         self.taken_in += sum(entry.id not in mine for entry in lead)
         now = {entry.id: entry.record for entry in made}
         return [entry for entry in tails.ours if now.get(entry.id) != entry.record]

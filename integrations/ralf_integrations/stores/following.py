@@ -3,52 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ralf.maintenance import memories
 from ralf.maintenance.forget import forget_route
 from ralf.memory import edits, writing
+from ralf.memory.index import Index
 from ralf.memory.rebase import Rebase
-from ralf.memory.records import STREAMS
+from ralf.memory.records import STREAMS, Delta
 from ralf.project import Project
 from ralf.route import fold, rebase
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import journal
+from ralf.storage import files, journal
 from ralf.storage.durable import hidden_beside, removed
 from ralf.storage.journal import Entry
 from ralf_integrations.stores import purged
 from ralf_integrations.stores.files_and_nats import FilesAndNats
 
-Labels = Mapping[str, str]
-
 
 class Moved(NamedTuple):
-    """Records after another history, without seals, and what became of the labels that they bring."""
+    """Our records after another history.
+
+    entries  as they are then, without seals; `before`: as they were
+    labels   that they bring, as they were: as they are now
+    common   how many records both histories begin with
+    """
 
     entries: Sequence[Entry]
-    labels: Labels
+    before: Sequence[Entry] = ()
+    labels: Mapping[str, str] = MappingProxyType({})
+    common: int = 0
 
 
 class Follow(Protocol):
-    """Changes a journal whose stream is held, and has its file show it."""
+    """Changes a journal that nobody else writes to, and has its file show it."""
 
-    def __call__(self, change: Callable[[], None], labels: Labels | None = None) -> None:
-        """Have `change` append to the journal; or put other records in their place, for `labels` that are not None."""
+    def __call__(self, change: Callable[[], None], moved: Moved | None = None) -> None:
+        """Have `change` append to the journal; or put other records in its place, ours as `moved` says."""
 
 
 class Following(Protocol):
     """What `exchange` has to know of one kind of stream.
 
     prefix  what the names of the streams begin with
-    part    the key of a record's tree that has what it says; `number`: that with its place
+    part    the key of a record's tree that has what it says
+    number  that with its place, where records of one place say the same; else None
     """
 
     prefix: str
     part: str
-    number: str
+    number: str | None
 
     def file(self, stream: str) -> Path:
         """The file that shows the stream."""
@@ -59,7 +67,7 @@ class Following(Protocol):
         """
 
     def held(self, stream: str) -> AbstractContextManager[Follow]:
-        """A context in which nobody else writes, and the file shows nothing that is in no record."""
+        """A context in which nobody else writes."""
 
     def moved(self, stream: str, shared: Sequence[Entry], lead: Sequence[Entry], ours: Sequence[Entry]) -> Moved:
         """Our records behind `lead`; both begin with `shared`. Entries without seals."""
@@ -76,7 +84,8 @@ class Routes:
 
     # ruff: noqa: D102  # what a method does stands in the contract
 
-    prefix, part, number = journal.stream_of(""), "payload", "revision"
+    prefix, part = journal.stream_of(""), "payload"
+    number: str | None = "revision"
 
     def __init__(self, project: Project, store: FilesAndNats) -> None:
         self._project = project
@@ -98,7 +107,7 @@ class Routes:
         with open_route(self._project, self._route(stream), leave=False) as writer:
             writer.absorb_edits()
 
-            def follow(change: Callable[[], None], labels: Labels | None = None) -> None:
+            def follow(change: Callable[[], None], moved: Moved | None = None) -> None:
                 writer.follow(change)
                 writer.render_file()
 
@@ -109,7 +118,7 @@ class Routes:
         before = fold.fold((journal.parsed(route, entry) for entry in shared), fold.empty(route))
         onto = fold.fold((journal.parsed(route, entry) for entry in lead), before)
         known = {entry.id: entry for entry in lead}
-        return Moved(list(rebase.rebased(route, ours, before=before, onto=onto, known=known)), {})
+        return Moved(list(rebase.rebased(route, ours, before=before, onto=onto, known=known)))
 
     def clear(self, stream: str, replaced: Sequence[Entry], named: set[str]) -> None:
         purged.clear(self._project, self._store.local, self._route(stream), replaced, named)
@@ -124,10 +133,13 @@ class Routes:
 class Memories:
     """The memories of agents. Contract: `Following`."""
 
-    prefix, part, number = STREAMS, "deltas", "n"
+    prefix, part = STREAMS, "deltas"
+    number: str | None = None
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, store: FilesAndNats) -> None:
         self._project = project
+        self._store = store
+        self._owed: list[Delta] = []  # what a person saved into a file that had to go
 
     def file(self, stream: str) -> Path:
         return edits.path_of(self._project, self._agent(stream))
@@ -138,29 +150,37 @@ class Memories:
     @contextmanager
     def held(self, stream: str) -> Iterator[Follow]:
         project, agent = self._project, self._agent(stream)
-        with memories.unedited(project, agent) as is_left:
 
-            def follow(change: Callable[[], None], labels: Labels | None = None) -> None:
-                if labels is None:
-                    change()
-                    return
-                if content := edits.read(project, agent):
-                    edits.keep_base(project, agent, content, labels)
-                memories.replaced(project, agent, change, is_left=is_left)
+        def follow(change: Callable[[], None], moved: Moved | None = None) -> None:
+            # The file stays, and what is saved into it meanwhile is an edit of the history that it shows.
+            if moved is not None:
+                tail = tuple(entry.record.decode("utf-8", "surrogatepass") for entry in moved.before)
+                edits.keep_history(project, agent, edits.History(moved.common, tail, moved.labels))
+            change()
 
+        with files.locked(writing.lock_of(project, agent), agent, seen=True):
             yield follow
-        writing.record(project, agent, [], whole=False)
+        owed, self._owed = self._owed, []
+        writing.record(project, agent, owed, whole=False)
 
     def moved(self, stream: str, shared: Sequence[Entry], lead: Sequence[Entry], ours: Sequence[Entry]) -> Moved:
         onto = Rebase(self._agent(stream), shared, lead)
-        return Moved(onto.moved(ours), onto.labels)
+        return Moved(onto.moved(ours), ours, onto.labels, len(shared))
 
     def clear(self, stream: str, replaced: Sequence[Entry], named: set[str]) -> None:
-        agent = self._agent(stream)
-        removed([*hidden_beside(self.file(stream)), edits.bases_of(self._project, agent)])
+        project, agent, path = self._project, self._agent(stream), self.file(stream)
+        with closing(Index(project, agent, None)) as index:
+            index.keep_up()
+            found = edits.look(project, index, edits.read(project, agent))
+        self._owed += found.deltas
+        left = [*hidden_beside(path), *([] if found.is_left else [path]), *project.cache.glob("search*")]
+        removed([*left, *memories.index_files(project, agent), edits.histories_of(project, agent)])
 
     def forget(self, stream: str) -> None:
-        removed([*memories.index_files(self._project, self._agent(stream)), self.file(stream)])
+        with files.locked(writing.lock_of(self._project, self._agent(stream)), stream):
+            self._store.local.drop(stream)
+            self.clear(stream, (), set())
+            removed([self.file(stream)])
 
     def _agent(self, stream: str) -> str:
         return stream.removeprefix(self.prefix)

@@ -45,7 +45,7 @@ _ERASED_AT_ONCE = 32  # messages: each is a write of its own, and more would onl
 
 _CONSUMER_LIVES = 30 * 10**9  # nanoseconds, unless it is asked
 
-_BATCH, _BATCH_BYTES = 256, 1 << 20  # messages and bytes of one answer
+_BATCH, _BATCH_BYTES = 256, 1 << 19  # messages and bytes of one answer
 
 
 class Message(NamedTuple):
@@ -129,13 +129,13 @@ class Log:
         return found
 
     async def batch(self, subject: str, first: int) -> list[Message]:
-        """The messages of a subject from a sequence on, up to some hundreds or a megabyte, as one replica has them."""
+        """The messages of a subject from a sequence on, up to some hundreds or half a megabyte, as one replica has."""
         asked = json.dumps({"seq": first, "next_by_subj": subject, "batch": _BATCH, "max_bytes": _BATCH_BYTES}).encode()
 
         async def attempt(limit: float) -> list[Message] | None:
-            begun = time.monotonic()
+            begun, self._patience = time.monotonic(), _FIRST_ATTEMPT  # where no answer comes
             found = await self._several(f"DIRECT.GET.{self.name}", asked, limit)
-            self._patience = max(_FIRST_ATTEMPT, 2 * (time.monotonic() - begun))
+            self._patience = min(max(_FIRST_ATTEMPT, 2 * (time.monotonic() - begun)), _LONG_ATTEMPT / 2)
             return found
 
         # Over a slow line an attempt that is given up is in the way of the next one.

@@ -22,12 +22,12 @@ _OF_A_ROUTE = ("renders", "sessions", "open")
 
 
 def without_both(
-    theirs: Entry, ours: Entry | None, seal: Callable[[bytes], bytes], *, part: str, number: str
+    theirs: Entry, ours: Entry | None, seal: Callable[[bytes], bytes], *, part: str, number: str | None
 ) -> bytes | None:
     """A record of the servers without what either side has forgotten of it, sealed; None where it is that already.
 
     theirs, ours  the record as the servers and as this machine have it, without seals
-    part, number  the keys of what a record says, and of its place
+    part, number  the keys of what a record says, and of its place (`following.Following`)
     """
     if ours is None or ours.record == theirs.record or ours.foreign or theirs.foreign:
         return None
@@ -37,12 +37,28 @@ def without_both(
         return None
     made = {**there, **dict.fromkeys([name for names in flags for name in names], True)}
     if "purged" in flags[0]:
-        is_same = here.get(number) == there.get(number) and "purged" not in flags[1]
-        made[part] = here[part] if is_same else _common(there[part], here[part])
+        is_ours = "purged" not in flags[1]  # and theirs says all that it said
+        if is_ours and number is None:
+            made[part] = _named(here[part], there[part])
+        elif is_ours and here.get(number) == there.get(number):
+            made[part] = here[part]
+        else:
+            made[part] = _common(there[part], here[part])
         if "lineage" in here:
             made.setdefault("lineage", here["lineage"])
     record = json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return None if record == theirs.record else seal(record)
+
+
+def _named(one: Any, other: Any, key: str = "") -> Any:
+    """A tree with the labels of another one, which is the same but for these, and for words that were taken out."""
+    if key in _NAMES:
+        return other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {name: _named(inner, other.get(name, inner), name) for name, inner in one.items()}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [_named(*pair) for pair in zip(one, other, strict=True)]
+    return one if type(one) is not list else _common(other, one)
 
 
 def _common(one: Any, other: Any, key: str = "") -> Any:

@@ -1,0 +1,71 @@
+"""`ralf context export`: a route as one file for a pull request, or as a prompt for another tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ralf_cli.options import with_root, with_route
+
+_TOOLS = ("claude", "codex", "gemini", "opencode", "plain")
+
+
+@click.command(short_help="Export a route as HTML, Markdown or a prompt.")
+@with_route()
+@click.option("--html", "form", flag_value="html", help="One self-contained HTML file. Requires the extra `web`.")
+@click.option("--md", "form", flag_value="md", help="Markdown for a pull request.")
+@click.option("--for", "tool", type=click.Choice(_TOOLS), help="A prompt for this tool, to paste or to pipe.")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Limit of the notes with --for. Default: 4000."
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output.")
+@with_root
+def export(
+    route: str, form: str | None, tool: str | None, max_tokens: int | None, output: str | None, root: str | None
+) -> None:
+    """Export ROUTE: as one file for a pull request (--html, --md), or as a prompt for an agent of another tool (--for).
+
+    The file has the goal, the state, decisions with their reasons, rules, failed approaches, files and checkpoints.
+    The prompt has what the next agent would be handed. Nothing foreign is exported.
+
+    \b
+    Examples:
+      ralf context export TASK-001 --md -o context.md
+      ralf context export TASK-001 --html -o context.html
+      ralf context export TASK-001 --for codex | codex exec -
+
+    \b
+    Exit status: 0 · 1 unwritable, the extra is not installed · 2 invalid name, nothing or too much asked for, a foreign
+    route · 3 no such route · 4 damaged data
+    """
+    import ralf
+    from ralf.brief import exporting
+    from ralf.storage import durable
+    from ralf_cli.output import say
+
+    if (form is None) == (tool is None):
+        raise click.UsageError("name one form: --html, --md or --for TOOL")
+    if max_tokens is not None and tool is None:
+        raise click.UsageError("--max-tokens limits the prompt of --for")
+    if form == "html":
+        from ralf_cli.web import check_extra
+
+        check_extra("ralf context export --html")
+    context = ralf.get_context(route, root=root)
+    for warning in context.warnings:
+        say(f"warning: {warning}")
+    if tool is not None:
+        text = exporting.prompt(context, tool, max_tokens or exporting.TOKENS)
+    elif form == "md":
+        text = exporting.markdown(context)
+    else:
+        from ralf_integrations.web.exporting import html
+
+        text = html(context)
+    content = text.encode("utf-8", "replace")
+    if output is None:
+        click.echo(content, nl=False)
+    else:
+        durable.write_file(Path(output), content, mode=0o644)
+        say(f"{output}: {len(content):,} bytes")

@@ -1,0 +1,50 @@
+"""`ralf web`: a page for a person, on this machine alone."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from ralf_cli.options import with_root
+
+_NEEDS = ("jinja2", "starlette", "uvicorn")
+
+
+@click.command(short_help="Show sessions, routes, tasks, memory and runs in a browser.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
+@with_root
+def web(port: int, root: str | None) -> None:
+    """Show this project's sessions, routes, tasks, memory and runs in a browser, until Ctrl-C.
+
+    Prints an address that lets one browser in, once. Listens on 127.0.0.1 alone. The pages read; they can record,
+    drop and resolve decisions, refuse what is foreign, and send a notice, each on the word of the person at the
+    browser. They hold up no agent. Requires the extra `web`.
+
+    \b
+    Examples:
+      pipx install '.[web]'                   # in a clone of ralf
+      ralf web
+      ralf web --port 8300
+
+    \b
+    Exit status: 0 stopped from the keyboard · 1 the extra is not installed · 2 no such directory · 5 the port is taken
+    """
+    check_extra("ralf web")
+    from ralf_cli.output import say
+    from ralf_integrations.web import server
+
+    def ready(address: str) -> None:
+        click.echo(address)
+        say("open it in a browser on this machine: it works once. Ctrl-C ends the server")
+
+    server.serve(root, port=port, ready=ready)
+
+
+def check_extra(command: str) -> None:
+    """RalfError where what the pages are made with is not installed."""
+    from ralf.errors import RalfError
+
+    if missing := [name for name in _NEEDS if find_spec(name) is None]:
+        what = f"the extra `web` is not installed here: {', '.join(missing)}"
+        raise RalfError(command, what, "in a clone of ralf: pip install '.[web]', or: pipx install --force '.[web]'")

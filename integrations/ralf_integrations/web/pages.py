@@ -1,0 +1,276 @@
+"""The pages by their addresses: each reads what it shows, and fills a template. What fails is a page, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ralf import environment
+from ralf.errors import RalfError, UsageError
+from ralf.proof.provenance import why
+from ralf.text import cleaning
+from ralf_integrations.web import actions, rendering, routes, work
+from ralf_integrations.web.access import Access
+from ralf_integrations.web.live import Live
+from ralf_integrations.web.paging import number_of, paged
+from ralf_integrations.web.reading import Reader
+from ralf_integrations.web.sessions import Sessions
+
+MOST_SENT = 64 << 10
+"""Bytes of a form."""
+
+_MOST_WORDS = 400  # characters of a search
+
+_STATUS = {2: 400, 3: 404, 4: 500, 5: 409}
+"""The status of an answer, by the exit status that the command line has for the error."""
+
+_RULES, _TRIED, _CHOICES = ("rule",), ("failed-approach",), ("decision",)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """All pages of one server."""
+
+    reader: Reader
+    sessions: Sessions
+    access: Access
+    live: Live
+
+    def addresses(self) -> list[BaseRoute]:
+        """Which address shows what."""
+        shown: tuple[tuple[str, Callable[[Request], Response]], ...] = (
+            ("/", self.all_sessions),
+            ("/session", self.session),
+            ("/routes", self.all_routes),
+            ("/routes/{route}", self.route),
+            ("/routes/{route}/decisions", self.decisions),
+            ("/routes/{route}/files", self.files),
+            ("/routes/{route}/why/{id}", self.why),
+            ("/routes/{route}/diff", self.diff),
+            ("/tasks", self.tasks),
+            ("/memory", self.memory),
+            ("/memory/item", self.memory_item),
+            ("/runs", self.runs),
+            ("/run", self.run),
+            ("/search", self.search),
+        )
+        done: tuple[tuple[str, Callable[..., str]], ...] = (
+            ("/routes/{route}/decide", actions.decide),
+            ("/routes/{route}/drop", actions.drop),
+            ("/routes/{route}/resolve", actions.resolve),
+            ("/routes/{route}/refuse", actions.refuse),
+            ("/nudge", actions.nudge),
+        )
+        return [
+            *(Route(path, self._page(show), methods=["GET"]) for path, show in shown),
+            *(Route(path, self._action(act), methods=["POST"]) for path, act in done),
+            Route("/events", self.events, methods=["GET"]),
+            Mount("/static", StaticFiles(directory=rendering.HERE / "static"), name="static"),
+        ]
+
+    # ---- how a page, an action and a failure answer ----
+
+    def _page(self, show: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
+            self.live.ask()
+            try:
+                return show(request)
+            except (RalfError, OSError) as error:
+                return self.failed(error)
+
+        return answer
+
+    def _action(self, act: Callable[..., str]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            form = await _form(request)
+            if form is None:
+                return PlainTextResponse("error: ralf web: a form of at most 64 KiB was expected\n", 413)
+            if not self.access.is_ours(form.get("form_token", "")):
+                return PlainTextResponse("error: ralf web: this form is not of a page of this server\n", 403)
+            if agent := environment.agent():
+                what = f"an agent runs this server (${agent} is set): its pages only read"
+                return self.failed(UsageError("ralf web", what, "start it yourself, in a terminal of your own"), 403)
+            return await run_in_threadpool(
+                self._done, act, request.path_params.get("route", form.get("session", "")), form
+            )
+
+        return answer
+
+    def _done(self, act: Callable[..., str], name: str, form: actions.Form) -> Response:
+        try:
+            where = act(self.reader.project(), name, form)
+        except (RalfError, OSError) as error:
+            return self.failed(error)
+        return RedirectResponse(where, 303)
+
+    def failed(self, error: Exception, status: int | None = None) -> HTMLResponse:
+        """The page of an error: the path or route, what is wrong, and what to type."""
+        if status is None:
+            status = _STATUS.get(error.exit_status, 500) if isinstance(error, RalfError) else 500
+        return self._html("error.html", "", status=status, error=str(error), hint=getattr(error, "hint", ""))
+
+    def not_found(self, request: Request, error: Exception) -> Response:
+        """The page for an address that shows nothing, or to which nothing can be sent."""
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        return self.failed(UsageError(request.url.path[:100], "there is no such page"), status)
+
+    def _html(self, template: str, here: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        text = rendering.render(
+            template,
+            here=here,
+            project=self.reader.name,
+            form_token=self.access.form_token,
+            **{"done": "", "topic": "", **values},
+        )
+        return HTMLResponse(text, status)
+
+    # ---- sessions ----
+
+    def all_sessions(self, request: Request) -> Response:
+        """Every session: how full, when saved, who is stuck, silent or parked."""
+        look = self.sessions.newest()
+        page = paged(look.sessions, _number(request), 20)
+        return self._html("sessions.html", "sessions", topic="sessions", look=look, page=page)
+
+    def session(self, request: Request) -> Response:
+        """One session: its window over time, and what it was handed."""
+        found = self.sessions.find(request.query_params.get("id", ""))
+        arrivals = self.sessions.arrivals(self.reader.project(), found.id)
+        done = actions.told(request.query_params.get("done", ""))
+        return self._html("session.html", "sessions", topic="sessions", one=found, arrivals=arrivals, done=done)
+
+    # ---- routes ----
+
+    def all_routes(self, request: Request) -> Response:
+        """The routes, the one with the newest checkpoint first."""
+        words = request.query_params.get("q", "")[:_MOST_WORDS]
+        page, total = routes.listed(self.reader.project(), _number(request), words)
+        return self._html("routes.html", "routes", topic="routes", page=page, total=total, words=words)
+
+    def route(self, request: Request) -> Response:
+        """A route: the brief at a budget, what has arrived of it, checkpoints, decisions, rules, files."""
+        project, name = self.reader.project(), _route(request)
+        found = routes.shown(project, name)
+        budget, configured = routes.budget_of(project, request.query_params.get("budget", ""))
+        chosen = routes.lineage(found.context.decisions, _CHOICES)
+        sessions, received = self.sessions.of_route(project, found.context.route)
+        return self._html(
+            "route.html",
+            "routes",
+            topic="routes",
+            found=found,
+            context=found.context,
+            brief=routes.brief(found.context, budget),
+            configured=configured,
+            least=routes.LEAST_BUDGET,
+            most=routes.MOST_BUDGET,
+            sessions=sessions,
+            received=received,
+            lines=chosen[:20],
+            total_lines=len(chosen),
+            rules=routes.lineage(found.context.decisions, _RULES)[:40],
+            tried=routes.lineage(found.context.decisions, _TRIED)[:20],
+            done=actions.told(request.query_params.get("done", "")),
+        )
+
+    def decisions(self, request: Request) -> Response:
+        """All decisions of a route, in pages."""
+        found = routes.shown(self.reader.project(), _route(request))
+        lines = routes.lineage(found.context.decisions, (*_CHOICES, *_RULES, *_TRIED))
+        page = paged(lines, _number(request))
+        return self._html("decisions.html", "routes", topic="routes", found=found, context=found.context, page=page)
+
+    def files(self, request: Request) -> Response:
+        """All files, commands and errors of a route."""
+        found = routes.shown(self.reader.project(), _route(request))
+        page = paged(found.context.facts.paths[::-1], _number(request))
+        return self._html("files.html", "routes", topic="routes", found=found, context=found.context, page=page)
+
+    def why(self, request: Request) -> Response:
+        """The lines of the transcript behind a decision or a checkpoint."""
+        name = _route(request)
+        reason = why(name, request.path_params["id"][:40], root=self.reader.project())
+        page = paged(reason.quotes, _number(request), 20)
+        return self._html("why.html", "routes", reason=reason, page=page)
+
+    def diff(self, request: Request) -> Response:
+        """What changed between two checkpoints, by decision and field."""
+        name, asked = _route(request), request.query_params
+        found = routes.difference(self.reader.project(), name, asked.get("a", "")[:40], asked.get("b", "")[:40])
+        return self._html("diff.html", "routes", route=name, found=found)
+
+    # ---- tasks, memory, runs, search ----
+
+    def tasks(self, request: Request) -> Response:
+        """The sequence of the tasks, with its checkpoints, leases and evidence."""
+        return self._html(
+            "tasks.html", "tasks", topic="tasks", found=work.sequence(self.reader.project(), _number(request))
+        )
+
+    def memory(self, request: Request) -> Response:
+        """What an agent has learned."""
+        asked = request.query_params
+        kind = asked.get("kind", "")[:20]
+        found = work.remembered(self.reader.project(), asked.get("agent", "")[:80], kind, _number(request))
+        return self._html("memory.html", "memory", topic="memory", found=found, kind=kind)
+
+    def memory_item(self, request: Request) -> Response:
+        """One item: what made it, and the lines behind it."""
+        agent = request.query_params.get("agent", "")[:80]
+        found = work.remembered_item(self.reader.project(), agent, request.query_params.get("id", "")[:80])
+        return self._html("memory_item.html", "memory", found=found, agent=agent or "main")
+
+    def runs(self, request: Request) -> Response:
+        """The runs of agents."""
+        page, found = work.runs(self.reader.project(), _number(request))
+        return self._html("runs.html", "runs", topic="runs", page=page, found=found)
+
+    def run(self, request: Request) -> Response:
+        """A run, by step, and the signals that were sent to it."""
+        found = work.run(self.reader.project(), request.query_params.get("name", "")[:80])
+        signals = paged(found.signals[::-1], _number(request))
+        return self._html("run.html", "runs", topic="runs", found=found, signals=signals)
+
+    def search(self, request: Request) -> Response:
+        """What is known about some words."""
+        words = request.query_params.get("q", "").strip()[:_MOST_WORDS]
+        route = request.query_params.get("route", "")[:80]
+        hits = work.hits(self.reader.project(), words, route) if words else []
+        return self._html("search.html", "search", words=words, route=route, hits=hits)
+
+    async def events(self, request: Request) -> Response:
+        """What has changed, for as long as a page is open."""
+        if self.live.is_full:
+            return PlainTextResponse("error: ralf web: too many pages are open\n", 503)
+        return StreamingResponse(self.live.events(), media_type="text/event-stream")
+
+
+def _number(request: Request) -> int:
+    return number_of(request.query_params.get("page", ""))
+
+
+def _route(request: Request) -> str:
+    """The route of an address. UsageError for what can be none."""
+    return cleaning.check(str(request.path_params["route"]))
+
+
+async def _form(request: Request) -> dict[str, str] | None:
+    """The fields of a form; None for one that is too long, or is none."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MOST_SENT:
+            return None
+    try:
+        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=40, errors="strict"))
+    except ValueError:
+        return None

@@ -1,0 +1,108 @@
+"""How pages read a project: without a lock that a writer waits for, and in memory that does not grow.
+
+The indexes that other readers share are SQLite files, in which a reader holds up a writer. Pages have theirs in a
+folder of their own, which is removed with the server.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Generic, TypeVar
+
+from ralf import project as projects
+from ralf.errors import RalfError
+from ralf.project import Project
+from ralf.storage import files
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ViewedProject(Project):
+    """A project whose indexes lie in a folder of the server's."""
+
+    place: Path
+
+    @property
+    def indexes(self) -> Path:
+        """The folder of the indexes."""
+        return self.place
+
+
+class Reader:
+    """The project that the pages show. `place` is a folder that nobody else uses."""
+
+    def __init__(self, root: str | os.PathLike[str] | None, place: Path) -> None:
+        self._root = projects.find(root).root
+        self._place = place
+        self.name = self._root.name
+
+    def project(self) -> ViewedProject:
+        """The project as it is now: each view of a page looks at it anew. UsageError, OtherOwner."""
+        found = ViewedProject(self._root, self._place)
+        projects.find(found)
+        return found
+
+    def close(self) -> None:
+        """Remove the indexes of the pages."""
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def begin(self) -> None:
+        """Begin with a copy of the search index, as far as there is one that nobody is writing: it is brought up to
+        date, which takes less than making it.
+        """
+        with suppress(OSError, RalfError):
+            source, made = self.project().cache / "search.sqlite", self._place / "search.sqlite.part"
+            before = _at_rest(source)
+            if before is None:
+                return
+            shutil.copyfile(source, made)
+            if _at_rest(source) == before:
+                os.link(made, self._place / "search.sqlite")  # unless a page has begun another meanwhile
+            made.unlink()
+
+
+def _at_rest(database: Path) -> files.Version | None:
+    """The version of a SQLite file that nobody writes; None for one that somebody does."""
+    beside = (database.with_name(f"{database.name}{ending}") for ending in ("-journal", "-wal"))
+    return None if any(path.exists() for path in beside) else files.version_of(database.stat())
+
+
+class Kept(Generic[T]):
+    """The last results of something that takes long, each with the stamp of what it was made of. Bounded."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: OrderedDict[Hashable, tuple[object, T]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, stamp: object, make: Callable[[], T]) -> T:
+        """What `make` gives, or gave for this key when the stamp was the same."""
+        with self._lock:
+            known = self._found.get(key)
+            if known is not None and known[0] == stamp:
+                self._found.move_to_end(key)
+                return known[1]
+        made = make()
+        with self._lock:
+            self._found[key] = stamp, made
+            self._found.move_to_end(key)
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+        return made
+
+
+def stamp_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """What tells that a file has changed; () where there is none."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns

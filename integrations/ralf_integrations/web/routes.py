@@ -1,0 +1,333 @@
+"""What the pages of routes show: the list, a route with the brief as it is handed over, its decisions as a lineage, and
+what changed between two of its checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ralf import config, routing
+from ralf.brief.changes import Told, place, value
+from ralf.brief.rendering import render
+from ralf.errors import Damaged, UsageError
+from ralf.finding.reader import RouteSummary, get_context, list_routes
+from ralf.format.codec import to_tree
+from ralf.format.merge import Change, find
+from ralf.maintenance import trust
+from ralf.maintenance.trust import ForeignPart
+from ralf.model import Decision, RouteContext, Unresolved
+from ralf.route import history
+from ralf.text.cleaning import FENCE_TOKENS, trimmed
+from ralf_integrations.web.paging import Page, paged
+from ralf_integrations.web.reading import ViewedProject
+
+LEAST_BUDGET, MOST_BUDGET = 250, 8_000
+"""Tokens between which the slider moves."""
+
+_MOST_LEFT_OUT = 120  # lines that are shown of what falls out
+
+_LONGEST_LINE = 220  # characters of one of these
+
+_LEAST_PART = 12  # characters by which a line is known as a part of another
+
+_MOST_CHANGES = 300  # rows of a difference
+
+
+# ---- the list ----
+
+
+def listed(project: ViewedProject, number: int, words: str = "") -> tuple[Page[RouteSummary], int]:
+    """A page of the routes, the one with the newest checkpoint first, and how many there are in all.
+
+    words  only routes whose name, task or goal holds them
+    """
+    found = list_routes(root=project)
+    wanted = words.casefold().split()
+    fitting = [
+        one
+        for one in found
+        if all(word in f"{one.route} {one.current_task} {one.goal} {one.work_status}".casefold() for word in wanted)
+    ]
+    return paged(fitting, number), len(found)
+
+
+# ---- the brief within a budget ----
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What a heading of the brief has at a budget: how many lines are kept whole, shortened, and left out.
+
+    fallen  the first lines that are not kept whole, each with whether it is only shortened
+    """
+
+    name: str
+    kept: int
+    shortened: int
+    left_out: int
+    fallen: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A brief at a budget.
+
+    text    as it would be handed over, without its fence
+    groups  by heading, what is kept and what falls out
+    more    how many lines that fall out, or are shortened, no group shows
+    """
+
+    budget: int
+    text: str
+    groups: tuple[Group, ...]
+    more: int
+
+    @property
+    def lost(self) -> int:
+        """How many lines fall out."""
+        return sum(group.left_out for group in self.groups)
+
+    @property
+    def shortened(self) -> int:
+        """How many lines are shortened."""
+        return sum(group.shortened for group in self.groups)
+
+
+def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
+    """The budget that was asked for, within bounds, and the one that hooks have."""
+    try:
+        configured = config.of(project).brief_tokens
+    except (UsageError, Damaged):
+        configured = config.Config().brief_tokens
+    wanted = int(asked) if asked.isdecimal() and len(asked) < 7 else configured
+    return min(MOST_BUDGET, max(LEAST_BUDGET, wanted)), configured
+
+
+def brief(context: RouteContext, budget: int) -> Brief:
+    """The brief of a route for who goes on with it, as hooks hand it over, and what falls out at this budget."""
+    section = "resume" if not context.wholly_foreign else None
+    text = render(context, max(0, budget - FENCE_TOKENS), section=section, fenced=False)
+    kept, whole = _by_heading(text), _by_heading(render(context, section=section, fenced=False))
+    groups, left = [], _MOST_LEFT_OUT
+    more = 0
+    for name, lines in whole.items():
+        here = Counter(kept.get(name, ()))
+        missing = [line for line in lines if not _took(here, line)]
+        rest = list(here.elements())
+        fallen = [(_plain(line), _is_shortened(line, rest)) for line in missing]
+        shortened = sum(is_shortened for _, is_shortened in fallen)
+        counts = len(lines) - len(missing), shortened, len(missing) - shortened
+        groups.append(Group(name, *counts, tuple(fallen[:left])))
+        more += max(0, len(fallen) - left)
+        left = max(0, left - len(fallen))
+    return Brief(budget, text, tuple(groups), more)
+
+
+def _took(here: Counter[str], line: str) -> bool:
+    if not here[line]:
+        return False
+    here[line] -= 1
+    return True
+
+
+def _is_shortened(line: str, rest: list[str]) -> bool:
+    """Whether one of the lines that are left of a heading is a part of this line; takes that one out."""
+    label = _label(line)
+    for number, one in enumerate(rest):
+        head = one.removesuffix("[…]").rstrip().removesuffix("…").rstrip()
+        tail = one.removeprefix("> …")
+        begins = len(head) >= _LEAST_PART and line.startswith(head)
+        ends = tail != one and len(tail) >= _LEAST_PART and line.endswith(tail)
+        if (label and label == _label(one)) or begins or ends:
+            del rest[number]
+            return True
+    return False
+
+
+def _label(line: str) -> str:
+    """The label of an item's line, which stays whatever is cut from it; "" for a line without one."""
+    head = line[:40].removeprefix("- ").partition(":")[0]
+    return head if head.startswith(("DEC-", "cp-")) else ""
+
+
+def _plain(line: str) -> str:
+    return trimmed(line.removeprefix("- ").removeprefix("> "), _LONGEST_LINE)
+
+
+def _by_heading(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            name = line[3:]
+        elif line.strip("> ") and not line.startswith(("# ", "_")):
+            found.setdefault(name or "Above all", []).append(line)
+    return found
+
+
+# ---- decisions as a lineage ----
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A decision with those that it replaced, the newest first."""
+
+    decision: Decision
+    earlier: tuple[Decision, ...] = ()
+
+
+def lineage(decisions: Iterable[Decision], kinds: Sequence[str]) -> list[Line]:
+    """Decisions of some kinds, the newest first and those in force before the others; each with its predecessors."""
+    chosen = [one for one in decisions if one.kind in kinds]
+    by_id = {one.id: one for one in chosen if one.id}
+    replaced_by: dict[str, str] = {}
+    for one in chosen:
+        if one.supersedes in by_id:
+            replaced_by[one.supersedes] = one.id
+        if one.superseded_by in by_id:
+            replaced_by[one.id] = one.superseded_by
+    before: dict[str, list[Decision]] = {}
+    for old, new in replaced_by.items():
+        before.setdefault(new, []).append(by_id[old])
+    seen = set[str]()
+    newest = chosen[::-1]
+    newest.sort(key=lambda item: item.status != "active")
+    heads = (one for one in newest if one.id not in replaced_by)
+    lines = [Line(one, tuple(_predecessors(one, before, seen))) for one in heads]
+    circle = (one for one in chosen if one.id in replaced_by and one.id not in seen)  # an edit of the file may make one
+    return [*lines, *map(Line, circle)]
+
+
+def _predecessors(decision: Decision, before: dict[str, list[Decision]], seen: set[str]) -> Iterable[Decision]:
+    left = list(before.get(decision.id, ()))
+    while left:
+        one = left.pop(0)
+        if one.id not in seen:
+            seen.add(one.id)
+            yield one
+            left += before.get(one.id, ())
+
+
+# ---- a route ----
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A field that two sides changed: what stands there, and the other values in words."""
+
+    entry: Unresolved
+    where: str
+    stands: str
+    also: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route as its page shows it; `foreign` is what this user's ralf did not write, None for nothing."""
+
+    context: RouteContext
+    foreign: ForeignPart | None
+    is_refused: bool
+    unresolved: tuple[Choice, ...]
+
+
+def shown(project: ViewedProject, name: str) -> Route:
+    """A route. Errors: `get_context`."""
+    context = get_context(name, root=project)
+    part = trust.look_at_foreign(project, context.route) if context.foreign else None
+    tree = to_tree(context) if context.unresolved else {}
+    choices = (
+        Choice(entry, place(entry.at), value(find(tree, entry.at)), tuple(value(one) for one in entry.also))
+        for entry in context.unresolved
+    )
+    return Route(context, part, part is not None and trust.is_refused(project, part), tuple(choices))
+
+
+# ---- what changed between two checkpoints ----
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field of one item that changed."""
+
+    item: str
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed between two moments, in words by subject, and field by field.
+
+    moments  between which a person can choose
+    rows     fields of decisions and of the work; `more`: how many others changed
+    """
+
+    before: str
+    after: str
+    moments: tuple[str, ...]
+    words: dict[str, list[Told]]
+    rows: tuple[Row, ...]
+    more: int
+
+
+def difference(project: ViewedProject, name: str, before: str, after: str) -> Difference:
+    """What changed in a route between two checkpoints or revisions; "" for the one before the newest, and for now.
+
+    Errors: `history.diff`.
+    """
+    route = routing.existing(project, name)
+    present = history.at_present(project, route)
+    labels = [entry.checkpoint_id for entry in present.checkpoint_history]
+    before = history.label(before) if before else (labels[-2] if len(labels) > 1 else "r0")
+    after = history.label(after) if after else history.NOW
+    contexts = history.contexts_at(project, route, {before, after} - {history.NOW}) | {history.NOW: present}
+    one, other = contexts[before], contexts[after]
+    found = history.between(project, route, (before, one), (after, other))
+    words: dict[str, list[Told]] = {}
+    for told in found.words:
+        words.setdefault(told.subject, []).append(told)
+    rows = list(_rows(to_tree(one), to_tree(other), found.changes))
+    moments = tuple(dict.fromkeys(("r0", *labels, history.NOW, before, after)))
+    return Difference(before, after, moments, words, tuple(rows[:_MOST_CHANGES]), max(0, len(rows) - _MOST_CHANGES))
+
+
+_NOT_SHOWN = frozenset(("source", "further_sources", "timestamp", "origin", "open_files", "completed_steps", "todos"))
+"""Fields that change with every checkpoint, or that the words tell better."""
+
+
+def _rows(was: Any, now: Any, changes: Iterable[Change]) -> Iterable[Row]:
+    """The fields that changed of decisions that are on both sides, and of the work."""
+    for change in changes:
+        at = [str(key) for key in change["at"]]
+        of_decision = at[0] == "decisions" and len(at) > 2
+        if not of_decision and at[0] not in ("active_work", "goal", "handover"):
+            continue
+        item, fields = (at[1], at[2:]) if of_decision else (at[0].replace("_", " "), at[1:])
+        if at == ["goal"]:
+            item, fields = "route", at
+        if "order" in change or _NOT_SHOWN & set(fields):
+            continue
+        one, other = find(was, at), find(now, at)
+        if isinstance(one, dict) or isinstance(other, dict):
+            yield from _inner(item, fields, _tree(one), _tree(other))
+        else:
+            yield Row(item, " ".join(fields).replace("_", " "), _told(one), _told(other))
+
+
+def _inner(item: str, fields: Sequence[str], one: dict[str, Any], other: dict[str, Any]) -> Iterable[Row]:
+    for key in dict.fromkeys((*one, *other)):
+        if key not in _NOT_SHOWN and one.get(key) != other.get(key):
+            yield Row(item, " ".join([*fields, key]).replace("_", " "), _told(one.get(key)), _told(other.get(key)))
+
+
+def _tree(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
+def _told(found: Any) -> str:
+    return "" if found is None else value(found)

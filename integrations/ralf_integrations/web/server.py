@@ -1,0 +1,148 @@
+"""The server: the pages of one project on this machine's loopback interface, until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import uvicorn
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp
+
+from ralf.errors import Busy, RalfError
+from ralf_integrations.web import work
+from ralf_integrations.web.access import Access, Gate
+from ralf_integrations.web.live import Live
+from ralf_integrations.web.pages import Pages
+from ralf_integrations.web.reading import Reader
+from ralf_integrations.web.sessions import Sessions
+
+HOST = "127.0.0.1"
+
+THREADS = 3
+"""Pages that are made at the same time."""
+
+_CONNECTIONS = 64
+
+
+class Server:
+    """A server that listens, and does not answer yet. `address` lets one browser in, once."""
+
+    def __init__(self, root: str | os.PathLike[str] | None = None, *, port: int = 0) -> None:
+        """Begin to listen. UsageError, OtherOwner for a project that cannot be read; Busy for a port that is taken."""
+        self._place = Path(tempfile.mkdtemp(prefix="ralf-web-"))
+        try:
+            self._reader = Reader(root, self._place)
+            self._socket = _listening(port)
+        except BaseException:
+            shutil.rmtree(self._place, ignore_errors=True)
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        self.access = Access(self.port)
+        app, live = made(self._reader, self.access)
+        self._server = _Ending(
+            live,
+            uvicorn.Config(
+                app,
+                access_log=False,  # the first address holds the token
+                http="h11",
+                lifespan="on",
+                limit_concurrency=_CONNECTIONS,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=1,
+                ws="none",
+            ),
+        )
+
+    @property
+    def address(self) -> str:
+        """What the person opens."""
+        return f"http://{HOST}:{self.port}{self.access.address}"
+
+    def run(self) -> None:
+        """Answer until `stop`, or a signal."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, lambda *_: self.stop())  # the terminal is gone; the others are uvicorn's
+        try:
+            with suppress(KeyboardInterrupt):
+                self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+            shutil.rmtree(self._place, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End, from any thread."""
+        self._server.should_exit = True
+
+
+class _Ending(uvicorn.Server):
+    """A server that lets open pages go before it waits for what is not answered yet."""
+
+    def __init__(self, live: Live, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._live = live
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        await self._live.end()
+        await super().shutdown(sockets)
+
+
+def made(reader: Reader, access: Access) -> tuple[ASGIApp, Live]:
+    """The pages behind their gate, and what tells them of changes."""
+    sessions = Sessions(reader)
+    live = Live(reader, sessions)
+    pages = Pages(reader, sessions, access, live)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        tasks = [asyncio.create_task(each) for each in (live.watch(), run_in_threadpool(_warm, reader, sessions))]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        reader.close()  # uvicorn raises the signal again that ended it, and nothing behind may be reached
+
+    app = Starlette(
+        routes=pages.addresses(), lifespan=lifespan, exception_handlers={404: pages.not_found, 405: pages.not_found}
+    )
+    return Gate(app, access), live
+
+
+def _warm(reader: Reader, sessions: Sessions) -> None:
+    """Read once what takes long, so that no page has to wait for it."""
+    with suppress(RalfError, OSError):
+        sessions.newest()
+        reader.begin()
+        work.warm(reader.project())
+
+
+def _listening(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        raise Busy(f"{HOST}:{port}", error.strerror or str(error), "ralf web --port 0 takes one that is free") from None
+    listening.listen(_CONNECTIONS)
+    return listening
+
+
+def serve(root: str | os.PathLike[str] | None, *, port: int, ready: Callable[[str], None]) -> None:
+    """Show the pages of a project until interrupted; `ready` is called with the address. Errors: `Server`."""
+    server = Server(root, port=port)
+    ready(server.address)
+    server.run()

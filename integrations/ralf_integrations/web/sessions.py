@@ -1,0 +1,252 @@
+"""What the page of sessions shows: each with its state, its window over time, its checkpoints, and what it was handed.
+
+A look at all sessions reads the ends of their logs. It is taken by one thread and kept: pages show the newest look, and
+say when it was taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from ralf.errors import NotFound, RalfError
+from ralf.route.load import load_state
+from ralf.storage.journal import stream_of, written
+from ralf.transcripts.events import Position
+from ralf_integrations.health import tail
+from ralf_integrations.health.look import look
+from ralf_integrations.health.rules import Session
+from ralf_integrations.health.tail import Tail, seconds
+from ralf_integrations.hooks import receipts, session_registry
+from ralf_integrations.hooks.receipts import Arrival
+from ralf_integrations.hooks.session_registry import KnownSession
+from ralf_integrations.loop import state as loops
+from ralf_integrations.loop.limits import Limit
+from ralf_integrations.loop.state import LoopState
+from ralf_integrations.web import timeline
+from ralf_integrations.web.reading import Kept, Reader, ViewedProject, stamp_of
+from ralf_integrations.web.timeline import Timeline
+
+FRESH = 5.0
+"""Seconds for which a look is shown without another."""
+
+ORDER = ("parked", "stuck", "killed", "silent", "working", "waiting", "ended")
+"""States in the order in which they are shown."""
+
+_STANDS = 30.0  # seconds for which a look stands where nothing has changed: silence grows by itself
+
+_MOST_LOGS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session as the page shows it.
+
+    state        as in `rules.Session`, or parked: its client's usage limit was reached
+    parked_until seconds since 1970, 0 where nobody knows; `parked`, the client's words
+    checkpoints  seconds since 1970, each with its label
+    """
+
+    session: Session
+    state: str
+    timeline: Timeline
+    checkpoints: tuple[tuple[float, str], ...] = ()
+    parked: str = ""
+    parked_until: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The client's id of it."""
+        return self.session.session
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All sessions at one moment; `loop`: the loop that ran last, `problem`: why there is no newer look."""
+
+    taken: float = 0.0
+    sessions: tuple[Seen, ...] = ()
+    loop: LoopState = field(default_factory=LoopState)
+    problem: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """What tells that a page of it would show something else."""
+        told = [
+            (one.id, one.state, one.session.tokens, one.session.last_checkpoint, len(one.session.warnings))
+            for one in self.sessions
+        ]
+        return repr((told, self.problem, self.loop.parked, self.loop.running, int(self.taken // 60)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many sessions are in each state that there is."""
+        found = [one.state for one in self.sessions]
+        return {state: found.count(state) for state in ORDER if state in found}
+
+
+class Sessions:
+    """The newest look. One thread at a time takes another."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._look = Look()
+        self._looking = Lock()
+        self._looked_at = ""
+        self._tails: dict[str, tuple[tuple[int, ...], str, Position, Tail]] = {}
+        self._logs: dict[str, tuple[tuple[int, ...], Timeline, Limit | None]] = {}
+        self._arrivals: Kept[list[Arrival]] = Kept(_MOST_LOGS)
+        self._checkpoints: Kept[tuple[tuple[str, float, str], ...]] = Kept(_MOST_LOGS)
+
+    def newest(self) -> Look:
+        """The newest look; the first call takes it."""
+        if not self._look.taken:
+            self.renew()
+        return self._look
+
+    def renew(self, *, age: float = 0.0) -> Look:
+        """Take another look, unless the newest is younger than so many seconds."""
+        with self._looking:
+            old = time.time() - self._look.taken
+            if old < age:
+                return self._look
+            stamp = self._stamp() if age else ""
+            if not stamp or stamp != self._looked_at or old >= _STANDS:
+                self._look, self._looked_at = self._taken(), stamp
+            return self._look
+
+    def find(self, session: str) -> Seen:
+        """A session by its id, or the one whose id begins so, however long ago it ended. NotFound."""
+        found = _named(self.newest().sessions, session)
+        if found is None and session:
+            with self._looking:
+                found = _named(self._sessions(everything=True), session)
+        if found is None:
+            raise NotFound(session[:80] or "session", "no such session of this project", "ralf health --all")
+        return found
+
+    def arrivals(self, project: ViewedProject, session: str) -> list[Arrival]:
+        """What a session was handed, and whether its log has it, the newest first."""
+        known = session_registry.load(project, session)
+        newest = self._arrivals_of(known)[::-1]
+        newest.sort(key=_handed_at, reverse=True)
+        return newest
+
+    def of_route(self, project: ViewedProject, route: str) -> tuple[list[str], list[tuple[KnownSession, Arrival]]]:
+        """The ids of the sessions that work on a route, and what sessions were handed of it, the newest first; what was
+        handed over at an unknown time comes last.
+        """
+        known = sorted(session_registry.all_sessions(project), key=lambda one: -one.seen)
+        handed = [one for one in known if one.handed and route in (one.route, *one.briefed)][:_MOST_RECEIPTS]
+        got = [(one, arrival) for one in handed for arrival in self._arrivals_of(one)[::-1]]
+        got.sort(key=lambda one: _handed_at(one[1]), reverse=True)
+        return [one.session for one in known if one.route == route], got
+
+    def _arrivals_of(self, known: KnownSession) -> list[Arrival]:
+        stamp = known.handed, stamp_of(known.transcript)
+        return self._arrivals.get(known.session, stamp, lambda: receipts.arrivals(known))
+
+    # ---- a look ----
+
+    def _stamp(self) -> str:
+        """What tells that another look would find something else, but for what time alone changes; "" for nobody
+        knows.
+        """
+        try:
+            project = self._reader.project()
+            logs = {Path(path) for path in self._logs}
+            files = [*session_registry.folder(project).glob("*.json"), *logs, *{path.parent for path in logs}]
+            streams = [sorted(written(project.store, folder).items()) for folder in ("routes", "inbox", "signals")]
+            loop = stamp_of(loops.folder(project) / "state.json")
+        except (RalfError, OSError):
+            return ""
+        return repr((sorted((str(path), stamp_of(path)) for path in files), streams, loop))
+
+    def _taken(self) -> Look:
+        now = time.time()
+        try:
+            seen = self._sessions()
+            loop = loops.load(self._reader.project())
+        except (RalfError, OSError) as error:
+            return Look(now, self._look.sessions, self._look.loop, str(error))
+        kept = {one.session.transcript for one in seen}
+        self._tails = {path: known for path, known in self._tails.items() if path in kept}  # no others are shown
+        self._logs = {path: known for path, known in self._logs.items() if path in kept}
+        seen.sort(key=lambda one: (ORDER.index(one.state), not one.session.warnings))
+        return Look(now, tuple(seen), loop)
+
+    def _sessions(self, *, everything: bool = False) -> list[Seen]:
+        project = self._reader.project()
+        found = look(root=project, everything=everything, read_tail=self._read_tail).sessions
+        labels = {route: self._checkpoints_of(project, route) for route in {one.route for one in found}}
+        return [self._seen(one, labels[one.route]) for one in found]
+
+    def _checkpoints_of(self, project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
+        """Of each checkpoint of a route the session, the time, and its label; read again when it has a new record."""
+        try:
+            stamp = project.store.head(stream_of(route)) if route else None
+        except (RalfError, OSError):
+            return ()
+        return self._checkpoints.get(route, stamp, lambda: _checkpoints(project, route)) if stamp is not None else ()
+
+    def _seen(self, session: Session, checkpoints: tuple[tuple[str, float, str], ...]) -> Seen:
+        line, limit = self._read_log(session.transcript) if session.transcript else (Timeline(), None)
+        made = tuple((when, label) for name, when, label in checkpoints if name == session.session)
+        is_parked = limit is not None and not 0 < limit.until < time.time()
+        if limit is not None and is_parked and session.state not in ("ended", "killed"):
+            return Seen(session, "parked", line, made, limit.said, limit.until)
+        return Seen(session, session.state, line, made)
+
+    def _read_log(self, path: str) -> tuple[Timeline, Limit | None]:
+        """A session's window over time, and the limit at which it stopped; a log that has not changed stays closed."""
+        stamp, known = stamp_of(path), self._logs.get(path)
+        if known is None or known[0] != stamp:
+            before = known[1] if known is not None else None
+            known = stamp, timeline.read(Path(path), before), timeline.limit_of(Path(path))
+            self._logs[path] = known
+        return known[1:]
+
+    def _read_tail(self, path: Path, taken: Callable[[str], Position]) -> Tail:
+        """As `tail.read`; a log that has not changed, of which no more was taken, is not read again."""
+        key, stamp = str(path), stamp_of(path)
+        known = self._tails.get(key)
+        if known is not None and known[0] == stamp and taken(known[1]) == known[2]:
+            return known[3]
+        after: list[tuple[str, Position]] = []
+
+        def noted(session: str) -> Position:
+            after.append((session, taken(session)))
+            return after[-1][1]
+
+        found = tail.read(path, noted)
+        if after:
+            self._tails[key] = stamp, *after[-1], found
+        return found
+
+
+def _named(sessions: Iterable[Seen], session: str) -> Seen | None:
+    """The session of an id, or the only one whose id begins so; None for none."""
+    found = [one for one in sessions if session and one.id.startswith(session)]
+    found = [one for one in found if one.id == session] or found
+    return found[0] if len(found) == 1 else None
+
+
+def _handed_at(arrival: Arrival) -> float:
+    """When a text was handed over, seconds since 1970: as the hook noted it, else as the log has it; 0 for unknown."""
+    return arrival.handed.when or seconds(arrival.time) or 0.0
+
+
+_MOST_RECEIPTS = 12  # sessions of a route whose receipts are looked for
+
+
+def _checkpoints(project: ViewedProject, route: str) -> tuple[tuple[str, float, str], ...]:
+    try:
+        state = load_state(project, route)
+    except (RalfError, OSError):
+        return ()
+    entries = state.context.checkpoint_history if state is not None else ()
+    times = ((one.session, seconds(one.timestamp), one.checkpoint_id) for one in entries)
+    return tuple((session, when, label) for session, when, label in times if when is not None)

@@ -1,0 +1,163 @@
+"""What the pages of tasks, of the memory, of runs and of the search show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ralf import memory
+from ralf.agent import RunList, RunState, get_run, list_runs, signals
+from ralf.agent.signals import Sent
+from ralf.errors import RalfError
+from ralf.finding.search import SearchHit, search
+from ralf.memory.model import Item, Memory
+from ralf.memory.provenance import Provenance
+from ralf.memory.ranking import worth
+from ralf.tasks import plan as plans
+from ralf.tasks.model import TaskState
+from ralf.tasks.sequence import BY_SYNC, Plan
+from ralf.tasks.store import TaskList, Tasks
+from ralf_integrations.web.paging import Page, paged
+from ralf_integrations.web.reading import ViewedProject
+
+_MOST_TASKS = 2_000  # beside those of the plan
+
+_MOST_HITS = 15
+
+
+# ---- tasks ----
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A task in its sequence.
+
+    chain       the name of its chain where it is the first of one on the page, else None
+    checkpoint  who placed the checkpoint before it, "" for none; `syncs`: it is a sync point
+    waits       ids that the task waits for in other chains
+    """
+
+    id: str
+    state: TaskState | None
+    chain: str | None
+    checkpoint: str
+    syncs: bool
+    waits: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """The tasks of a project: the plan in pages, the tasks beside it, and how many there are."""
+
+    plan: Plan | None
+    problem: str
+    page: Page[Place]
+    beside: Page[TaskState]
+    listed: TaskList
+
+
+def sequence(project: ViewedProject, number: int) -> Sequence:
+    """The tasks in their order. DamagedJournal."""
+    tasks = Tasks(project)
+    problem, plan = "", None
+    try:
+        plan = plans.load(project)
+    except RalfError as error:
+        problem = str(error)
+    found = tasks.list(limit=_MOST_TASKS)
+    ids = paged(list(plan or ()), number)
+    states = {one.task.id: one for one in tasks.as_told(list(tasks.states(list(ids.items)).values()))}
+    places = tuple(_places(plan, ids.items[0], states, ids)) if plan is not None and ids.items else ()
+    others = paged([one for one in found.tasks if plan is None or one.task.id not in plan], number)
+    beside = Page(tasks.as_told(list(others.items)), others.number, others.last, others.first, others.total)
+    page = Page(places, ids.number, ids.last, ids.first, ids.total)
+    return Sequence(plan, problem, page, beside, found)
+
+
+def _places(plan: Plan, first: str, states: dict[str, TaskState], ids: Page[str]) -> Iterator[Place]:
+    before = ""
+    for id_ in ids.items:
+        chain = plan.chain(id_)
+        place = plan.place(id_)
+        if chain is None or place is None:  # the ids are the plan's own
+            continue
+        starts = id_ == first or plan.chain(before) is not chain
+        earlier = next(plan.earlier(id_), "")
+        old = plan.place(earlier) if earlier else None
+        placed = chain.placed[place.segment - 1] if old is not None and old.segment != place.segment else ""
+        state = states.get(id_)
+        waits = (
+            tuple(one for one in state.task.after if plan.chain(one) not in (None, chain)) if state is not None else ()
+        )
+        yield Place(id_, state, chain.name or "without a role" if starts else None, placed, placed == BY_SYNC, waits)
+        before = id_
+
+
+# ---- memory ----
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The memory of an agent in pages, the most valuable items first; `agents`: who has one."""
+
+    agents: tuple[str, ...]
+    memory: Memory
+    page: Page[Item]
+    kinds: dict[str, int]
+
+
+def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Remembered:
+    """The memory of an agent; "" for the first that has one. DamagedJournal, UsageError."""
+    agents = tuple(memory.agents(project))
+    found = memory.load(project, agent or (agents[0] if agents else "main"))
+    kinds: dict[str, int] = {}
+    for item in found.items:
+        kinds[item.kind] = kinds.get(item.kind, 0) + 1
+    items = sorted((item for item in found.items if kind in ("", item.kind)), key=lambda item: -worth(item))
+    return Remembered(agents, found, paged(items, number), kinds)
+
+
+def remembered_item(project: ViewedProject, agent: str, label: str) -> Provenance:
+    """What made an item, and the lines behind it. NotFound, DamagedJournal, UsageError."""
+    return memory.why(project, agent or "main", label)
+
+
+# ---- runs ----
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known of a run, by step; and the signals that were sent to it, without what they hold."""
+
+    steps: tuple[RunState, ...]
+    signals: tuple[Sent, ...]
+
+
+def runs(project: ViewedProject, number: int) -> tuple[Page[RunState], RunList]:
+    """The steps of all runs in pages, those that have not ended first."""
+    found = list_runs(root=project)
+    return paged(sorted(found.runs, key=lambda one: (one.ended, one.run, one.step)), number), found
+
+
+def run(project: ViewedProject, name: str) -> Run:
+    """A run. RunNotFound."""
+    first = get_run(name, root=project)
+    steps = tuple(get_run(name, step, root=project) for step in first.steps)
+    return Run(steps, tuple(signals.sent_to(project, name)))
+
+
+# ---- search ----
+
+
+def hits(project: ViewedProject, words: str, route: str) -> list[SearchHit]:
+    """What is known about some words; a page runs no embedder. RouteNotFound, UsageError."""
+    return search(words, route=route or None, root=project, limit=_MOST_HITS, by_meaning=False)
+
+
+def warm(project: ViewedProject) -> None:
+    """Make the indexes that the first search, and the first look at tasks, would make."""
+    for make in (lambda: hits(project, "ralf", ""), lambda: Tasks(project).counts()):
+        try:
+            make()
+        except (RalfError, OSError):  # the page says so
+            continue

@@ -1,0 +1,261 @@
+"""Who gets to see the pages: one browser, by an address that works once; nothing of another site's does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+
+import ralf
+import storekit
+from ralf.errors import Busy
+from ralf.maintenance import ownership
+from ralf.project import Project
+from ralf_integrations.web.access import Access
+from ralf_integrations.web.server import Server
+from webkit import Client, served
+
+ALL = ["/", "/session?id=x", "/routes", "/routes/tide", "/tasks", "/memory", "/runs", "/search", "/events", "/nope"]
+STATIC = ["/static/style.css", "/static/page.js"]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    found = Project(tmp_path_factory.mktemp("web"))
+    ownership.init(found, share=False)
+    ralf.record_decision("tide", "Use SQLite", rationale="one file", origin="user", root=found.root)
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(project: Project) -> Iterator[tuple[Server, Client]]:
+    with served(project) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: tuple[Server, Client]) -> Client:
+    return Client(server[1].port, server[1].cookie)
+
+
+# ---- the token ----
+
+
+def test_the_address_is_exchanged_at_once_for_a_cookie_that_no_script_and_no_other_site_gets(project: Project) -> None:
+    server = Server(project.root)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        answer = Client(server.port).enter(server.address)
+    finally:
+        server.stop()
+        thread.join()
+    assert (answer.status, answer.headers["location"], answer.text) == (303, "/", "")
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie and "path=/" in cookie and "max-age" not in cookie
+
+
+def test_an_address_that_was_used_lets_nobody_in_not_even_the_browser_that_has_the_cookie(
+    server: tuple[Server, Client],
+) -> None:
+    entered = server[1]
+    assert re.fullmatch(r"/enter\?token=[\w-]{43}", entered.entry)
+    for cookie in ("", entered.cookie):
+        answer = Client(entered.port, cookie).get(entered.entry)
+        assert (answer.status, "set-cookie" in answer.headers) == (403, False)
+        assert answer.headers["referrer-policy"] == "no-referrer"
+    assert entered.get("/").status == 200
+
+
+@pytest.mark.parametrize("token", ["", "x", "\u00e9", "a" * 10_000])
+def test_a_wrong_token_lets_nobody_in_and_does_not_use_up_the_right_one(token: str) -> None:
+    access = Access(1)
+    assert access.enter(token) is None
+    assert access.enter(access.address.partition("=")[2]) is not None
+
+
+def test_no_page_is_shown_without_the_cookie_nor_with_another_or_two(server: tuple[Server, Client]) -> None:
+    port, cookie = server[1].port, server[1].cookie
+    name = cookie.partition("=")[0]
+    for wrong in ("", f"{name}=x", f"{name}=", f"{cookie}; {name}=x", cookie.replace(name, "other")):
+        for path in (*ALL, *STATIC):
+            answer = Client(port, wrong).get(path)
+            assert answer.status == 403, path
+            assert answer.text.startswith("error: ralf web: this browser was not let in") and "hint: " in answer.text
+
+
+# ---- names, sites, forms ----
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil:{port}"]
+)
+def test_a_request_by_another_name_is_refused_though_it_has_the_cookie(client: Client, host: str) -> None:
+    for path in (*ALL, *STATIC, "/enter?token=x"):
+        answer = client.get(path, Host=host.format(port=client.port))
+        assert answer.status == 421, path
+        assert "decision" not in answer.text
+
+
+def test_the_server_answers_to_localhost_too(client: Client) -> None:
+    assert client.get("/", Host=f"localhost:{client.port}").status == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_that_another_site_asks_for_is_refused_though_it_has_the_cookie(client: Client, site: str) -> None:
+    assert client.get("/routes/tide", Sec_Fetch_Site=site).status == 403
+    assert client.get("/routes/tide", Origin="http://127.0.0.1:1").status == 403
+    assert client.get("/routes/tide", Sec_Fetch_Site="none").status == 200
+
+
+def form(client: Client, **fields: str) -> dict[str, str]:
+    made = client.get("/routes/tide").forms()["/routes/tide/decide"]
+    return {**made, "decision": "Use Postgres", **fields}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Content_Type": "text/plain"},
+        {"Content_Type": "multipart/form-data; boundary=x"},
+        {"Cookie": "none"},
+    ],
+)
+def test_a_form_of_another_site_records_nothing(client: Client, project: Project, headers: dict[str, str]) -> None:
+    sent = form(client)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    assert client.post("/routes/tide/decide", sent, **named).status in (403, 415)
+    assert len(ralf.get_context("tide", root=project.root).decisions) == 1
+
+
+@pytest.mark.parametrize("token", ["", "x", "\u00e9"])
+def test_a_form_without_the_token_of_our_pages_records_nothing(client: Client, project: Project, token: str) -> None:
+    for path in ("decide", "drop", "resolve", "refuse"):
+        answer = client.post(f"/routes/tide/{path}", form(client, form_token=token, id="DEC-001"))
+        assert (answer.status, "not of a page of this server" in answer.text) == (403, True)
+    assert client.post("/nudge", form(client, form_token=token, session="s", text="stop")).status == 403
+    assert [one.status for one in ralf.get_context("tide", root=project.root).decisions] == ["active"]
+
+
+def test_a_form_that_is_too_long_or_no_text_is_refused(client: Client) -> None:
+    assert client.post("/routes/tide/decide", form(client, decision="x" * 70_000)).status == 413
+    told = {"Origin": f"http://127.0.0.1:{client.port}", "Content-Type": "application/x-www-form-urlencoded"}
+    assert client.request("POST", "/routes/tide/decide", "decision=%ff", told).status == 413
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
+def test_no_other_method_is_served(client: Client, method: str) -> None:
+    assert client.request(method, "/routes/tide", None, {}).status in (400, 405)
+
+
+def test_a_page_takes_no_form_and_a_form_is_no_page(client: Client) -> None:
+    assert client.post("/routes/tide", form(client)).status == 405
+    assert client.get("/routes/tide/decide").status == 405
+    assert client.post("/enter?token=x", form(client)).status == 405
+
+
+# ---- what a browser is told ----
+
+
+@pytest.mark.parametrize("path", [*ALL[:-2], "/nope", *STATIC])
+def test_every_answer_forbids_scripts_and_frames_of_others_and_is_kept_nowhere(client: Client, path: str) -> None:
+    headers = client.get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'" and policy["script-src"] == policy["style-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'" and policy["form-action"] == "'self'"
+    assert "unsafe" not in headers["content-security-policy"] and "http" not in headers["content-security-policy"]
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+    assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "same-origin")
+    assert "server" not in headers and "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../pages.py", "/static/%2e%2e/pages.py", "/static/..%2faccess.py", "/static/"]
+)
+def test_nothing_but_the_static_files_lies_under_their_address(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status == 404
+    assert "import" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["..", "a%2fb", "x.md", "%00", "a" * 80, "%2e%2e%2f%2e%2e"])
+def test_a_name_that_no_route_can_have_is_refused_before_a_path_is_made_of_it(client: Client, name: str) -> None:
+    assert client.get(f"/routes/{name}/files").status in (400, 404)
+
+
+# ---- the server ----
+
+
+def test_the_server_listens_on_the_loopback_interface_alone(server: tuple[Server, Client]) -> None:
+    listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    port = f":{server[0].port:04X}"
+    own = {line.split()[1] for line in listening if line.split()[1].endswith(port) and line.split()[3] == "0A"}
+    assert own == {f"0100007F{port}"}
+
+
+def test_a_port_that_is_taken_is_an_error_with_a_hint(project: Project, server: tuple[Server, Client]) -> None:
+    with pytest.raises(Busy) as error:
+        Server(project.root, port=server[0].port)
+    assert str(error.value).startswith(f"127.0.0.1:{server[0].port}: ") and error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, 0), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_the_command_prints_an_address_and_ends_without_a_trace(
+    project: Project, tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    command = [sys.executable, "-m", "ralf_cli", "--root", str(project.root), "web"]
+    environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/enter\?token=[\w-]{43}", address)[1])  # type: ignore[index]
+            client = Client(port)
+            assert client.enter(address).status == 303
+            assert "<h1>Sessions</h1>" in client.get("/").text
+        finally:
+            process.send_signal(sent)
+            out, errors = process.communicate(timeout=storekit.HANGS)
+    assert (process.returncode, out) == (status, "")
+    assert "Ctrl-C" in errors and "token" not in errors and "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_extra_the_command_says_what_to_install(project: Project, tmp_path: Path) -> None:
+    code = (
+        "import sys, importlib.util as u; found = u.find_spec;"
+        "u.find_spec = lambda name, *more: None if name == 'starlette' else found(name, *more);"
+        "from ralf_cli.plain import run; sys.argv = ['ralf', 'web']; run()"
+    )
+    environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ralf web: the extra `web` is not installed here: starlette\nhint: ")
+    assert "pip install '.[web]'" in done.stderr
+
+
+@pytest.mark.parametrize("loaded", ["ralf.api", "ralf_cli.main", "ralf_cli.web", "ralf_integrations.hooks.entry"])
+def test_nothing_but_the_pages_loads_what_they_are_made_with(loaded: str) -> None:
+    code = f"import sys, {loaded}; print(*sorted(sys.modules.keys() & {{'starlette', 'uvicorn', 'jinja2'}}))"
+    environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
