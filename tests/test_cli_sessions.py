@@ -30,14 +30,31 @@ UPDATE = os.environ.get("RALF_UPDATE_SESSIONS") == "1"
 COMMANDS = [
     (),
     ("status",),
+    ("list",),
+    ("show",),
+    ("search",),
+    ("why",),
+    ("log",),
+    ("diff",),
+    ("decide",),
+    ("undo",),
     ("web",),
     ("init",),
     ("on",),
     ("off",),
     ("hook",),
     ("doctor",),
+    ("config",),
+    ("config", "list"),
+    ("config", "get"),
+    ("config", "set"),
+    ("config", "path"),
+    ("completion",),
+    ("schema",),
     ("route",),
     ("route", "use"),
+    ("route", "rename"),
+    ("route", "merge"),
     ("context",),
     ("context", "list"),
     ("context", "show"),
@@ -190,24 +207,36 @@ _SUM = re.compile(r"(<!-- ralf:context )\d{9}")
 """Of a text with paths in it, which are others in each run."""
 
 SLOW = (
+    "as-json",
+    "branches",
+    "budgets",
     "changing",
     "clients",
+    "completing",
     "correcting",
+    "current-route",
+    "diffing",
     "evidence",
     "first-day",
     "hand-edits",
     "keeping",
+    "lately",
     "looping",
+    "merging",
     "mistakes",
     "models",
     "opt-in",
+    "other-words",
     "pipes",
     "ralf-loop",
     "runs",
+    "schemas",
     "searching",
     "serializing",
+    "settings-refused",
     "tasks",
     "trust",
+    "undoing-limits",
     "watching",
     "which-route",
 )
@@ -392,9 +421,14 @@ def test_json_of_an_empty_project_is_an_empty_list(tmp_path: Path) -> None:
     assert (ran.status, ran.json()) == (0, [])
 
 
-def test_ralf_without_a_command_is_the_status(project: Path) -> None:
+def test_ralf_without_a_command_is_the_status_and_says_what_to_type_next(project: Path, tmp_path: Path) -> None:
     bare, named = forks.forked(cwd=project), forks.forked("status", cwd=project)
-    assert bare == named
+    assert (bare.status, bare.out, named.err) == (0, named.out, "")
+    assert [line.split()[:3] for line in bare.err.splitlines()][:2] == [
+        ["next:", "ralf", "list"],
+        ["next:", "ralf", "show"],
+    ]
+    assert "ralf init" in forks.forked(cwd=tmp_path).err
     fence, first, *_ = bare.out.splitlines()
     assert fence.startswith(OWN_OUTPUT) and first == f"project          {project}"
 

@@ -93,12 +93,15 @@ def test_ralf_context_alone_is_its_help(
 @pytest.mark.parametrize(
     ("args", "right"),
     [
-        (("show", "tide"), "ralf context show tide"),
+        (("shwo", "tide"), "ralf show tide"),
         (("context", "status"), "ralf status"),
         (("context", "get", "tide", "--brief"), "ralf context show tide --brief"),
         (("context", "shwo", "tide"), "ralf context show tide"),
         (("context", "add", "tide", "Use one file"), "ralf context decide tide 'Use one file'"),
-        (("list",), "ralf context list"),
+        (("ls",), "ralf list"),
+        (("grep", "tide"), "ralf search tide"),
+        (("edit", "tide"), "ralf context edit tide"),
+        (("settings",), "ralf config"),
         (("doctro",), "ralf doctor"),
         (("use", "tide"), "ralf route use tide"),
         (("route", "tide"), "ralf route use tide"),

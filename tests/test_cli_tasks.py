@@ -592,7 +592,7 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
     [
         (("claim",), "ralf task claim"),
         (("done", "x"), "ralf task done x"),
-        (("add", "Build"), "ralf task add Build"),
+        (("split", "x"), "ralf task split x"),
         (("task", "start", "TASK-1"), "ralf task claim TASK-1"),
         (("task", "finish", "x"), "ralf task done x"),
         (("task", "ls"), "ralf task list"),
@@ -602,7 +602,7 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         (("task", "dnoe"), "ralf task done"),
         (("context", "add", "tide", "x"), "ralf context decide tide x"),
         (("plan",), "ralf serialize"),
-        (("show", "tide"), "ralf context show tide"),
+        (("edit", "tide"), "ralf context edit tide"),
         (("import", "x"), "ralf migrate x"),
     ],
     ids=str,

@@ -101,6 +101,11 @@ def test_a_link_in_its_place_is_not_followed(script: Path) -> None:
         'ralf handover TASK-1 --state "half" --next "rest"',
         'ralf nudge "look" --session s',
         "ralf migrate beads --dry-run",
+        "ralf list",
+        "ralf show TASK-1 --brief",
+        'ralf search "why not asyncio"',
+        'ralf decide TASK-1 "Use SQLite"',
+        "ralf undo",
     ],
 )
 def test_a_prompt_that_is_nothing_but_a_command_of_ours_is_no_request(text: str) -> None:
@@ -115,6 +120,9 @@ def test_a_prompt_that_is_nothing_but_a_command_of_ours_is_no_request(text: str)
         "ralf loop stops too early",
         "ralf serialize the tasks",
         "ralf handover fails",
+        "ralf list should sort by name",
+        "ralf log crashes",
+        "ralf decide prints the wrong label",
         "ralf status\nand then write the parser",
         "run ralf task list",
     ],

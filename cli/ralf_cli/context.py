@@ -10,25 +10,31 @@ from ralf_cli.main import LazyGroup
 
 
 class _Context(LazyGroup):
-    lazy: ClassVar[dict[str, str]] = {
-        "list": "ralf_cli.reading:list_",
-        "show": "ralf_cli.reading:show",
-        "search": "ralf_cli.reading:search",
-        "checkpoint": "ralf_cli.writing:checkpoint",
-        "watch": "ralf_cli.writing:watch",
-        "decide": "ralf_cli.writing:decide",
-        "edit": "ralf_cli.writing:edit",
-        "drop": "ralf_cli.writing:drop",
-        "forget": "ralf_cli.maintenance:forget",
-        "why": "ralf_cli.history:why",
-        "verify": "ralf_cli.maintenance:verify",
-        "export": "ralf_cli.export:export",
-        "archive": "ralf_cli.maintenance:archive",
-        "log": "ralf_cli.history:log",
-        "diff": "ralf_cli.history:diff",
-        "revert": "ralf_cli.history:revert",
-        "trust": "ralf_cli.trust:trust",
-        "prune": "ralf_cli.maintenance:prune",
+    sections: ClassVar[dict[str, dict[str, str]]] = {
+        "Read": {
+            "list": "ralf_cli.reading:list_",
+            "show": "ralf_cli.reading:show",
+            "search": "ralf_cli.searching:search",
+            "why": "ralf_cli.history:why",
+            "log": "ralf_cli.history:log",
+            "diff": "ralf_cli.history:diff",
+            "export": "ralf_cli.export:export",
+        },
+        "Write": {
+            "checkpoint": "ralf_cli.writing:checkpoint",
+            "watch": "ralf_cli.writing:watch",
+            "decide": "ralf_cli.writing:decide",
+            "edit": "ralf_cli.writing:edit",
+            "drop": "ralf_cli.writing:drop",
+            "revert": "ralf_cli.history:revert",
+        },
+        "Maintenance": {
+            "verify": "ralf_cli.maintenance:verify",
+            "archive": "ralf_cli.maintenance:archive",
+            "prune": "ralf_cli.maintenance:prune",
+            "forget": "ralf_cli.maintenance:forget",
+            "trust": "ralf_cli.trust:trust",
+        },
     }
 
 
@@ -41,13 +47,15 @@ def _help(ctx: click.Context) -> None:
 
 context = _Context(
     name="context",
-    help="""Checkpoint, read and correct routes.
+    short_help="All commands on routes: also checkpoint, edit, drop, revert, forget.",
+    help="""Checkpoint, read and correct routes. `list`, `show`, `search`, `why`, `log`, `diff` and `decide` are also
+    commands of `ralf` itself.
 
     \b
     Examples:
-      ralf context list
-      ralf context show TASK-001 --max-tokens 2500
-      ralf context search "why not asyncio"
+      ralf context checkpoint TASK-001 --transcript session.jsonl
+      ralf context edit TASK-001
+      ralf context revert TASK-001 cp-002
 
     \b
     Exit status: that of the command

@@ -1,4 +1,4 @@
-"""`ralf context log`, `diff`, `revert` and `why`: what happened to a route, and what is behind it."""
+"""`ralf log`, `diff`, `why` and `ralf context revert`: what happened to a route, and what is behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ralf.text.cleaning import clean
-from ralf_cli.options import with_json, with_root, with_route
+from ralf_cli.options import route_and_labels, with_json, with_root, with_route, with_route_and_labels
+from ralf_cli.pager import with_pager
+from ralf_cli.times import shown, with_since
 
 if TYPE_CHECKING:
     from ralf.brief.changes import Told
@@ -30,18 +32,21 @@ _HEADINGS = {
 @click.command(short_help="List a route's history, newest first.")
 @with_route()
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@with_since
 @with_root
+@with_pager
 @with_json
-def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
+def log(route: str, limit: int | None, since: str | None, root: str | None, as_json: bool) -> None:
     """List the history of ROUTE, newest first: checkpoints, decisions, edits, reverts and all other records.
 
-    The first column is the revision; pass it to diff and revert as `r12`.
+    The first column is the revision; pass it to diff, revert and undo as `r12`.
 
     \b
     Examples:
-      ralf context log TASK-001
-      ralf context log TASK-001 -n 10
-      ralf context log TASK-001 --json
+      ralf log
+      ralf log TASK-001 -n 10
+      ralf log TASK-001 --since 2d
+      ralf log TASK-001 --json
 
     \b
     Exit status: 0 · 2 invalid name · 3 no such route · 4 damaged journal
@@ -49,23 +54,25 @@ def log(route: str, limit: int | None, root: str | None, as_json: bool) -> None:
     from ralf.route.history import log as events_of
     from ralf_cli.output import emit_json, fields_of, say, table
 
-    events = events_of(route, limit=limit, root=root)
+    events = events_of(route, limit=limit, since=since, root=root)
     if as_json:
         emit_json([fields_of(event) for event in events])
     elif events:
-        rows = [(f"r{e.revision}", e.time or "-", e.kind, e.id or "-", e.who or "-", e.text or "-") for e in events]
+        rows = [(f"r{e.revision}", shown(e.time), e.kind, e.id or "-", e.who or "-", e.text or "-") for e in events]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), rows)
+    elif since:
+        say(f"{route}: nothing since {since}")
     else:
         say(f"{route}: has no record yet; its file came without a journal")
 
 
 @click.command(short_help="Show what changed between two checkpoints.")
-@with_route()
-@click.argument("a", required=False)
-@click.argument("b", required=False)
+@with_route_and_labels("[ROUTE] [A] [B]")
 @with_root
+@with_pager
 @with_json
-def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bool) -> None:
+@click.pass_context
+def diff(ctx: click.Context, given: tuple[str, ...], root: str | None, as_json: bool) -> None:
     """Show what changed in ROUTE from A to B: decisions, work, facts, sections.
 
     A and B are checkpoints (cp-003, 3), revisions (r12) or now. Without A: the checkpoint before the newest; without
@@ -74,9 +81,9 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
 
     \b
     Examples:
-      ralf context diff TASK-001
-      ralf context diff TASK-001 cp-002 cp-005
-      ralf context diff TASK-001 r12 --json
+      ralf diff
+      ralf diff TASK-001 cp-002 cp-005
+      ralf diff TASK-001 r12 --json
 
     \b
     Exit status: 0, even if nothing changed · 2 invalid name · 3 no such route, checkpoint or revision ·
@@ -85,6 +92,8 @@ def diff(route: str, a: str | None, b: str | None, root: str | None, as_json: bo
     from ralf.route.history import diff as difference_of
     from ralf_cli.output import emit_json, fields_of, say
 
+    route, moments = route_and_labels(ctx, given, 2)
+    a, b = (*moments, None, None)[:2]
     found = difference_of(route, a, b, root=root)
     if as_json:
         emit_json(fields_of(found))
@@ -160,6 +169,7 @@ _SHOWN = 1_200  # characters of one message that are printed
 @click.command(short_help="Show the transcript lines behind a decision or checkpoint.")
 @with_route("id")
 @with_root
+@with_pager
 @with_json
 @click.pass_context
 def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool) -> None:  # noqa: A002
@@ -169,9 +179,9 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
 
     \b
     Examples:
-      ralf context why TASK-001 DEC-003
-      ralf context why TASK-001 cp-002
-      ralf context why TASK-001 DEC-003 --json
+      ralf why DEC-003
+      ralf why TASK-001 cp-002
+      ralf why TASK-001 DEC-003 --json
 
     \b
     Exit status: 0, even for a claim without a transcript, such as a decision recorded by hand · 2 invalid name ·
@@ -194,7 +204,8 @@ def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool
 def _emit(reason: Reason) -> None:
     status = f" [{reason.status}]" if reason.status not in ("", "active") else ""
     click.secho(f"{reason.route} {reason.id}{status}", bold=True, nl=False)
-    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", reason.timestamp]))
+    when = shown(reason.timestamp) if reason.timestamp else ""
+    said = ", ".join(filter(None, [reason.kind, reason.origin and f"by {reason.origin}", when]))
     edited = ", edited by hand since" if reason.edited else ""
     click.echo(f"  {said}; {reason.recorded}{edited}".rstrip("; "))
     for text in (reason.claim, reason.rationale and f"Because: {reason.rationale}"):

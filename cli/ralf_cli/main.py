@@ -13,7 +13,7 @@ from typing import IO, Any, ClassVar, NoReturn
 
 import click
 
-from ralf import __version__, extensions
+from ralf import __version__, environment, extensions
 from ralf.errors import RalfError
 from ralf_integrations.hooks import instant
 
@@ -21,13 +21,32 @@ _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is named. `lazy`: name → "module:attribute"."""
+    """A group that imports a command's module when the command is named.
 
-    lazy: ClassVar[dict[str, str]]
+    lazy      name → "module:attribute"; all of `sections` where a class has these
+    sections  heading in the help → commands, as in `lazy`
+    """
+
+    lazy: ClassVar[dict[str, str]] = {}
+    sections: ClassVar[dict[str, dict[str, str]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if cls.sections:
+            cls.lazy = {name: place for commands in cls.sections.values() for name, place in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order in which they were given."""
         return list(self.lazy)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under the headings of their sections, in columns of one width."""
+        width = max(map(len, self.lazy))
+        for heading, names in (self.sections or {"Commands": self.lazy}).items():
+            commands = ((name, self.get_command(ctx, name)) for name in names)
+            limit = formatter.width - 6 - width
+            rows = [(name.ljust(width), found.get_short_help_str(limit)) for name, found in commands if found]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
@@ -40,7 +59,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named first; WrongCommand, which names the right one, for one that is none."""
+        """The command that is named first; Misused, which names the right one, for one that is none."""
         if args and not args[0].startswith("-") and args[0] not in self.lazy:
             from ralf_cli.verbs import wrong
 
@@ -51,31 +70,50 @@ class LazyGroup(click.Group):
 class _Main(LazyGroup):
     """All commands. Where one fails, the hint names commands as they are typed in the project that is meant."""
 
-    lazy: ClassVar[dict[str, str]] = {
-        "status": "ralf_cli.status:status",
-        "init": "ralf_cli.init:init",
-        "on": "ralf_cli.init:on",
-        "off": "ralf_cli.init:off",
-        "hook": "ralf_cli.hook:hook",
-        "doctor": "ralf_cli.status:doctor",
-        "route": "ralf_cli.route:route",
-        "context": "ralf_cli.context:context",
-        "handover": "ralf_cli.handover:handover",
-        "memory": "ralf_cli.memory:memory",
-        "task": "ralf_cli.task:task",
-        "serialize": "ralf_cli.sequence:serialize",
-        "refresh": "ralf_cli.sequence:refresh",
-        "health": "ralf_cli.health:health",
-        "web": "ralf_cli.web:web",
-        "nudge": "ralf_cli.health:nudge",
-        "message": "ralf_cli.message:message",
-        "orchestrator": "ralf_cli.health:orchestrator",
-        "loop": "ralf_cli.loop:loop",
-        "run": "ralf_cli.run:run",
-        "signal": "ralf_cli.run:signal",
-        "mcp": "ralf_cli.mcp:mcp",
-        "merge-driver": "ralf_cli.merge_driver:merge_driver",
-        "migrate": "ralf_cli.migrate:migrate",
+    sections: ClassVar[dict[str, dict[str, str]]] = {
+        "Everyday commands": {
+            "status": "ralf_cli.status:status",
+            "list": "ralf_cli.reading:list_",
+            "show": "ralf_cli.reading:show",
+            "search": "ralf_cli.searching:search",
+            "why": "ralf_cli.history:why",
+            "log": "ralf_cli.history:log",
+            "diff": "ralf_cli.history:diff",
+            "decide": "ralf_cli.writing:decide",
+            "handover": "ralf_cli.handover:handover",
+            "undo": "ralf_cli.undo:undo",
+            "route": "ralf_cli.route:route",
+            "context": "ralf_cli.context:context",
+        },
+        "Agents and their tasks": {
+            "refresh": "ralf_cli.sequence:refresh",
+            "memory": "ralf_cli.memory:memory",
+            "task": "ralf_cli.task:task",
+            "serialize": "ralf_cli.sequence:serialize",
+            "loop": "ralf_cli.loop:loop",
+            "run": "ralf_cli.run:run",
+            "signal": "ralf_cli.run:signal",
+            "health": "ralf_cli.health:health",
+            "web": "ralf_cli.web:web",
+            "nudge": "ralf_cli.health:nudge",
+            "message": "ralf_cli.message:message",
+        },
+        "Setup and maintenance": {
+            "init": "ralf_cli.init:init",
+            "on": "ralf_cli.init:on",
+            "off": "ralf_cli.init:off",
+            "doctor": "ralf_cli.status:doctor",
+            "config": "ralf_cli.config:config",
+            "migrate": "ralf_cli.migrate:migrate",
+            "completion": "ralf_cli.completion:completion",
+        },
+        "For machines": {
+            "hook": "ralf_cli.hook:hook",
+            "mcp": "ralf_cli.mcp:mcp",
+            "merge-driver": "ralf_cli.merge_driver:merge_driver",
+            "orchestrator": "ralf_cli.health:orchestrator",
+            "schema": "ralf_cli.schema:schema",
+        },
     }
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -98,19 +136,24 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
     """Long-term memory for coding agents.
 
     ralf keeps, per route (a unit of work, usually a task), one Markdown file with its decisions and their reasons,
-    its active work and its compressed history. Without a command, ralf prints the status.
+    its active work and its compressed history. Commands that take a ROUTE use the current one if none is named
+    (`ralf route`). Without a command, ralf prints the status, and what to do next.
 
     \b
     Examples:
+      ralf init
       ralf context checkpoint TASK-001 --transcript session.jsonl
-      ralf context list
-      ralf context show TASK-001 --max-tokens 2500
+      ralf list
+      ralf show TASK-001 --max-tokens 2500
+      ralf search "why not asyncio"
 
     \b
     Exit status: 0 success (including nothing to do) · 1 failed (unwritable, disk full) ·
     2 usage error or invalid name · 3 not found (route, transcript, id) · 4 damaged data · 5 busy or conflict
     """
     ctx.obj = root
+    if environment.is_without_colour():
+        ctx.color = False
     if load_context is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError(f"--load-context prints a route, and takes no command: {ctx.invoked_subcommand}")
@@ -119,9 +162,9 @@ def main(ctx: click.Context, root: str | None, load_context: str | None) -> None
         ctx.invoke(show, route=load_context, root=root)
         return
     if ctx.invoked_subcommand is None:
-        from ralf_cli.status import status
+        from ralf_cli.status import status, suggest
 
-        ctx.invoke(status)
+        suggest(ctx.invoke(status))
 
 
 def run(raised: BaseException | None = None) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import Misused, complete_route, is_label, meant, with_json, with_root
 
 if TYPE_CHECKING:
     from ralf.maintenance.forget import Forgotten
@@ -17,7 +17,7 @@ _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkp
 
 
 @click.command(short_help="Verify the store's integrity; optionally repair it.")
-@click.argument("route", required=False)
+@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.option("--repair", is_flag=True, help="Repair the damage and report each repair.")
 @with_root
 @with_json
@@ -91,7 +91,7 @@ def _so_many(count: int, noun: str) -> str:
 
 
 @click.command(short_help="Archive old records.")
-@click.argument("route", required=False)
+@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.option("--older-than", metavar="AGE", help="Older than this, e.g. 90d, 12h, 4w. Default: as configured.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be archived.")
 @with_root
@@ -190,7 +190,7 @@ def prune(
 
 
 @click.command(short_help="Erase text from the entire store.")
-@click.argument("route")
+@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.argument("id", required=False)
 @click.option("--text", metavar="TEXT", help="Erase this text wherever it appears; - reads it from stdin.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be erased.")
@@ -200,7 +200,7 @@ def prune(
 @click.pass_context
 def forget(
     ctx: click.Context,
-    route: str,
+    route: str | None,
     id: str | None,  # noqa: A002
     text: str | None,
     dry_run: bool,
@@ -209,7 +209,7 @@ def forget(
     as_json: bool,
 ) -> None:
     """Erase the text of ROUTE's decision or checkpoint ID, or any text, from the entire store; without either, all
-    of ROUTE.
+    of ROUTE, which then has to be named.
 
     Erases it from the records of every route, evidence, route files, archives, caches and the search index, and
     reads them back to verify. This cannot be undone. The text is found regardless of case, white space, Markdown,
@@ -220,7 +220,7 @@ def forget(
 
     \b
     Examples:
-      ralf context forget TASK-001 DEC-003
+      ralf context forget DEC-003
       ralf context forget TASK-001 cp-002 --dry-run
       ralf context forget TASK-001 --text - --yes < secret.txt
       ralf context forget TASK-001 --yes
@@ -233,6 +233,10 @@ def forget(
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 
+    if route is None and text is None:
+        raise Misused(ctx, "name what is to be forgotten", "ralf context forget ROUTE [ID]")
+    if route is None or (id is None and text is None and is_label(ctx, route)):
+        route, id = meant(ctx), route  # noqa: A001
     if id is not None and text is not None:
         raise click.UsageError("ID and --text: which of them?")
     if text == "-":

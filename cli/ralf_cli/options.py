@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ralf.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,23 +115,111 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
     """
 
     def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        return value if value is not None or ctx.resilient_parsing else _meant(ctx, param)
+        if ctx.resilient_parsing:
+            return value
+        return _called_now(ctx, value) if value is not None else meant(ctx)
 
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is None and not ctx.resilient_parsing:
             value = _not_missing(ctx, param, ctx.params["route"])
-            ctx.params["route"] = _meant(ctx, param)
+            ctx.params["route"] = meant(ctx)
+        elif not ctx.resilient_parsing:
+            ctx.params["route"] = _called_now(ctx, ctx.params["route"])
         return value
 
     def adding(command: F) -> F:
         if following:
             name = metavar or following.upper()
-            command = click.argument(following, required=False, metavar=name, callback=behind)(command)
-        return click.argument("route", required=False, metavar="[ROUTE]", callback=None if following else alone)(
-            command
-        )
+            command = click.argument(
+                following, required=False, metavar=name, callback=behind, shell_complete=_complete_label
+            )(command)
+        return click.argument(
+            "route",
+            required=False,
+            metavar="[ROUTE]",
+            callback=None if following else alone,
+            shell_complete=_complete_route_or_label if following in _LABELS else complete_route,
+        )(command)
 
     return adding
+
+
+_LABELS = ("id", "to")
+"""The arguments behind ROUTE that name a decision, a checkpoint or a revision."""
+
+
+def complete_route(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The routes that begin so, for a shell."""
+    from ralf_cli import completion
+
+    return completion.routes(_root(ctx), incomplete)
+
+
+def _complete_label(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ralf_cli import completion
+
+    route = ctx.params.get("route")
+    return completion.labels(_root(ctx), route, incomplete) if route and param.name in _LABELS else []
+
+
+def _complete_route_or_label(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ralf_cli import completion
+
+    return complete_route(ctx, param, incomplete) + completion.labels(_root(ctx), None, incomplete)
+
+
+_LABEL = re.compile(r"(?:cp-?|r|dec-?)?[0-9]{1,9}|now", re.IGNORECASE)
+"""What names a moment of a route, or an item of it: `cp-003`, `3`, `r12`, `DEC-007`, `now`."""
+
+
+def with_route_and_labels(metavar: str) -> Callable[[F], F]:
+    """Add the arguments `[ROUTE]` and `metavar`, all optional; the command gets `given`: see `route_and_labels`."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from ralf_cli import completion
+
+        given = ctx.params.get(str(param.name)) or ()
+        if given and not _LABEL.fullmatch(given[0]):
+            return completion.labels(_root(ctx), given[0], incomplete)
+        return _complete_route_or_label(ctx, param, incomplete)
+
+    return click.argument("given", nargs=-1, metavar=metavar, shell_complete=complete)
+
+
+def route_and_labels(ctx: click.Context, given: Sequence[str], most: int) -> tuple[str, list[str]]:
+    """The route, and at most `most` labels, of arguments of which each may be left out: a first one that is a label and
+    no route's name is about the route that is meant. UsageError for more arguments.
+    """
+    found = list(given)
+    route = _called_now(ctx, found.pop(0)) if found and not is_label(ctx, found[0]) else meant(ctx)
+    if len(found) > most:
+        raise click.UsageError(f"Got unexpected extra argument ({found[most]})", ctx)
+    return route, found
+
+
+def _called_now(ctx: click.Context, route: str) -> str:
+    """A route as it is called now, which is said where it was renamed or merged into another; any other name as it
+    is.
+    """
+    from ralf import project as projects, routing
+    from ralf.text import cleaning
+    from ralf_cli.output import say
+
+    project = projects.find(_root(ctx))
+    if not cleaning.is_valid(route) or not (project.folder / "aliases").exists():
+        return route
+    found = routing.known(project, route)
+    if found is None or found.casefold() == route.casefold():
+        return route
+    say(f"route {found} (called {route} before)")
+    return found
+
+
+def is_label(ctx: click.Context, text: str) -> bool:
+    """Whether a text names an item or a moment of a route, and is no route's name itself."""
+    from ralf import project as projects, routing
+
+    return _LABEL.fullmatch(text) is not None and routing.known(projects.find(_root(ctx)), text) is None
 
 
 def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
@@ -138,19 +232,43 @@ def _not_missing(ctx: click.Context, param: click.Parameter, value: str | None) 
     return value
 
 
-def _meant(ctx: click.Context, param: click.Parameter) -> str:
-    """The route that is meant, said on stderr; MissingParameter where nothing says which."""
-    from ralf import project as projects, routing
-    from ralf.checkpointing.progress import meant
+class Misused(click.UsageError):
+    """A command that was typed wrongly; `hint`: what to type instead."""
+
+    def __init__(self, ctx: click.Context, what: str, hint: str) -> None:
+        super().__init__(what, ctx)
+        self.hint = hint
+
+
+def meant(ctx: click.Context) -> str:
+    """The current route, for a command that named none, else the only one that a person has; it is said on stderr, with
+    the rule that chose it. Misused where nothing says which.
+    """
+    from ralf import environment, project as projects, routing
+    from ralf.checkpointing.progress import meant as current
     from ralf_cli.output import say
 
     project = projects.find(_root(ctx))
-    choice = meant(project)
+    choice = current(project)
     found = routing.known(project, choice.route)
     if choice.rule == routing.DEFAULT and found is None:
-        raise click.MissingParameter(ctx=ctx, param=param, param_hint="'ROUTE'")
+        names = routing.names_of(project)
+        # An agent's session has a route of its own, and a whole session is not taken into one on a guess.
+        if len(names) == 1 and not environment.session() and ctx.info_name not in ("checkpoint", "watch"):
+            say(f"route {names[0]} (the only one)")
+            return names[0]
+        raise Misused(ctx, "no ROUTE was named, and none is current here", _instead(ctx, project))
     say(f"route {choice.route} ({choice.rule})")
     return found or choice.route
+
+
+def _instead(ctx: click.Context, project: Project) -> str:
+    """What to type where no route is current: the same command with a route, the newest where there is one."""
+    import ralf
+
+    known = ralf.list_routes(root=project.root)
+    name = known[0].route if known else "NAME"
+    return f"{ctx.command_path} {name if known else 'ROUTE'} …, or make a route current: ralf route use {name}"
 
 
 def _root(ctx: click.Context) -> str | None:

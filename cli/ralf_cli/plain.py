@@ -1,7 +1,8 @@
 """What agents type most, answered in a pipe without loading click, which takes longer than the answer.
 
-    ralf context list · show ROUTE          ralf refresh
-    ralf task list · show · claim · progress · done        ralf memory show --for TEXT
+    ralf list · show ROUTE                  ralf refresh
+    ralf context list · show ROUTE          ralf task list · show · claim · progress · done
+    ralf memory show --for TEXT
 
 `--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
 terminal, another option, a warning, an error), before anything is printed. A command that may have written is never
@@ -94,7 +95,7 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     root, rest = (arguments[1], arguments[2:]) if arguments[:1] == ["--root"] and arguments[1:] else (None, arguments)
     if out is None or out.encoding.lower() != "utf-8" or out.isatty():
         return ""
-    name = " ".join(rest[:1] if rest[:1] == ["refresh"] else rest[:2])
+    name = " ".join(rest[:2] if rest[:1] in _GROUPS else rest[:1])
     if name not in _COMMANDS:
         return ""
     does, least, most, allowed = _COMMANDS[name]
@@ -193,6 +194,8 @@ def _show(options: _Options, root: str | None) -> str:
     import ralf
 
     context = ralf.get_context(options[""], root=root)
+    if context.route.casefold() != options[""].casefold():
+        return ""  # it was renamed, which is said
     most = options.get("--max-tokens")
     return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
 
@@ -291,6 +294,8 @@ def _ralf(root: str | None) -> str:
 _JSON, _FOR = "--json", "--for"
 
 _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tuple[str, ...]]] = {
+    "list": (_list, 0, 0, ()),
+    "show": (_show, 1, 1, ("--max-tokens",)),
     "context list": (_list, 0, 0, ()),
     "context show": (_show, 1, 1, ("--max-tokens",)),
     "memory show": (_memory_for, 0, 0, (_FOR,)),
@@ -302,6 +307,8 @@ _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tupl
     "task done": (_done, 1, 1, ("--task", _JSON)),
 }
 """What does a command, how many arguments it takes, and which options."""
+
+_GROUPS = (["context"], ["memory"], ["task"])
 
 _WRITES = frozenset(("task claim", "task progress", "task done"))
 

@@ -1,23 +1,22 @@
-"""`ralf context list`, `show` and `search`."""
+"""`ralf list` and `ralf show`."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralf_cli import tables
 from ralf_cli.options import with_json, with_json_alone, with_root, with_route
+from ralf_cli.pager import with_pager
+from ralf_cli.times import shown, with_since
 
 if TYPE_CHECKING:
-    from ralf.finding.search import SearchHit
     from ralf.model import RouteContext
-    from ralf.text.cleaning import Word
 
 BRIEF_TOKENS = 2_500
 
@@ -32,18 +31,25 @@ SECTIONS = ("goal", "work", "decisions", "facts", "history")
 
 
 @click.command("list", short_help="List the routes, the newest checkpoint first.")
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
+@with_since
 @click.option("--cost", is_flag=True, help="Model cost per route, as reported by the provider or estimated (~).")
 @with_root
+@with_pager
 @with_json
 @click.pass_context
-def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> None:
-    """List the routes of this project, the newest checkpoint first.
+def list_(
+    ctx: click.Context, limit: int | None, since: str | None, cost: bool, root: str | None, as_json: bool
+) -> None:
+    """List the routes of this project, the newest checkpoint first. With --since, only routes in which anything was
+    recorded since then.
 
     \b
     Examples:
-      ralf context list
-      ralf context list --cost
-      ralf context list --json
+      ralf list
+      ralf list --since 2d
+      ralf list --cost
+      ralf list --json
 
     \b
     Exit status: 0, even without any route · 4 a route file is damaged (the others are listed)
@@ -52,13 +58,15 @@ def list_(ctx: click.Context, cost: bool, root: str | None, as_json: bool) -> No
     from ralf import project as projects, routing
     from ralf_cli.output import emit_json, fields_of, say, table
 
-    routes = ralf.list_routes(root=root)
+    routes = ralf.list_routes(since=since, root=root)[:limit]
     if cost:
         _list_cost([route.route for route in routes], root, as_json=as_json)
     elif as_json:
         emit_json([fields_of(route) for route in routes])
     elif routes:
-        table(tables.HEADINGS, map(tables.cells, routes), tables.RIGHT)
+        table(tables.HEADINGS, (tables.cells(route, shown(route.last_checkpoint)) for route in routes), tables.RIGHT)
+    elif since:
+        say(f"no route in which anything was recorded since {since}")
     else:
         say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
     if strays := routing.strays(projects.find(root)):
@@ -111,6 +119,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--loss", is_flag=True, help="What each checkpoint kept, merged or dropped, and where to find it.")
 @click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
 @with_root
+@with_pager
 @with_json_alone
 def show(
     route: str,
@@ -130,12 +139,12 @@ def show(
 
     \b
     Examples:
-      ralf context show TASK-001
-      ralf context show TASK-001 --brief
-      ralf context show TASK-001 --max-tokens 2500
-      ralf context show TASK-001 --section decisions
-      ralf context show TASK-001 --at cp-002 --json
-      ralf context show TASK-001 --loss
+      ralf show
+      ralf show TASK-001 --brief
+      ralf show TASK-001 --max-tokens 2500
+      ralf show TASK-001 --section decisions
+      ralf show TASK-001 --at cp-002 --json
+      ralf show TASK-001 --loss
 
     \b
     Exit status: 0 · 2 invalid name · 3 no such route or checkpoint · 4 damaged data (the readable part is printed)
@@ -188,10 +197,11 @@ def _emit_as_json(context: RouteContext, section: str | None, budget: int | None
 def _emit_text(context: RouteContext, section: str | None, budget: int | None, query: str | None) -> None:
     """Print a context; nothing, and why on stderr, where nothing of it has room."""
     from ralf_cli.output import say
+    from ralf_cli.terminal import highlighted
 
     fenced = not sys.stdout.isatty()  # in a pipe: an agent
     text = context.render(budget, query=query, section=section, fenced=fenced)
-    click.echo(text, nl=False)
+    click.echo(text if fenced else highlighted(text), nl=False)
     if text or budget is None:
         return
     larger = (most for most in _BUDGETS if most > budget)
@@ -200,76 +210,6 @@ def _emit_text(context: RouteContext, section: str | None, budget: int | None, q
         say(f"{context.route}: nothing is kept for this part")
     else:
         say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {enough}")
-
-
-@click.command(short_help="Find decisions, checkpoints, facts and evidence.")
-@click.argument("query")
-@click.option("--route", metavar="ROUTE", help="Search this route only.")
-@click.option(
-    "-k", "limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most N hits."
-)
-@with_root
-@with_json
-def search(query: str, route: str | None, limit: int, root: str | None, as_json: bool) -> None:
-    """Find decisions, checkpoints, facts and evidence by their words.
-
-    Results that hold too little of the question to be sure answers come last, below a line that says so.
-
-    \b
-    Examples:
-      ralf context search "why not asyncio"
-      ralf context search cursor --route TASK-001 -k 10
-
-    \b
-    Exit status: 0, even if nothing is found · 2 invalid name · 3 no such route
-    """
-    import ralf
-    from ralf_cli.output import emit_json, fields_of, say
-
-    warnings: list[str] = []
-    hits = ralf.search(query, route=route, root=root, limit=limit, warnings=warnings)
-    for warning in warnings:
-        say(warning)
-    if as_json:
-        emit_json([fields_of(hit) for hit in hits])
-        return
-    if not hits:
-        click.echo("nothing found", err=True)
-        return
-    _emit_hits(hits, query)
-
-
-def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
-    from ralf.finding.search import UNSURE
-    from ralf.text.matcher import words
-
-    asked = words(query)
-    sure = True
-    for hit in hits:
-        if sure and not hit.sure:
-            click.echo(click.style(UNSURE, italic=True) + "\n")
-            sure = False
-        status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
-        source = f"  {hit.source}" if hit.source else ""
-        click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
-        click.echo(_excerpt(hit.text, asked))
-        click.echo()
-
-
-def _excerpt(text: str, words: Sequence[Word], most: int = 400) -> str:
-    """The part of a text in which most of the words stand, indented, with the words made bold on a terminal."""
-    forms = [rf"{re.escape(word.start or word.text)}\w*" for word in words]
-    pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(forms) or '(?!)'})", re.IGNORECASE)
-    places = [match.start() for match in pattern.finditer(text)]
-    if len(text) > most and places:
-        best = max(places, key=lambda place: (sum(place <= other < place + most * 2 // 3 for other in places), -place))
-        start = text.rfind("\n", 0, best) + 1 if best - text.rfind("\n", 0, best) < most // 3 else best - most // 4
-    else:
-        start = 0
-    part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
-    if sys.stdout.isatty():
-        part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="yellow"), part)
-    return "\n".join(f"  {line}" if line else "" for line in part.splitlines())
 
 
 _ALWAYS = ("route", "revision")

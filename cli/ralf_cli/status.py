@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import complete_route, with_json, with_root
+from ralf_cli.times import shown
 
 if TYPE_CHECKING:
     from ralf.checkpointing.progress import Status
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show the current route, its checkpoints and tokens.")
-@click.option("--route", metavar="ROUTE", help="Show this route. Default: the session's route.")
+@click.option(
+    "--route", metavar="ROUTE", shell_complete=complete_route, help="Show this route. Default: the session's route."
+)
 @with_root
 @with_json
-def status(route: str | None, root: str | None, as_json: bool) -> None:
+def status(route: str | None, root: str | None, as_json: bool) -> Status:
     """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
     call, and other routes.
 
@@ -49,7 +52,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
         if exchanged is not None:
             more |= {"waiting_records": exchanged.waiting, "servers_reached": _time(exchanged.since)}
         emit_json(fields_of(found) | spent | more)
-        return
+        return found
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     click.echo(f"route            {found.route}  ({found.rule})")
@@ -58,14 +61,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
 
         click.echo(f"task             {named(task)}")
     if found.revision or found.checkpoint_count:
-        last = f", last {found.last_checkpoint}" if found.last_checkpoint else ""
+        last = f", last {shown(found.last_checkpoint)}" if found.last_checkpoint else ""
         click.echo(f"checkpoints      {found.checkpoint_count}{last}, revision {found.revision}")
         click.echo(f"tokens so far    {found.total_tokens_consumed:,}")
     else:
         click.echo("checkpoints      none yet")
     if found.others:
         left = found.routes - len(found.others) - bool(found.revision)
-        rest = f" and {left:,} more: ralf context list" if left > 0 else ""
+        rest = f" and {left:,} more: ralf list" if left > 0 else ""
         click.echo(f"other routes     {', '.join(found.others)}{rest}")
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
@@ -77,7 +80,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
     if exchanged is not None:
         click.echo(f"other machines   {beside.told(exchanged)}")
     if found.opted_in:
-        click.echo(f"last hook        {_time(called) or 'none has called yet'}")
+        click.echo(f"last hook        {shown(_time(called)) if called else 'none has called yet'}")
     if found.problem:
         click.echo(f"problem          {found.problem}")
     if found.tokens_since is not None:
@@ -91,6 +94,47 @@ def status(route: str | None, root: str | None, as_json: bool) -> None:
 
         complain(found.damage, f"ralf context show {found.route}")
         click.get_current_context().exit(4)
+    return found
+
+
+def suggest(found: Status) -> None:
+    """Say on stderr what to type next, for someone who typed `ralf` alone."""
+    from ralf_cli.output import say
+
+    for command, why in _next(found):
+        say(f"next: {command}  ({why})")
+
+
+def _next(found: Status) -> list[tuple[str, str]]:
+    """Commands that help next, and what each does."""
+    rest = [("ralf --help", "all commands")]
+    if not found.opted_in and not found.routes:
+        return [
+            ("ralf init --client claude-code", "enable ralf and install the hooks of Claude Code; or of codex, gemini"),
+            ("ralf context checkpoint NAME --transcript FILE", "or only checkpoint one session log"),
+            *rest,
+        ]
+    if not found.routes:
+        return [
+            ("ralf context checkpoint NAME", "checkpoint this project's newest session into the route NAME"),
+            ('ralf decide NAME "WHAT" --because "WHY"', "record a decision; the route is made by it"),
+            ("ralf doctor", "check that a client calls ralf"),
+            *rest,
+        ]
+    if not found.revision:
+        other = found.others[0]
+        return [
+            ("ralf list", "all routes"),
+            (f"ralf show {other}", "the newest of them"),
+            (f"ralf route use {other}", "make it the current one, which needs no name"),
+            *rest,
+        ]
+    return [
+        ("ralf show", "what is known: goal, state, next steps, decisions"),
+        ('ralf search "WORDS"', "find a decision, a command, an error"),
+        ('ralf decide "WHAT" --because "WHY"', "record a decision"),
+        *rest,
+    ]
 
 
 def _task(project: Project) -> TaskState | None:

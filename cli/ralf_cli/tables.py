@@ -18,12 +18,12 @@ RIGHT = (1, 3)
 """The columns of it that are aligned right."""
 
 
-def cells(route: RouteSummary) -> tuple[object, ...]:
-    """Return a route's row in the list of routes."""
+def cells(route: RouteSummary, checkpointed: str = "") -> tuple[object, ...]:
+    """Return a route's row in the list of routes; `checkpointed`: when, in other words than the record's."""
     return (
         f"{route.route} (foreign)" if route.foreign else route.route,
         route.checkpoint_count,
-        route.last_checkpoint or "-",
+        checkpointed or route.last_checkpoint or "-",
         route.total_tokens_consumed,
         route.current_task or "-",
         route.work_status or "-",

@@ -33,6 +33,26 @@ def shown(text: str) -> str:
     return "".join(part if number % 2 else clean(part) for number, part in enumerate(_OURS.split(text)))
 
 
+_HEADING = regex(r"#{1,6} [^\n]*+")
+
+_ITEM = regex(r"(\s*+- )((?:DEC|cp)-[0-9]{1,9})(?![0-9])")
+
+
+def highlighted(text: str) -> str:
+    """A route's Markdown with its headings bold and the labels of its items coloured. Every character of it stays: what
+    is copied from the terminal is what the file says.
+    """
+    lines = []
+    for line in text.split("\n"):
+        if _HEADING.fullmatch(line):
+            lines.append(click.style(line, bold=True))
+        elif found := _ITEM.match(line):
+            lines.append(found[1] + click.style(found[2], fg="cyan") + line[found.end() :])
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def complain(message: str, hint: str = "") -> None:
     """Say on stderr what is wrong and what to type next: a line each, whatever stands in a name or a file."""
     click.echo(f"error: {bounded(message)}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root
+from ralf_cli.options import complete_route, with_json, with_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ _CHANGED = "was changed since it was shown: not accepted"
 
 
 @click.command(short_help="Show content from other machines, and accept it on a terminal.")
-@click.argument("route", required=False)
+@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
 @click.option("--diff", is_flag=True, help="Show the route files as a diff against your own records.")
 @with_root
 @with_json

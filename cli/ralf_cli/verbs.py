@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import click
 
+from ralf_cli.options import Misused
+
 _OTHER_NAMES = {
     "add": "decide",
     "cat": "show",
@@ -32,7 +34,6 @@ _OTHER_NAMES = {
     "rm": "drop",
     "routes": "list",
     "save": "checkpoint",
-    "undo": "revert",
     "view": "show",
     "check": "verify",
     "install": "init",
@@ -99,6 +100,8 @@ _OF_RUNS = {
 _OF_ALL = {
     "plan": "serialize",
     "unserialize": "serialize",
+    "settings": "config",
+    "completions": "completion",
     "prime": "refresh",
     "onboard": "refresh",
     "runs": "run",
@@ -107,15 +110,7 @@ _OF_ALL = {
 """The same for what is typed behind `ralf` alone."""
 
 
-class WrongCommand(click.UsageError):
-    """A command that is none; `hint`: what to type in its place."""
-
-    def __init__(self, name: str, hint: str, ctx: click.Context) -> None:
-        super().__init__(f"No such command {name!r}.", ctx)
-        self.hint = hint
-
-
-def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> WrongCommand:
+def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> Misused:
     """The error for a command that a group does not have; `hint`: what to type where no other command is near."""
     path = ctx.command_path
     groups = [
@@ -125,11 +120,12 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") ->
         ("ralf task", _names(ctx, "task")),
         ("ralf loop", _names(ctx, "loop")),
         ("ralf run", _names(ctx, "run")),
+        ("ralf config", _names(ctx, "config")),
         ("ralf memory", _names(ctx, "memory")),
     ]
     groups.sort(key=lambda group: group[0] != path)
     near = _right(name, rest, groups) or hint or _near(name, rest, groups)
-    return WrongCommand(name, near or f"{path} --help", ctx)
+    return Misused(ctx, f"No such command {name!r}.", near or f"{path} --help")
 
 
 def _names(ctx: click.Context, group: str = "") -> Sequence[str]:

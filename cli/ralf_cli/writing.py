@@ -99,7 +99,7 @@ def checkpoint(
 
     path = _transcript(transcript, root)
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     source = open_transcript(path, root=project.root, as_text=read_as == "text")
     begin = _begin(project, route, source, again=again)
     if summarizer in MODELS and sys.stderr.isatty():
@@ -209,9 +209,9 @@ def decide(
 
     \b
     Examples:
-      ralf context decide TASK-001 "Use SQLite in WAL mode" --because "one file, many readers"
-      ralf context decide TASK-001 "Use FastAPI" --instead-of "Flask: no async" --supersedes DEC-002
-      ralf context decide TASK-001 "Never push to main" --rule
+      ralf decide "Use SQLite in WAL mode" --because "one file, many readers"
+      ralf decide TASK-001 "Use FastAPI" --instead-of "Flask: no async" --supersedes DEC-002
+      ralf decide TASK-001 "Never push to main" --rule
 
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name, no text · 3 nothing to supersede ·
@@ -229,7 +229,7 @@ def decide(
         supersedes=supersedes,
         kind="rule" if rule else "decision",
         pinned=rule,
-        origin=origin or _who(),
+        origin=origin or who_writes(),
         root=root,
         warn=lambda warning: say(f"warning: {warning}"),
     )
@@ -242,7 +242,7 @@ def decide(
         ctx.exit(4)
 
 
-def _who() -> str:
+def who_writes() -> str:
     """Who decides: an agent, where one of the clients runs this, and nobody looks on."""
     from ralf import environment
 
@@ -294,7 +294,7 @@ def _named(path: Path) -> Path:
     from ralf.errors import UsageError
     from ralf.transcripts.reader import is_own_log
 
-    if _who() == "agent" and not path.is_dir() and not is_own_log(path):
+    if who_writes() == "agent" and not path.is_dir() and not is_own_log(path):
         what = "is no session log of this user's clients, and an agent runs this: not read"
         raise UsageError(path, what, "a person names any other file in a terminal of their own")
     return path

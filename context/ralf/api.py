@@ -2,7 +2,7 @@
 
     read      get_context render list_routes status search why log diff context_at loss_reports
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop resolve open_file take_in change use
+              revert drop undo undoable resolve open_file take_in change use rename_route merge_routes
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -10,10 +10,10 @@
               truncate summarize (of a conversation)
     memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
     maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
-              refuse_route
+              refuse_route list_settings get_setting change_setting
 
-Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route` and
-`refuse_route` take the project instead, which `find` returns.
+Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route`,
+`refuse_route` and those of settings take the project instead, which `find` returns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,13 @@ if TYPE_CHECKING:
     from ralf.finding.search import SearchHit as SearchHit, search as search
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
     from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
+    from ralf.maintenance.renaming import merge_routes as merge_routes, rename_route as rename_route
     from ralf.maintenance.repair import repair as repair
+    from ralf.maintenance.settings import (
+        change_setting as change_setting,
+        get_setting as get_setting,
+        list_settings as list_settings,
+    )
     from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
     from ralf.maintenance.verify import verify as verify
     from ralf.memory.verbs import (
@@ -77,6 +83,7 @@ if TYPE_CHECKING:
         hand_over as hand_over,
         set_goal as set_goal,
     )
+    from ralf.route.undoing import undo as undo, undoable as undoable
     from ralf.routing import use as use
     from ralf.tasks.claims import (
         claim as claim,
@@ -134,6 +141,12 @@ def __getattr__(name: str) -> Any:
         from ralf.proof import loss as home
     elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert", "resolve"):
         from ralf.route import corrections as home
+    elif name in ("undo", "undoable"):
+        from ralf.route import undoing as home
+    elif name in ("rename_route", "merge_routes"):
+        from ralf.maintenance import renaming as home
+    elif name in ("list_settings", "get_setting", "change_setting"):
+        from ralf.maintenance import settings as home
     elif name in ("hand_over", "set_goal", "add_next", "close"):
         from ralf.route import steering as home
     elif name in ("archive", "prune"):

@@ -165,7 +165,7 @@ _FROM_ZERO = ("archive_days", "evidence_days", "pressure_step")
 
 _MOST = 1 << 20  # bytes
 
-_CHOICES = {
+CHOICES = {
     "summarizer": ("extractive",),
     "worktrees": ("shared", "isolated"),
     "route_by": ("task", "goal", "branch", "project"),
@@ -174,6 +174,7 @@ _CHOICES = {
     "memory": ("on", "off"),
     "redact_personal": ("on", "off"),
 }
+"""The words that a key may have, where only some make sense."""
 
 
 def load(path: Path) -> Config:
@@ -187,6 +188,11 @@ def load(path: Path) -> Config:
         return Config()
     except OSError as error:
         raise Damaged(path, f"cannot be read: {error.strerror}", _HINT) from None
+    return parse(path, text)
+
+
+def parse(path: Path, text: str) -> Config:
+    """The configuration that a text says, which is, or is to be, in the file `path`. Errors: as for `load`."""
     found = made_of(Config, path, tree_of(path, text), checked)
     try:
         _ = found.limits
@@ -328,12 +334,13 @@ def made_of(cls: type[T], path: Path, tree: Mapping[str, Any], check: Callable[[
     kinds = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
     values = {}
     for key, value in tree.items():
-        _check_known(path, key, kinds)
+        check_known(path, key, kinds)
         values[key] = check(path, key, value, kinds[key])
     return cls(**values)
 
 
-def _check_known(path: Path, key: str, known: Collection[str]) -> None:
+def check_known(path: Path, key: str, known: Collection[str]) -> None:
+    """UsageError for a key that is none of `known`, with the one that it resembles."""
     if key not in known:
         import difflib  # few mistype one
 
@@ -354,10 +361,55 @@ def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
             raise UsageError(path, f"{key}: expected a whole number above {least - 1}, got {value!r}")
         return value
     text = "" if value is None else str(value)
-    if key in _CHOICES and text not in _CHOICES[key]:
+    if key in CHOICES and text not in CHOICES[key]:
         hint = "a model is named in config.local.yaml: docs/config.md" if key == "summarizer" else ""
-        raise UsageError(path, f"{key}: expected {' or '.join(_CHOICES[key])}, got {text!r}", hint)
+        raise UsageError(path, f"{key}: expected {' or '.join(CHOICES[key])}, got {text!r}", hint)
     return text
+
+
+def with_setting(path: Path, text: str, key: str, value: Any) -> str:
+    """A configuration's text with one setting changed, `value` None: taken out. All else stays as it is, and so does a
+    comment behind the value. UsageError where no change of its lines says that.
+    """
+    before = tree_of(path, text)
+    wanted: dict[str, Any] = {name: one for name, one in before.items() if name != key}
+    if value is not None:
+        wanted[key] = list(value) if isinstance(value, tuple) else value
+    if wanted == before:
+        return text
+    lines = text.splitlines(keepends=True)
+    start = next((n for n, line in enumerate(lines) if re.match(rf"{re.escape(key)}[ \t]*:", line)), None)
+    end = len(lines) if start is None else start + 1
+    while start is not None and end < len(lines) and re.match(r"[ \t]+\S|- ", lines[end]):
+        end += 1  # of a value that takes several lines
+    comment = ""
+    if start is not None and (found := re.search(r"[ \t]+#[^\"'\n]*$", lines[start].rstrip("\n"))):
+        comment = found[0]
+    if lines and start is None and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    made = "" if value is None else f"{_line(path, key, wanted[key])}{comment}\n"
+    changed = "".join([*lines[: end if start is None else start], made, *lines[end:]])
+    try:
+        fits = tree_of(path, changed) == wanted
+    except Damaged:
+        fits = False
+    if not fits:
+        raise UsageError(path, f"{key} cannot be changed by a line", f"write into the file: {made.strip() or key}")
+    return changed
+
+
+def _line(path: Path, key: str, value: Any) -> str:
+    """A setting as it is written: without quotes where that says the same."""
+    import json  # few change one
+
+    plain = f"{key}: {value}"
+    if isinstance(value, str | int) and not isinstance(value, bool) and "\n" not in plain and "#" not in plain:
+        try:
+            if tree_of(path, plain) == {key: value}:
+                return plain
+        except (UsageError, Damaged):
+            pass
+    return f"{key}: {json.dumps(value, ensure_ascii=False)}"
 
 
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -382,11 +434,14 @@ SCRIPT = Path("hooks", "context-checkpoint.sh")
 _MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
 
 _TYPED = (
-    rf"(?<![\w./-]){NAME} (?=(?:context|doctor|handover|health|hook|init|loop|mcp|migrate|nudge|off|on|orchestrator"
-    r"|refresh|route|serialize|status|task)\b)"
+    rf"(?<![\w./-]){NAME} (?=(?:completion|config|context|decide|diff|doctor|handover|health|hook|init|list|log|loop"
+    r"|mcp|migrate|nudge|off|on|orchestrator|refresh|route|schema|search|serialize|show|status|task|undo|why)\b)"
 )
 
-_VERBS = "archive|checkpoint|decide|diff|drop|edit|forget|list|log|prune|revert|search|show|trust|use|verify|watch|why"
+_VERBS = (
+    "archive|checkpoint|decide|diff|drop|edit|forget|list|log|merge|prune|rename|revert|search|show|trust|use|verify"
+    "|watch|why"
+)
 
 _TASK_VERBS = "add|claim|done|edit|fail|import|list|progress|release|retry|show|split|trust"
 
@@ -396,6 +451,7 @@ _OWN = (
     r"(?:(?:doctor|health|init|loop|mcp|off|on|orchestrator|refresh|serialize|status)(?:[ ]-[^\n]*+)?"
     rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+"
     rf"|task(?:[ ](?:{_TASK_VERBS})(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?)?|loop[ ](?:attach|status|stop)(?:[ ]-[^\n]*+)?"
+    r"|(?:decide|diff|list|log|search|show|undo|why)(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?|decide[ ]\S++[ ][\"'][^\n]*+"
     r"|handover[ ]\S++[ ]--[^\n]*+|nudge[ ][\"'][^\n]*+|migrate[ ][a-z0-9-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
 )
 

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,6 +166,13 @@ class Project:
     def cache(self) -> Path:
         """The folder of what can be made anew."""
         return self.folder / "cache" / self.owner.cache
+
+    def caches_named(self, route: str) -> Iterator[Path]:
+        """The files and folders of the cache that are called as a route."""
+        ours = {f"{route}{ending}" for ending in (".md", ".json", ".jsonl", ".idx", "")}
+        for top, folders, names in os.walk(self.cache):
+            if Path(top) != self.cache:
+                yield from (Path(top, name) for name in (*folders, *names) if name in ours)
 
     @property
     def indexes(self) -> Path:

@@ -394,7 +394,7 @@ def checkpoint(
     replaced), DamagedJournal, Busy, OSError; the route is then as before, or has the checkpoints of the first segments.
     """
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     source = (
         open_transcript(Path(transcript), root=project.root, as_text=as_text)
@@ -443,7 +443,7 @@ def record_runs(
     Returns what the reader should know. Raises UsageError (a refused name), DamagedJournal, Busy, OSError.
     """
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     told = [run.attempt for run in runs if run.attempt is not None]
     writer = write(project, route, told) if told else None

@@ -55,7 +55,7 @@ def watch(
     if every is not None and every < 1:
         raise UsageError("--every", f"{every} is no number of tokens", "--every 50000")
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     path = Path(transcript)
     limits = config.of(project).limits
     if every is not None:

@@ -100,7 +100,7 @@ def compact(
     nothing was compacted.
     """
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     counted = count if count is not None else tokens.count
     costs = [cost(message, counted) for message in messages]
     before, shares, parts = sum(costs), allocate(window), segments_of(messages, completed)

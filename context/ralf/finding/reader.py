@@ -135,18 +135,31 @@ def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float
         return ()
 
 
-def list_routes(*, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
+def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
     """All routes of a project, the one with the newest checkpoint first; [] for a project without routes.
+
+    since  a time in ISO 8601, UTC: only routes whose journal was written to, or whose last checkpoint ended, since then
 
     Reads only the head of each file. A route whose file cannot be read is listed from its journal, and named with
     what is wrong in `damage`.
     """
     project = projects.find(root)
-    places = _Places(str(project.routes), f"{project.cache}/routes", written(project.store, "routes"))
+    journals = written(project.store, "routes")
+    places = _Places(str(project.routes), f"{project.cache}/routes", journals)
     found = [_summary(project, name, _head_fields(project, name, places)) for name in routing.names_of(project)]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
-    return found
+    return found if since is None else [one for one in found if _is_since(one, journals.get(one.route, _NEVER), since)]
+
+
+def _is_since(summary: RouteSummary, journal: Written, since: str) -> bool:
+    """Whether anything of a route is not older than a time."""
+    from datetime import datetime  # only for who asks
+
+    from ralf.route.history import is_since
+
+    limit = datetime.fromisoformat(since).timestamp() * 1e9
+    return journal.changed >= limit or is_since(summary.last_checkpoint, since)
 
 
 def _summary(project: Project, route: str, fields: dict[str, str] | None) -> RouteSummary:

@@ -59,7 +59,12 @@ def schema() -> dict[str, Any]:
 
 def text() -> str:
     """The schema as the file that is shipped."""
-    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+    return as_text(schema())
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """A schema as the text of a file."""
+    return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
 
 
 def _of_class(cls: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -504,9 +504,6 @@ _INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-histories/*")
 # The journal goes last: until it is gone, the route can be forgotten again, and a crash leaves a store that verifies.
 
 
-_ENDINGS = (".md", ".json", ".jsonl", ".idx", "")
-
-
 def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[str] | None = None) -> Forgotten:
     """Remove all that the store has of a route; other routes keep what they have.
 
@@ -570,6 +567,7 @@ def _files(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
     ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
     hidden = hidden_beside(project.route_file(route))
+    yield from routing.aliases_of(project, route)
     yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
 
 
@@ -579,10 +577,11 @@ def _caches(project: Project, route: str) -> Iterator[Path]:
     """
     seen = f'"route": {json.dumps(route)}'.encode()
     choices = project.cache / "chosen", project.cache / "named" / "sessions"
+    named = set(project.caches_named(route))
     for top, folders, names in os.walk(project.cache):
         for name in [*folders, *names]:
             path = Path(top, name)
-            ours = path.parent != project.cache and name in {f"{route}{ending}" for ending in _ENDINGS}
+            ours = path in named
             chosen = path.parent in choices and path.is_file() and path.read_bytes().strip() == route.encode()
             worked = path.parent == project.cache / "hooks" and path.is_file() and seen in path.read_bytes()
             if ours or chosen or worked:

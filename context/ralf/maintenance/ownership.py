@@ -151,9 +151,6 @@ def uninstall(project: Project) -> list[Step]:
     return steps
 
 
-_HOOKS = regex(r"^hooks[ \t]*+:(?:[ \t]*+[^\s#]++)*+", re.M)
-
-
 def switch(project: Project, *, on: bool) -> bool:
     """Switch the clients' hooks in this project; whether that changed anything. The rest of the file stays as it is.
 
@@ -167,16 +164,7 @@ def switch(project: Project, *, on: bool) -> bool:
     if config.load(path).hooks == wanted:
         return False
     text = config.decoded(path, files.content_of(path)) if path.exists() else CONFIG_TEXT
-    line = f"hooks: {wanted}"
-    changed, found = _HOOKS.subn(line, text)
-    if not found:
-        changed = f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n"
-    meant, made = {**config.tree_of(path, text), "hooks": wanted}, None
-    with suppress(Damaged):
-        made = config.tree_of(path, changed)
-    if made != meant:
-        raise UsageError(path, "cannot be changed by a line", f"write into the file: {line}")
-    durable.write(path, changed.encode())
+    durable.write(path, config.with_setting(path, text, "hooks", wanted).encode())
     return True
 
 

@@ -129,8 +129,10 @@ def load_local_config(path: Path) -> LocalConfig:
     when it is no mapping.
     """
     text = registry.read(path)
-    if text is None:
-        return LocalConfig()
+    return LocalConfig() if text is None else _parse(path, text)
+
+
+def _parse(path: Path, text: str) -> LocalConfig:
     found = config.made_of(LocalConfig, path, config.tree_of(path, text), _value)
     for name in found.environment:
         if not _VARIABLE.fullmatch(name):
@@ -184,34 +186,38 @@ def choose_summarizer(project: Project, summarizer: str) -> bool:
     """Have a model improve each checkpoint of a project from now on; whether that changed the file. Only for who has
     said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
     """
-    return _set(project, "summarizer", summarizer)
+    return set_local(project, "summarizer", summarizer)
 
 
 def allow_verify_commands(project: Project) -> bool:
     """Let the `verify:` commands of a project's tasks run from now on: as `choose_summarizer`."""
-    return _set(project, "verify_commands", value=True)
+    return set_local(project, "verify_commands", value=True)
 
 
-def _set(project: Project, key: str, value: str | bool) -> bool:
+def set_local(project: Project, key: str, value: Any) -> bool:
+    """Set a key of `config.local.yaml`, mode 0600, and say in it for which project it is; whether that changed the
+    file. All else in it stays as it is.
+
+    value  as YAML reads it; None: the key is taken out
+
+    UsageError for a value that makes no sense, or a line that has no room; other errors: `local_config_of`, OSError,
+    Busy.
+    """
     from ralf.storage import durable, files
 
     path = project.local_config_file
     project.prepare()
     with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
-        if getattr(local_config_of(project), key) == value:
-            return False
+        known = getattr(local_config_of(project), key)
         text = registry.read(path) or ""
-        before = config.tree_of(path, text)
-        wanted = {"project": os.path.realpath(project.folder.parent.parent), key: value}
-        for name, each in wanted.items():
-            line = f"{name}: {json.dumps(each, ensure_ascii=False)}"
-            if name in before:
-                text = re.sub(rf"(?m)^{name}[ \t]*:.*$", lambda _, line=line: line, text)  # type: ignore[misc]
-            else:
-                text += ("\n" if text and not text.endswith("\n") else "") + f"{line}\n"
-        if config.tree_of(path, text) != {**before, **wanted}:
-            raise UsageError(path, "cannot be changed by a line", f"write into the file: {key}: {json.dumps(value)}")
-        durable.write(path, text.encode())
+        if (list(known) if isinstance(known, tuple) else known) == value or (
+            value is None and key not in config.tree_of(path, text)
+        ):
+            return False
+        changed = config.with_setting(path, text, "project", os.path.realpath(project.folder.parent.parent))
+        changed = config.with_setting(path, changed, key, value)
+        _parse(path, changed)
+        durable.write(path, changed.encode())
     return True
 
 

@@ -77,7 +77,7 @@ def record_decision(
     if kind not in KINDS:
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     redacted = redactor_for(project).text
     made = Decision(
@@ -240,7 +240,7 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     Busy, OSError, DamagedJournal.
     """
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     found = routing.known(project, route) or route
     served = load_state(project, found)
     if served is not None and served.context.foreign:  # what was loaded may hold it

@@ -310,7 +310,7 @@ def _of_no_future(context: RouteContext) -> RouteContext:
     return replace(context, handover=replace(handover, tokens=min(max(0, handover.tokens), most)))
 
 
-REVERT = "revert"
+REVERT, UNDO, MERGE = "revert", "undo", "merge"
 
 
 def next_number(context: RouteContext) -> int:
@@ -318,13 +318,18 @@ def next_number(context: RouteContext) -> int:
     return max([context.checkpoint_count, *(section.number or 0 for section in context.body.sections)]) + 1
 
 
-def _revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with its content put back, and a checkpoint of its own that says so."""
-    header = context.context_checkpoint
+def _undo(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with some of its content put back; nothing that was purged comes back."""
     tree = merge.apply(shared(context), payload.get("changes", ()))
     purged = {stone.get("id") for stone in tree.get("forgotten", ())}
     back = from_tree(RouteContext, tree)
-    back = replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
+    return replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
+
+
+def _revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with its content put back, and a checkpoint of its own that says so."""
+    header = context.context_checkpoint
+    back = _undo(context, payload)
     number = int(payload.get("number", 0)) or next_number(context)
     title = one_line(str(payload.get("title", "")))
     time = str(payload.get("timestamp", ""))
@@ -580,5 +585,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "edit": _edit,
     "import": _import,
     "repair": _edit,
-    "revert": _revert,
+    REVERT: _revert,
+    UNDO: _undo,
+    MERGE: _undo,
 }

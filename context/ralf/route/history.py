@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ralf import routing
@@ -92,7 +93,7 @@ def decision_after(tree: Tree, label: str, record: Record) -> Tree:
         tree = {**tree, "status": "dropped"}
     if (
         tree
-        and record.kind == "revert"
+        and record.kind in (fold.REVERT, fold.UNDO)
         and {"at": ["dropped", tree["id"]], "removed": True} in payload.get("changes", ())
     ):
         tree = {**tree, "status": "active"}  # one that the file has folded, and that was dropped since
@@ -322,8 +323,13 @@ class Event:
     foreign: bool = False
 
 
-def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | None = None) -> list[Event]:
-    """What happened to a route, newest first; `limit`: the newest so many.
+def log(
+    route: str, *, limit: int | None = None, since: str | None = None, root: str | os.PathLike[str] | None = None
+) -> list[Event]:
+    """What happened to a route, newest first.
+
+    limit  the newest so many
+    since  a time in ISO 8601, UTC: only what has a time and is not older
 
     Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
     """
@@ -331,7 +337,43 @@ def log(route: str, *, limit: int | None = None, root: str | os.PathLike[str] | 
     words: dict[str, str] = {}
     with journal.understood(found):
         events = [_event(label, record, words) for label, record in records(project, found)]
+    if since is not None:
+        events = [event for event in events if is_since(event.time, since)]
     return events[::-1][:limit]
+
+
+def is_since(moment: str, since: str) -> bool:
+    """Whether a time of a record is not before another, both in ISO 8601; one that is missing or malformed is.
+    ValueError where `since` is no time.
+    """
+    limit = _utc(since)
+    with suppress(ValueError):
+        return _utc(moment) >= limit
+    return False
+
+
+def _utc(moment: str) -> datetime:
+    found = datetime.fromisoformat(moment)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def times_of_items(project: Project, route: str) -> dict[str, str]:
+    """When each checkpoint of a route ended, and each decision was made, by their labels; "" where no record says it.
+
+    Reads the whole journal. Raises DamagedJournal.
+    """
+    found: dict[str, str] = {}
+    for name, record in records(project, route):
+        if record.foreign:
+            continue
+        _, time, _, _ = _brought(record.kind, record.payload, name)
+        document = record.payload.get("document") or {}
+        items = (*record.payload.get("decisions", ()), *document.get("decisions", ()), record.payload.get("decision"))
+        for item in filter(None, items):
+            found.setdefault(str(item.get("id", "")), str(item.get("timestamp") or time))
+        if name:
+            found[name] = time
+    return found
 
 
 def _event(label: str, record: Record, words: dict[str, str]) -> Event:
@@ -390,6 +432,14 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             return "", str(header.get("last_checkpoint", "")), "import", text
         case "revert":
             return label, time, "user", title + (f": {because}" if because else "")
+        case fold.UNDO:
+            which = ", ".join(f"r{number}" for number in payload.get("undoes", ()))
+            said = _joined(f"took back {which}", because, by=": ")
+            return "", time, str(payload.get("origin", "")), said
+        case "rename" | fold.MERGE:
+            said = f"{kind}d from" if kind == "rename" else "took in"
+            names = _few([str(name) for name in payload.get("from", ())])
+            return "", time, str(payload.get("origin", "")), _joined(f"{said} {names}", because, by=": ")
         case "drop":
             return str(payload.get("tombstone", {}).get("id", "")), time, "user", because
         case "forget":

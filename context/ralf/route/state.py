@@ -377,7 +377,9 @@ def shown_by(project: Project, route: str, record: Record, content: bytes) -> Ro
         return None
     if found.folded.tombstone_count or found.body.is_spread:
         return None  # it does not tell all that the next write has to know
-    return found if render(found).encode() == content else None  # by another version: the journal says what it meant
+    if render(found).encode() != content:
+        return None  # by another version: the journal says what it meant
+    return found if found.route == route else with_route(found, route)  # it was renamed since
 
 
 def damaged(state: State, error: DamagedRouteFile) -> State:

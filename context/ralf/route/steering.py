@@ -87,7 +87,7 @@ def record_hand_over(
         hint = f'ralf handover {cleaning.slug(route)} --state "WHERE IT STANDS" --next "WHAT COMES NEXT"'
         raise UsageError(route, "a hand-over needs words", hint)
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     redactor = redactor_for(project)
     now = utc_now()
@@ -201,7 +201,7 @@ def close(route: str, what: str, *, root: str | os.PathLike[str] | None = None) 
 def _steer(route: str, changed: Callable[[RouteContext], RouteContext], root: str | os.PathLike[str] | None) -> None:
     """Record what a program makes of a route's context; nothing where it changes nothing."""
     project = projects.find(root)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     with open_route(project, route) as writer:
         writer.absorb_edits()

@@ -449,9 +449,14 @@ def is_intact(record: Record) -> bool:
 
 def append(store: Store, route: str, record: Record, *, id: str, after: Token | None) -> Token:  # noqa: A002
     """Append a record to a route's journal; acknowledged when this returns. Errors: `Store.append`."""
+    return store.append(stream_of(route), line_of(record), id=id, after=after)
+
+
+def line_of(record: Record) -> bytes:
+    """A route's record as a store keeps it."""
     if not record.encoded:
         record = sealed(record)
-    line = b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s}' % (
+    return b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s}' % (
         VERSION,
         record.revision,
         record.revision - 1,
@@ -460,7 +465,6 @@ def append(store: Store, route: str, record: Record, *, id: str, after: Token | 
         record.encoded,
         json.dumps(record.render).encode(),
     )
-    return store.append(stream_of(route), line, id=id, after=after)
 
 
 def read(store: Store, route: str, *, after: Token | None = None) -> Iterator[tuple[Token, Record]]:

@@ -288,7 +288,7 @@ def _run(given: argparse.Namespace) -> None:
         checkpoints.make()
         return
     route = given.route or checkpoints.meant(project)
-    routing.check_new(project, route)
+    route = routing.check_new(project, route)
     if run_dir is None:
         _say("no run's folder is named: none is counted, none is taken in; export RALF_RUN_DIR, or --run-dir DIR")
     if given.command == "start":

@@ -1,0 +1,220 @@
+"""`ralf config`: show and change the settings of a project."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from ralf_cli.main import LazyGroup
+from ralf_cli.options import with_json, with_json_alone, with_root
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ralf.maintenance.settings import Setting
+
+
+class _Config(LazyGroup):
+    lazy: ClassVar[dict[str, str]] = {
+        "list": "ralf_cli.config:list_",
+        "get": "ralf_cli.config:get",
+        "set": "ralf_cli.config:set_",
+        "path": "ralf_cli.config:path",
+    }
+
+
+@click.pass_context
+def _help(ctx: click.Context) -> None:
+    """Alone it is its help."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+config = _Config(
+    name="config",
+    short_help="Show and change the settings.",
+    help="""Show and change the settings of this project.
+
+    The settings are in config.yaml; what this machine may run is in config.local.yaml, which no repository can
+    bring. docs/config.md describes each key.
+
+    \b
+    Examples:
+      ralf config list
+      ralf config get threshold
+      ralf config set threshold 30000
+
+    \b
+    Exit status: that of the command
+    """,
+    invoke_without_command=True,
+    callback=_help,
+)
+
+
+def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from ralf.maintenance import settings
+
+    known = settings.known(local=ctx.params.get("local") or None)
+    return [CompletionItem(key) for key in known if key.startswith(incomplete)]
+
+
+@click.command("list", short_help="List the settings and where each comes from.")
+@click.option("--set", "only_set", is_flag=True, help="Only those that are not at their default.")
+@with_root
+@with_json
+def list_(only_set: bool, root: str | None, as_json: bool) -> None:
+    """List the settings with the value in force and where it comes from: default, config.yaml, config.local.yaml or an
+    environment variable. Of config.local.yaml only what is set. Secrets are not shown.
+
+    \b
+    Examples:
+      ralf config list
+      ralf config list --set
+      ralf config list --json
+
+    \b
+    Exit status: 0 · 2 a key or value in a file makes no sense · 4 a file is no configuration
+    """
+    from ralf import project as projects
+    from ralf.maintenance.settings import DEFAULT, list_settings
+    from ralf_cli.output import emit_json, fields_of, say, table
+
+    project = projects.find(root)
+    found = list_settings(project)
+    main = project.config_file.name
+    shown = [one for one in found if one.source != DEFAULT or one.note or (one.file == main and not only_set)]
+    if as_json:
+        emit_json([fields_of(one) for one in (shown if only_set else found)])
+        return
+    if shown:
+        table(("KEY", "VALUE", "SOURCE"), [(one.key, _value(one), one.source) for one in shown])
+    else:
+        say("every setting is at its default: ralf config list")
+    for one in shown:
+        if one.note:
+            say(f"note: {one.key}: {one.note}: ralf init")
+
+
+def _value(setting: Setting) -> str:
+    from ralf.maintenance.settings import DEFAULT, SECRET
+
+    if setting.key in SECRET:
+        return "-" if setting.source == DEFAULT else "(set, not shown)"
+    return _text(setting.value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "-"
+    return str(value) or "-"
+
+
+@click.command(short_help="Print the value of a setting.")
+@click.argument("key", shell_complete=_complete_key)
+@with_root
+@with_json_alone
+def get(key: str, root: str | None, as_json: bool) -> None:
+    """Print the value of KEY that is in force. --json adds where it comes from, and the default.
+
+    \b
+    Examples:
+      ralf config get threshold
+      ralf config get threshold --json
+
+    \b
+    Exit status: 0 · 2 unknown key, a key or value in a file makes no sense · 4 a file is no configuration
+    """
+    from ralf import project as projects
+    from ralf.maintenance.settings import get_setting as setting_of
+    from ralf_cli.output import emit_json, fields_of, say
+
+    found = setting_of(projects.find(root), key)
+    if as_json:
+        emit_json(fields_of(found))
+        return
+    click.echo(_value(found))
+    if found.note:
+        say(f"note: {found.key}: {found.note}: ralf init")
+
+
+@click.command("set", short_help="Change a setting.")
+@click.argument("key", shell_complete=_complete_key)
+@click.argument("values", nargs=-1, metavar="VALUE")
+@click.option("--local", is_flag=True, help="Change config.local.yaml, of this machine alone (mode 0600).")
+@click.option("--default", "to_default", is_flag=True, help="Take the line out: back to the default.")
+@with_root
+@with_json
+def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root: str | None, as_json: bool) -> None:
+    """Set KEY to VALUE in config.yaml, and check the result first; other lines and comments stay. A list takes several
+    VALUEs.
+
+    What this machine may run, such as a model or a command, is set with --local, by a person.
+
+    \b
+    Examples:
+      ralf config set threshold 25%
+      ralf config set redact_patterns 'ACME-[0-9]{8}' 'internal\\.example'
+      ralf config set threshold --default
+      ralf config set --local summarizer claude
+
+    \b
+    Exit status: 0, even if nothing changed · 1 unwritable, disk full · 2 unknown key, a value that makes no sense,
+    not opted in · 4 the file is no configuration · 5 busy
+    """
+    from ralf import project as projects
+    from ralf.maintenance import settings
+    from ralf_cli.output import emit_json, fields_of
+
+    if to_default == bool(values):
+        raise click.UsageError("VALUE or --default: which of them?")
+    project = projects.find(root)
+    if local:
+        _check_person(str(project.local_config_file))
+    changed = settings.change_setting(project, key, None if to_default else values, local=local)
+    found = settings.get_setting(project, key, local=local)
+    if as_json:
+        emit_json(fields_of(found) | {"changed": changed})
+        return
+    where = project.local_config_file if local else project.config_file
+    click.echo(f"{where}: {key} is {_value(found)}" + ("" if changed else ", as before"))
+
+
+def _check_person(where: str) -> None:
+    """UsageError where an agent would choose what this machine runs: a text that it read may have asked for it."""
+    from ralf import environment
+    from ralf.errors import UsageError
+
+    if environment.agent() and not (sys.stdin and sys.stdin.isatty()):
+        raise UsageError(where, "says what this machine may run, and an agent runs this", "a person sets it")
+
+
+@click.command(short_help="Print where the settings are.")
+@click.option("--local", is_flag=True, help="The path of config.local.yaml.")
+@with_root
+@with_json_alone
+def path(local: bool, root: str | None, as_json: bool) -> None:
+    """Print the path of config.yaml, whether it exists or not.
+
+    \b
+    Examples:
+      ralf config path
+      ralf config path --local
+
+    \b
+    Exit status: 0
+    """
+    from ralf import project as projects
+    from ralf_cli.output import emit_json
+
+    project = projects.find(root)
+    if as_json:
+        emit_json({"config": project.config_file, "local": project.local_config_file})
+    else:
+        click.echo(str(project.local_config_file if local else project.config_file))

@@ -1,0 +1,110 @@
+"""`ralf search`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ralf_cli.options import complete_route, with_json, with_root
+from ralf_cli.pager import with_pager
+from ralf_cli.times import with_since
+
+if TYPE_CHECKING:
+    from ralf.finding.search import SearchHit
+    from ralf.text.cleaning import Word
+
+
+_LOOKED_AT = 20  # hits that are looked at for each one wanted, where only newer ones are
+
+_MOST_LOOKED_AT = 200
+
+
+@click.command(short_help="Find decisions, checkpoints, facts and evidence.")
+@click.argument("query")
+@click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search this route only.")
+@click.option(
+    "-n", "-k", "limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most N hits."
+)
+@with_since
+@with_root
+@with_pager
+@with_json
+def search(query: str, route: str | None, limit: int, since: str | None, root: str | None, as_json: bool) -> None:
+    """Find decisions, checkpoints, facts and evidence by their words, in all routes.
+
+    Results that hold too little of the question to be sure answers come last, below a line that says so. With
+    --since, only decisions made and checkpoints that ended since then, and what belongs to these.
+
+    \b
+    Examples:
+      ralf search "why not asyncio"
+      ralf search cursor --route TASK-001 -n 10
+      ralf search "failing test" --since yesterday
+
+    \b
+    Exit status: 0, even if nothing is found · 2 invalid name · 3 no such route
+    """
+    import ralf
+    from ralf_cli.output import emit_json, fields_of, say
+
+    warnings: list[str] = []
+    most = limit if since is None else max(limit, min(limit * _LOOKED_AT, _MOST_LOOKED_AT))
+    hits = ralf.search(query, route=route, root=root, limit=most, warnings=warnings)
+    if since is not None:
+        hits = _newer(hits, since, root)[:limit]
+    for warning in warnings:
+        say(warning)
+    if as_json:
+        emit_json([fields_of(hit) for hit in hits])
+        return
+    if not hits:
+        click.echo("nothing found", err=True)
+        return
+    _emit_hits(hits, query)
+
+
+def _newer(hits: Sequence[SearchHit], since: str, root: str | None) -> list[SearchHit]:
+    """The hits that are not older than a time."""
+    from ralf import project as projects
+    from ralf.route import history
+
+    project = projects.find(root)
+    times = {route: history.times_of_items(project, route) for route in {hit.route for hit in hits}}
+    return [hit for hit in hits if history.is_since(times[hit.route].get(hit.id, ""), since)]
+
+
+def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
+    from ralf.finding.search import UNSURE
+    from ralf.text.matcher import words
+
+    asked = words(query)
+    sure = True
+    for hit in hits:
+        if sure and not hit.sure:
+            click.echo(click.style(UNSURE, italic=True) + "\n")
+            sure = False
+        status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
+        source = f"  {hit.source}" if hit.source else ""
+        click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)
+        click.echo(_excerpt(hit.text, asked))
+        click.echo()
+
+
+def _excerpt(text: str, words: Sequence[Word], most: int = 400) -> str:
+    """The part of a text in which most of the words stand, indented, with the words made bold on a terminal."""
+    forms = [rf"{re.escape(word.start or word.text)}\w*" for word in words]
+    pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(forms) or '(?!)'})", re.IGNORECASE)
+    places = [match.start() for match in pattern.finditer(text)]
+    if len(text) > most and places:
+        best = max(places, key=lambda place: (sum(place <= other < place + most * 2 // 3 for other in places), -place))
+        start = text.rfind("\n", 0, best) + 1 if best - text.rfind("\n", 0, best) < most // 3 else best - most // 4
+    else:
+        start = 0
+    part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
+    if sys.stdout.isatty():
+        part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="yellow"), part)
+    return "\n".join(f"  {line}" if line else "" for line in part.splitlines())

@@ -1,0 +1,227 @@
+"""The settings of a project one by one: what is in force and why, their schema, and a change of one line."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ralf import config, environment
+from ralf.config import CHOICES, Config
+from ralf.errors import UsageError
+from ralf.project import Project
+from ralf.refining import local_config
+from ralf.refining.local_config import LocalConfig
+from ralf.storage import durable, files
+
+DEFAULT = "default"
+"""Where the value of a setting comes from that nobody has set."""
+
+SECRET = frozenset(("redaction_key", "nats_password", "nats_servers", "nats_monitoring"))
+"""Settings that are a secret, or may hold one: their values are never told."""
+
+_FROM_ENVIRONMENT = {
+    "nats_user": "RALF_NATS_USER",
+    "nats_password": "RALF_NATS_PASSWORD",
+    "nats_creds": "RALF_NATS_CREDS",
+}
+
+_MOST = 1 << 20  # bytes of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    value   that is in force; None for a secret, which is not told
+    source  where it comes from: `default`, a file (`config.yaml`, `config.local.yaml`), or an environment variable
+    file    where it is set: `config.yaml` or `config.local.yaml`
+    note    why the file's own value is not in force, "" where it is
+    """
+
+    key: str
+    value: Any
+    default: Any
+    source: str
+    file: str
+    note: str = ""
+
+
+def list_settings(project: Project) -> list[Setting]:
+    """All settings of a project, those of `config.yaml` first, each group in the order of the documentation.
+
+    Errors: `config.load`, `local_config.load_local_config`.
+    """
+    loaded, in_force = config.load(project.config_file), config.of(project)
+    said = _said(project.config_file)
+    found = [_setting(field.name, loaded, in_force, said, project.config_file.name) for field in fields(Config)]
+    local = local_config.load_local_config(project.local_config_file)
+    said = _said(project.local_config_file)
+    login = environment.nats_login()
+    for field in fields(LocalConfig):
+        one = _setting(field.name, local, local, said, project.local_config_file.name)
+        variable = _FROM_ENVIRONMENT.get(field.name, "")
+        if login is not None and variable:
+            value = login[list(_FROM_ENVIRONMENT).index(field.name)]
+            one = Setting(one.key, value, one.default, f"${variable}" if value else DEFAULT, one.file)
+        found.append(Setting(one.key, None, None, one.source, one.file) if one.key in SECRET else one)
+    return found
+
+
+def _setting(key: str, loaded: Any, in_force: Any, said: Mapping[str, Any], file: str) -> Setting:
+    default = next(field.default for field in fields(loaded) if field.name == key)
+    value = getattr(in_force, key)
+    if key not in said:
+        return Setting(key, value, default, DEFAULT, file)
+    if value == getattr(loaded, key):
+        return Setting(key, value, default, file, file)
+    return Setting(key, value, default, DEFAULT, file, f"{file} says {getattr(loaded, key)}, and is not accepted")
+
+
+def _said(path: Path) -> Mapping[str, Any]:
+    """What a file sets itself; nothing where there is none."""
+    try:
+        return config.tree_of(path, config.decoded(path, files.content_of(path, most=_MOST)))
+    except FileNotFoundError:
+        return {}
+
+
+def get_setting(project: Project, key: str, *, local: bool | None = None) -> Setting:
+    """The setting of this name; for one that both files may have, the one of the file that sets it, else that of
+    `config.yaml`. UsageError for an unknown key; other errors as for `list_settings`.
+
+    local  the one of `config.local.yaml`, or of `config.yaml`; None: of either
+    """
+    file = project.local_config_file if local else project.config_file
+    found = [one for one in list_settings(project) if one.key == key and (local is None or one.file == file.name)]
+    if not found:
+        config.check_known(project.config_file, key, known())
+    return next((one for one in reversed(found) if one.source != DEFAULT), found[0])
+
+
+def known(*, local: bool | None = None) -> list[str]:
+    """The names of all settings; `local`: only those of `config.local.yaml`, or of `config.yaml`."""
+    classes = (Config, LocalConfig) if local is None else (LocalConfig,) if local else (Config,)
+    return list(dict.fromkeys(field.name for cls in classes for field in fields(cls)))
+
+
+# ---- a change of one setting ----
+
+
+def change_setting(project: Project, key: str, values: Sequence[str] | None, *, local: bool = False) -> bool:
+    """Set one setting in its file, whose other lines and comments stay; whether that changed anything.
+
+    values  as a person types them, several for a list; None: back to the default
+    local   in `config.local.yaml` instead of `config.yaml`
+
+    UsageError for an unknown key, a value that makes no sense, a key of the other file, a project that has not opted
+    in, a file that came with the repository and is not accepted, and one with no room for the line; Damaged for a file
+    that is no configuration; Busy, OSError.
+    """
+    path = project.local_config_file if local else project.config_file
+    of_this_machine = not local and key in known(local=True)
+    if of_this_machine and (key not in known(local=False) or (values and values[0] not in CHOICES[key])):
+        what = f"{key}: {' '.join(values or ())}".rstrip(": ")
+        what = f"{what} is for {project.local_config_file.name} to say: no repository may choose what this machine runs"
+        raise UsageError(path, what, f"ralf config set --local {key} {' '.join(values or ('--default',))}")
+    config.check_known(path, key, known(local=local))
+    if key in SECRET:
+        raise UsageError(path, f"{key} may hold a secret, which a shell would keep", f"write it into the file: {path}")
+    if not project.owner.has_opted_in:
+        raise UsageError(project.root, "this project has not opted in", "ralf init")
+    cls: Any = LocalConfig if local else Config
+    value = None if values is None else _value(path, key, values, _kind(cls, key))
+    if local:
+        return local_config.set_local(project, key, value)
+    if path.exists() and not config.is_believed(project):
+        what = "came with the repository, and you have not accepted it: a change would accept all of it"
+        raise UsageError(path, what, "ralf init shows it and asks")
+    with files.locked(project.folder / "locks" / "config.lock", str(path)):
+        text = config.decoded(path, files.content_of(path, most=_MOST)) if path.exists() else ""
+        changed = config.with_setting(path, text, key, value)
+        config.parse(path, changed)
+        if changed != text:
+            durable.write(path, changed.encode())
+    return changed != text
+
+
+_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+
+
+def _value(path: Path, key: str, values: Sequence[str], kind: str) -> Any:
+    """What a person typed as a value of this kind; UsageError where it is none."""
+    if kind.startswith("tuple"):
+        return list(values)
+    if len(values) != 1:
+        raise UsageError(path, f"{key}: expected one value, got {len(values)}", f"ralf config set {key} VALUE")
+    said = values[0]
+    if kind == "int":
+        digits = said.replace("_", "").replace(",", "")
+        if not re.fullmatch(r"[0-9]{1,12}", digits):
+            raise UsageError(path, f"{key}: expected a whole number, got {said!r}")
+        return int(digits)
+    if kind == "bool":
+        if said.lower() not in (*_TRUE, *_FALSE):
+            raise UsageError(path, f"{key}: expected true or false, got {said!r}", f"ralf config set {key} true")
+        return said.lower() in _TRUE
+    return int(said) if re.fullmatch(r"[1-9][0-9]{0,11}", said) else said  # it is read as text all the same
+
+
+def _kind(cls: Any, key: str) -> str:
+    return next(str(field.type) for field in fields(cls) if field.name == key)
+
+
+# ---- the schema ----
+
+
+def schema(*, local: bool = False) -> dict[str, Any]:
+    """The JSON schema of `config.yaml`, or of `config.local.yaml`, for editors: no other key is allowed."""
+    cls: Any = LocalConfig if local else Config
+    told = _descriptions(cls)
+    properties: dict[str, Any] = {}
+    for field in fields(cls):
+        made = _of_kind(str(field.type))
+        if not local and field.name in CHOICES:
+            made = {"enum": [*CHOICES[field.name], *_booleans(CHOICES[field.name])]}
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        properties[field.name] = {**made, "default": default, "description": told.get(field.name, "")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{'config.local.yaml' if local else 'config.yaml'} of ralf",
+        "type": ["object", "null"],
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _booleans(choices: Sequence[str]) -> list[bool]:
+    """What YAML 1.1, which many editors speak, makes of `on` and `off`."""
+    return [word == "on" for word in choices if word in ("on", "off")]
+
+
+def _of_kind(kind: str) -> dict[str, Any]:
+    if kind.startswith("tuple"):
+        return {"type": "array", "items": {"type": "string"}}
+    if kind == "int":
+        return {"type": "integer", "minimum": 0}
+    if kind == "bool":
+        return {"type": "boolean"}
+    return {"type": ["string", "integer", "null"]}
+
+
+def _descriptions(cls: type) -> dict[str, str]:
+    """What the docstring of a configuration says of each of its fields."""
+    told: dict[str, str] = {}
+    names: list[str] = []
+    for line in inspect.cleandoc(cls.__doc__ or "").split("\n"):
+        if found := re.match(r"([a-z_]+(?:, [a-z_]+)*)  +(\S.*)", line):
+            names = found[1].split(", ")
+            told |= dict.fromkeys(names, found[2])
+        elif names and line.startswith(" "):
+            told |= {name: f"{told[name]} {line.strip()}" for name in names}
+        else:
+            names = []
+    return told

@@ -1,0 +1,182 @@
+"""Settings one by one: where each value comes from, their schema, and a change of one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, strategies as st
+
+from contexts import quick
+from ralf import config
+from ralf.config import Config, with_setting
+from ralf.errors import RalfError, UsageError
+from ralf.maintenance import ownership, settings
+from ralf.project import Project
+from ralf.refining.local_config import LocalConfig, load_local_config
+from storekit import configure
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    found = Project(tmp_path)
+    ownership.init(found, share=False)
+    return found
+
+
+def test_every_setting_is_listed_with_its_default_until_somebody_sets_it(project: Project) -> None:
+    found = settings.list_settings(project)
+    assert [one.key for one in found] == [field.name for cls in (Config, LocalConfig) for field in fields(cls)]
+    assert {one.source for one in found} == {"default"}
+    project.config_file.write_text("threshold: 30000\n")
+    assert settings.get_setting(project, "threshold") == settings.Setting(
+        "threshold", "30000", "50000", "config.yaml", "config.yaml"
+    )
+
+
+def test_a_change_keeps_comments_and_every_other_line(project: Project) -> None:
+    text = "# mine\nthreshold: 30000  # because\n\ninject: brief\nredact_patterns:\n  - 'A[0-9]'\n- not yaml"[:-10]
+    project.config_file.write_text(text)
+    assert settings.change_setting(project, "threshold", ["25%"])
+    assert project.config_file.read_text() == text.replace("30000", "25%")
+    assert settings.change_setting(project, "redact_patterns", ["B[0-9]", "C, d"])
+    assert config.load(project.config_file).redact_patterns == ("B[0-9]", "C, d")
+    assert settings.change_setting(project, "redact_patterns", None)
+    assert settings.change_setting(project, "threshold", None)
+    assert project.config_file.read_text() == "# mine\n\ninject: brief\n"
+    assert not settings.change_setting(project, "inject", ["brief"])
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "said"),
+    [
+        ("treshold", ["1"], "unknown key 'treshold'"),
+        ("threshold", ["many"], "'many' is not a threshold"),
+        ("pressure", ["-1"], "pressure: expected a whole number"),
+        ("pressure", ["1", "2"], "pressure: expected one value, got 2"),
+        ("inject", ["loud"], "inject: expected auto or line or brief or off"),
+        ("redact_patterns", [""], "redact_patterns: expected a list of texts"),
+        ("command", ["rm"], "is for config.local.yaml to say"),
+        ("summarizer", ["claude"], "is for config.local.yaml to say"),
+        ("nats_password", ["x"], "is for config.local.yaml to say"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    project: Project, key: str, values: list[str], said: str
+) -> None:
+    before = project.config_file.read_bytes()
+    with pytest.raises(UsageError) as refused:
+        settings.change_setting(project, key, values)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(project.config_file))
+    assert project.config_file.read_bytes() == before
+
+
+def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Project) -> None:
+    assert settings.change_setting(project, "summarizer", ["claude"], local=True)
+    assert settings.change_setting(project, "daily_cap", ["2.50 USD"], local=True)
+    assert settings.change_setting(project, "verify_commands", ["yes"], local=True)
+    assert not settings.change_setting(project, "verify_commands", ["on"], local=True)
+    path = project.local_config_file
+    assert path.stat().st_mode & 0o777 == 0o600
+    found = load_local_config(path)
+    assert (found.summarizer, found.daily_cap, found.verify_commands) == ("claude", "2.50 USD", True)
+    assert found.project == os.path.realpath(project.root)
+    assert settings.get_setting(project, "summarizer").source == "config.local.yaml"
+    with pytest.raises(UsageError, match="expected claude"):
+        settings.change_setting(project, "summarizer", ["somebody"], local=True)
+    with pytest.raises(UsageError, match="may hold a secret"):
+        settings.change_setting(project, "nats_password", ["hunter2"], local=True)
+    assert load_local_config(path) == found
+    assert settings.change_setting(project, "summarizer", None, local=True)
+    assert load_local_config(path).summarizer == ""
+
+
+def test_a_secret_is_never_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.local_config_file.write_text('nats_password: "hunter2"\n')
+    project.local_config_file.chmod(0o600)
+    assert "hunter2" not in repr(settings.list_settings(project))
+    assert settings.get_setting(project, "nats_password").source == "config.local.yaml"
+    monkeypatch.setenv("RALF_NATS_USER", "me")
+    assert settings.get_setting(project, "nats_user") == settings.Setting(
+        "nats_user", "me", "", "$RALF_NATS_USER", "config.local.yaml"
+    )
+
+
+def test_a_project_that_has_not_opted_in_is_not_changed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not opted in"):
+        settings.change_setting(Project(tmp_path), "threshold", ["1000"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_accepted_by_a_change(
+    tmp_path: Path,
+) -> None:
+    """A change would make a file of one's own of it, with all that it says."""
+    configure(tmp_path, "inject: off\nroute_by: project\n")
+    for words in (
+        ["init", "-q"],
+        ["add", "-f", "."],
+        ["-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)  # noqa: S607
+    project = Project(tmp_path)
+    project.owner.update(hooks=True, since=1.0)
+    found = settings.get_setting(Project(tmp_path), "inject")
+    assert (found.value, found.source, found.note) == ("auto", "default", "config.yaml says off, and is not accepted")
+    with pytest.raises(UsageError, match="came with the repository"):
+        settings.change_setting(Project(tmp_path), "threshold", ["1000"])
+    assert (project.config_file).read_text() == "inject: off\nroute_by: project\n"
+
+
+keys = st.sampled_from([field.name for field in fields(Config)])
+values = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20) | st.integers(0, 10**9)
+
+
+@given(st.dictionaries(keys, values, max_size=4), keys, values)
+@quick
+def test_a_changed_line_says_the_new_value_and_every_other_line_what_it_said(
+    before: dict[str, str | int], key: str, value: str | int
+) -> None:
+    path = Path("config.yaml")
+    text = ""
+    for name, one in before.items():
+        text = with_setting(path, text, name, one)
+    text = f"# top\n{text}"
+    changed = with_setting(path, text, key, value)
+    assert config.tree_of(path, changed) == {**before, key: value}
+    back = with_setting(path, changed, key, None)
+    assert config.tree_of(path, back) == {name: one for name, one in before.items() if name != key}
+    assert back.startswith("# top\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["{threshold: 1}", "threshold: &a 1\nwindow: *a\n", "'threshold': 5\n", "? threshold\n: 5\n"]
+)
+def test_a_file_without_room_for_the_line_is_refused_or_says_what_is_meant(text: str) -> None:
+    path = Path("config.yaml")
+    try:
+        changed = with_setting(path, text, "threshold", 7)
+    except RalfError:
+        return
+    assert config.tree_of(path, changed)["threshold"] == 7
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_schema_accepts_what_is_read_and_refuses_other_keys(local: bool) -> None:
+    schema = settings.schema(local=local)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    cls = LocalConfig if local else Config
+    assert list(schema["properties"]) == [field.name for field in fields(cls)]
+    assert all(one["description"] for one in schema["properties"].values())
+    validator.validate({name: one["default"] for name, one in schema["properties"].items()})
+    validator.validate(None)
+    assert not validator.is_valid({"treshold": 1})
+    if not local:
+        validator.validate({"threshold": "25%", "hooks": False, "redact_patterns": ["A"]})
+        assert not validator.is_valid({"inject": "loud"})
