@@ -435,7 +435,8 @@ _MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
 
 _TYPED = (
     rf"(?<![\w./-]){NAME} (?=(?:completion|config|context|decide|diff|doctor|handover|health|hook|init|list|log|loop"
-    r"|mcp|migrate|nudge|off|on|orchestrator|refresh|route|schema|search|serialize|show|status|task|undo|why)\b)"
+    r"|mcp|memory|merge-driver|message|migrate|nudge|off|on|orchestrator|refresh|route|run|schema|search|serialize|show"
+    r"|signal|status|task|undo|web|why)\b)"
 )
 
 _VERBS = (

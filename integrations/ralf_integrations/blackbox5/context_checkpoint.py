@@ -57,14 +57,14 @@ def _run(given: argparse.Namespace) -> int:
     root = checkpointing.named_project(given.project).root if given.project else None
     checkpoints = Checkpointing(run_dir, given.route, given.transcript, root, again=given.again)
     project = checkpoints.project()
-    routing.check_new(project, given.route)
-    path = project.route_file(given.route)
+    route = routing.check_new(project, given.route)
+    path = project.route_file(route)
     if given.command == "init":
         print(f"Initialized context for: {given.route}: {path} is made by its first checkpoint")
     elif given.command == "check":
         if given.tokens is None:
             raise UsageError("check", "--tokens required", "check --route R --tokens N")
-        found = load_state(project, given.route)
+        found = load_state(project, route)
         counted = found.context.total_tokens_consumed if found is not None else 0
         # A count below what the route has already is another session's: all of it is new.
         new = given.tokens - counted if given.tokens >= counted else given.tokens
