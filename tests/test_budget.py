@@ -93,7 +93,7 @@ def test_adaptive_falls_due_sooner_in_dense_work_but_never_before_half(session: 
     assert dense.threshold == 25_000
 
 
-@pytest.mark.parametrize("text", ["", "lots", "0", "-5", "0%", "101%", "ten%"])
+@pytest.mark.parametrize("text", ["", "lots", "0", "-5", "0%", "101%", "ten%", "4000,0", ",5"])
 def test_a_threshold_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         Limits.parse(text)

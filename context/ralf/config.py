@@ -46,6 +46,9 @@ DEFAULT_TOKENS = 50_000
 DEFAULT_WINDOW = 200_000
 
 
+_THOUSANDS = regex(r"[0-9]{1,3}(?:,[0-9]{3})+\Z")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When a checkpoint falls due; the configuration in plain values.
@@ -76,14 +79,16 @@ class Limits:
 
     @classmethod
     def parse(cls, threshold: str | int, *, pressure: float = 0.60, window: int | None = None) -> Limits:
-        """`threshold` as a person writes it: `50000`, `50_000`, `25%` or `adaptive`. Raises UsageError."""
+        """`threshold` as a person writes it: `50000`, `50_000`, `50,000`, `25%` or `adaptive`. Raises UsageError."""
         text = str(threshold).strip().lower()
         if text == "adaptive":
             return cls(adaptive=True, pressure=pressure, window=window)
         try:
             if text.endswith("%"):
                 return cls(percent=float(text[:-1]), pressure=pressure, window=window)
-            return cls(tokens=int(text.replace(",", "")), pressure=pressure, window=window)
+            if _THOUSANDS.match(text):
+                text = text.replace(",", "")
+            return cls(tokens=int(text), pressure=pressure, window=window)
         except ValueError as error:
             hint = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
             raise UsageError("threshold", f"{threshold!r} is not a threshold", hint) from error
