@@ -34,7 +34,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     \b
     Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data
     """
-    from ralf import project as projects, routing
+    from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import status as look
     from ralf.refining.local_config import as_fields
     from ralf_cli.output import emit_json, fields_of
@@ -55,8 +55,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         return found
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
-    alone = found.others[0] if found.rule == routing.DEFAULT and not found.revision and found.routes == 1 else ""
-    only = f"; commands that name none use the only one: {alone}" if alone else ""
+    is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.session()
+    only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
     click.echo(f"route            {found.route}  ({found.rule}{only})")
     if task is not None:
         from ralf_cli.tasktext import named
