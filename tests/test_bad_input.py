@@ -722,7 +722,7 @@ def test_an_unknown_id_or_checkpoint_is_named(cli: Cli, project: Path) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [("nonesuch",), ("context", "nonesuch"), ("context", "show"), ("context", "show", "good", "--max-tokens", "x"),
+    [("nonesuch",), ("context", "nonesuch"), ("context", "show", "good", "--max-tokens", "x"),
      ("context", "show", "good", "--max-tokens", "-1"), ("context", "show", "good", "--section", "x"), ("--nope",),
      ("context", "search", "x", "-k", "0"), ("context", "watch", "good", "--every", "0")],
 )  # fmt: skip
@@ -733,6 +733,12 @@ def test_a_wrong_argument_names_the_command_and_its_help(cli: Cli, args: tuple[s
     assert complaint.startswith("error: ralf")
     assert hint.startswith("hint: ralf")
     assert hint.endswith("--help")
+
+
+def test_a_command_without_a_route_names_one_where_none_is_current(cli: Cli) -> None:
+    ran = cli("context", "show")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines()[1].startswith("hint: ralf context show bad …, or make a route current: ralf route use")
 
 
 def test_a_root_that_is_no_folder_is_named(cli: Cli, project: Path) -> None:
