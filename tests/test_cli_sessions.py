@@ -53,8 +53,6 @@ COMMANDS = [
     ("schema",),
     ("route",),
     ("route", "use"),
-    ("route", "rename"),
-    ("route", "merge"),
     ("context",),
     ("context", "list"),
     ("context", "show"),

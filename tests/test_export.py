@@ -120,7 +120,7 @@ def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:
     context = told(decisions=told_so)
     for tool in ("claude", "gemini", "opencode"):
         text = prompt(context, tool, 300)
-        assert r"\@/etc/passwd says so, and (\@src/a.py), and a@b.org; \@pytest.fixture" in text
+        assert r"\@/etc/passwd says so, and (\@src/a.py), and a\@b.org; \@pytest.fixture" in text
         assert tokens.count(text.partition("\n\n")[2]) <= 300 + cleaning.FENCE_TOKENS
         assert cleaning.outside(text) == text.partition("\n\n")[0]
     assert "DEC-001: @/etc/passwd" in prompt(context, "codex", 300)

@@ -117,14 +117,12 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
     def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if ctx.resilient_parsing:
             return value
-        return _called_now(ctx, value) if value is not None else meant(ctx)
+        return value if value is not None else meant(ctx)
 
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is None and not ctx.resilient_parsing:
             value = _not_missing(ctx, param, ctx.params["route"])
             ctx.params["route"] = meant(ctx)
-        elif not ctx.resilient_parsing:
-            ctx.params["route"] = _called_now(ctx, ctx.params["route"])
         return value
 
     def adding(command: F) -> F:
@@ -191,28 +189,10 @@ def route_and_labels(ctx: click.Context, given: Sequence[str], most: int) -> tup
     no route's name is about the route that is meant. UsageError for more arguments.
     """
     found = list(given)
-    route = _called_now(ctx, found.pop(0)) if found and not is_label(ctx, found[0]) else meant(ctx)
+    route = found.pop(0) if found and not is_label(ctx, found[0]) else meant(ctx)
     if len(found) > most:
         raise click.UsageError(f"Got unexpected extra argument ({found[most]})", ctx)
     return route, found
-
-
-def _called_now(ctx: click.Context, route: str) -> str:
-    """A route as it is called now, which is said where it was renamed or merged into another; any other name as it
-    is.
-    """
-    from ralf import project as projects, routing
-    from ralf.text import cleaning
-    from ralf_cli.output import say
-
-    project = projects.find(_root(ctx))
-    if not cleaning.is_valid(route) or not (project.folder / "aliases").exists():
-        return route
-    found = routing.known(project, route)
-    if found is None or found.casefold() == route.casefold():
-        return route
-    say(f"route {found} (called {route} before)")
-    return found
 
 
 def is_label(ctx: click.Context, text: str) -> bool:
@@ -244,7 +224,7 @@ def meant(ctx: click.Context) -> str:
     """The current route, for a command that named none, else the only one that a person has; it is said on stderr, with
     the rule that chose it. Misused where nothing says which.
     """
-    from ralf import environment, project as projects, routing
+    from ralf import project as projects, routing
     from ralf.checkpointing.progress import meant as current
     from ralf_cli.output import say
 
@@ -254,12 +234,18 @@ def meant(ctx: click.Context) -> str:
     if choice.rule == routing.DEFAULT and found is None:
         names = routing.names_of(project)
         # An agent's session has a route of its own, and a whole session is not taken into one on a guess.
-        if len(names) == 1 and not environment.session() and ctx.info_name not in ("checkpoint", "watch"):
+        if len(names) == 1 and not _is_agent() and ctx.info_name not in ("checkpoint", "watch"):
             say(f"route {names[0]} (the only one)")
             return names[0]
         raise Misused(ctx, "no ROUTE was named, and none is current here", _instead(ctx, project))
     say(f"route {choice.route} ({choice.rule})")
     return found or choice.route
+
+
+def _is_agent() -> bool:
+    from ralf import environment
+
+    return bool(environment.session() or environment.agent())
 
 
 def _instead(ctx: click.Context, project: Project) -> str:

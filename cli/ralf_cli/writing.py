@@ -246,7 +246,8 @@ def who_writes() -> str:
     """Who decides: an agent, where one of the clients runs this, and nobody looks on."""
     from ralf import environment
 
-    return "agent" if environment.session() and not sys.stdout.isatty() else "user"
+    is_agent = environment.session() or environment.agent()
+    return "agent" if is_agent and not sys.stdout.isatty() else "user"
 
 
 def _complained(damage: str) -> bool:

@@ -372,6 +372,16 @@ def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
     return text
 
 
+def _comment_in(line: str) -> str:
+    """The comment behind a value, with the space before it; "" for none, and where a quote follows a number sign."""
+    rest = line[max(line.rfind('"'), line.rfind("'")) + 1 :]
+    found = _COMMENT.search(rest)
+    return rest[found.start() :] if found is not None else ""
+
+
+_COMMENT = regex(r"(?<![ \t])[ \t]++#")
+
+
 def with_setting(path: Path, text: str, key: str, value: Any) -> str:
     """A configuration's text with one setting changed, `value` None: taken out. All else stays as it is, and so does a
     comment behind the value. UsageError where no change of its lines says that.
@@ -387,9 +397,7 @@ def with_setting(path: Path, text: str, key: str, value: Any) -> str:
     end = len(lines) if start is None else start + 1
     while start is not None and end < len(lines) and re.match(r"[ \t]+\S|- ", lines[end]):
         end += 1  # of a value that takes several lines
-    comment = ""
-    if start is not None and (found := re.search(r"[ \t]+#[^\"'\n]*$", lines[start].rstrip("\n"))):
-        comment = found[0]
+    comment = _comment_in(lines[start].rstrip("\n")) if start is not None else ""
     if lines and start is None and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     made = "" if value is None else f"{_line(path, key, wanted[key])}{comment}\n"

@@ -59,107 +59,10 @@ class RouteRule(Protocol):
 def names_of(project: Project) -> list[str]:
     """The names of all routes that have a file or a journal, sorted."""
     found = {stream[7:] for stream in project.store.streams("routes/") if stream.count("/") == 1}
-    hidden = hidden_names(project)
     with suppress(FileNotFoundError):
         files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
         found.update(filter(cleaning.is_valid, files - found))
-    return sorted(found - hidden)
-
-
-# ---- routes that were renamed, or merged into another ----
-# `aliases/OLD` holds the name under which a route is found now. `moves/OLD` is there while a rename or merge is under
-# way: whoever looks sees the routes as before it or as after it, also where its process was killed.
-
-
-class Move(NamedTuple):
-    """A rename or merge that has begun and not ended: which of them, the old name, the new one, and the id of the
-    record that says so.
-    """
-
-    kind: str
-    old: str
-    new: str
-    record: str = ""
-
-    def is_done(self, project: Project) -> bool:
-        """Whether what it does is acknowledged, so that only clearing up is left."""
-        if self.kind == RENAME:
-            return project.store.head(f"routes/{self.old}") is None
-        return any(entry.id == self.record for entry in project.store.read(f"routes/{self.new}"))
-
-    def hidden(self, project: Project) -> str:
-        """The name under which nobody finds a route meanwhile; "" for none."""
-        if self.is_done(project):
-            return self.old
-        return self.new if self.kind == RENAME else ""
-
-
-RENAME, MERGE = "rename", "merge"
-
-
-def alias_file(project: Project, route: str) -> Path:
-    """The file that says how a route that was called so is called now."""
-    return project.folder / "aliases" / cleaning.check(route)
-
-
-def move_file(project: Project, route: str) -> Path:
-    """The file that is there while a route that is called so is renamed, or merged into another."""
-    return project.folder / "moves" / cleaning.check(route)
-
-
-def moves_of(project: Project) -> list[Move]:
-    """The renames and merges that have begun and not ended."""
-    try:
-        names = os.listdir(project.folder / "moves")  # noqa: PTH208  # names alone, in one call
-    except OSError:
-        return []
-    found = []
-    for name in filter(cleaning.is_valid, names):
-        with suppress(OSError, UnicodeDecodeError):
-            kind, new, record = (*content_of(move_file(project, name)).decode().split(), "", "", "")[:3]
-            if kind in (RENAME, MERGE) and cleaning.is_valid(new):
-                found.append(Move(kind, name, new, record))
-    return found
-
-
-def hidden_names(project: Project) -> set[str]:
-    """The names under which nobody finds a route while it is renamed or merged."""
-    return {move.hidden(project) for move in moves_of(project)}
-
-
-def renamed(project: Project, route: str) -> str | None:
-    """The route that was called so once, by the name that it has now; None where none was."""
-    seen: set[str] = set()
-    name = route
-    while name not in seen:
-        seen.add(name)
-        found = _kept(alias_file(project, name)) or _kept(_any_case(alias_file(project, name)))
-        if not found:
-            return None
-        if _exists(project, found):
-            return found
-        name = found
-    return None
-
-
-def aliases_of(project: Project, route: str) -> list[Path]:
-    """The files of the earlier names of a route."""
-    with suppress(OSError):
-        found = sorted((project.folder / "aliases").iterdir())
-        return [path for path in found if cleaning.is_valid(path.name) and renamed(project, path.name) == route]
-    return []
-
-
-def _any_case(path: Path) -> Path:
-    """A file of this name in another case, where there is one."""
-    with suppress(OSError):
-        wanted = path.name.casefold()
-        return next((path.with_name(name) for name in os.listdir(path.parent) if name.casefold() == wanted), path)  # noqa: PTH208
-    return path
-
-
-def _exists(project: Project, route: str) -> bool:
-    return route in names_of(project)
+    return sorted(found)
 
 
 def strays(project: Project) -> list[Path]:
@@ -175,16 +78,14 @@ def strays(project: Project) -> list[Path]:
 
 
 def known(project: Project, route: str) -> str | None:
-    """The name under which a route exists: its own, one that differs from it only in case, or the one that it has now,
-    where it was renamed; None for none of these. UsageError for a refused name.
+    """The name under which a route exists: its own, or one that differs from it only in case; None for neither.
+    UsageError for a refused name.
     """
     cleaning.check(route)
-    if project.route_file(route).exists() and not moves_of(project):
+    if project.route_file(route).exists():
         return route
     found, wanted = names_of(project), route.casefold()
-    if route in found:
-        return route
-    return next((name for name in found if name.casefold() == wanted), None) or renamed(project, route)
+    return route if route in found else next((name for name in found if name.casefold() == wanted), None)
 
 
 def existing(project: Project, route: str) -> str:
@@ -211,13 +112,11 @@ def not_found(project: Project, route: str) -> RouteNotFound:
 
 
 def check_new(project: Project, route: str) -> str:
-    """The name to write to: `route` itself, if it exists or may be made, or the one that it has now, where it was
-    renamed. UsageError for a refused name, and for one that differs only in case from one that exists.
+    """The name to write to: `route`, if it exists or may be made. UsageError for a refused name, and for one that
+    differs only in case from one that exists.
     """
     found = known(project, route)
     if found is not None and found != route:
-        if found.casefold() != route.casefold():
-            return found
         raise UsageError(route, f"differs only in case from the route {found}", f"ralf context show {found}")
     return route
 
@@ -228,16 +127,8 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
 
     session  the client's id of the session; None: that of the client that runs us
 
-    A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError. A
-    route that was renamed is meant by its earlier name, too.
+    A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError.
     """
-    choice = _chosen(project, named, session)
-    if not os.path.lexists(alias_file(project, choice.route)):
-        return choice
-    return choice._replace(route=known(project, choice.route) or choice.route)
-
-
-def _chosen(project: Project, named: str | None, session: str | None) -> Choice:
     if named:
         return Choice(cleaning.check(named), "named")
     if meant := next(filter(None, extensions.ask(extensions.ROUTE_RULES, lambda rule: rule(project.root))), None):

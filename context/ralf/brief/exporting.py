@@ -23,8 +23,8 @@ TOKENS = 4_000
 _WITH_MENTIONS = ("claude", "gemini", "opencode")
 """Tools that read a file which a prompt names with an at sign."""
 
-_MENTION = regex(r"(?<![\w\\])@(?=\S)")
-"""Where these tools would read a file because the notes hold an at sign."""
+_MENTION = regex(r"(?<!\\)@(?=\S)")
+"""Where one of these tools would read a file because the notes hold an at sign: some do behind a letter, too."""
 
 _MOST_FILES = 6
 

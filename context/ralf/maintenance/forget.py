@@ -567,7 +567,6 @@ def _files(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
     ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
     hidden = hidden_beside(project.route_file(route))
-    yield from routing.aliases_of(project, route)
     yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
 
 

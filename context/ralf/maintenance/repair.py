@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import routing
 from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, renaming, verify
+from ralf.maintenance import memories, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
@@ -177,12 +177,9 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     Raises RouteNotFound, UsageError, Busy, OSError; what was done until then stays done, and is safe.
     """
     project = find(root)
-    ended = renaming.finish(project) if route is None else []
     before = verify.verify(route, root=root)
     health = health_of(project.store, project.folder)
     mending = _Repair(project, health)
-    for move in ended:
-        mending.note(routing.move_file(project, move.old), f"the {move.kind} of {move.old} was ended, or taken back")
     if before.findings:
         if route is None:
             for path in list(verify.links(project)):

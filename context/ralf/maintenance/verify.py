@@ -270,7 +270,6 @@ def verify(
     findings += health.missing(named, held)
     if whole:
         findings += [
-            *_moves(project),
             *_vanished(project, routes),
             *_copies(project, routes),
             *_search(project),
@@ -320,7 +319,7 @@ def route_names(project: Project) -> list[str]:
     """All routes that have a file, a journal, or an archived part of one."""
     streams = health_of(project.store, project.folder).streams(ROUTES)
     names = {*routing.names_of(project), *(stream.removeprefix(ROUTES) for stream in streams)}
-    return sorted(names - routing.hidden_names(project))
+    return sorted(names)
 
 
 def other_streams(health: Health) -> list[str]:
@@ -399,13 +398,6 @@ def _search(project: Project) -> Iterator[Finding]:
 
 
 # ---- what lies about ----
-
-
-def _moves(project: Project) -> Iterator[Finding]:
-    """Yield the renames and merges of routes whose process was killed, or is at it."""
-    for move in routing.moves_of(project):
-        what = f"the {move.kind} of {move.old} to {move.new} has not ended"
-        yield Finding(routing.move_file(project, move.old), what, "end it, or take it back", damage=False)
 
 
 def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:

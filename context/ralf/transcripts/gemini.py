@@ -45,7 +45,9 @@ _REMEMBERED = 64  # messages that may be written once more
 
 _AT_ONCE = 5.0  # seconds between a compaction's summary and the record that holds it
 
-_INJECTED = regex(r"(?:\n\n)?<hook_context>(.*?)</hook_context>(?:\n\n)?", re.S)
+_OPENING, _CLOSING = "<hook_context>", "</hook_context>"
+
+_STATUS = regex(r"-?[0-9]{1,9}\Z")
 
 _SNAPSHOT = "<state_snapshot>"
 
@@ -71,7 +73,19 @@ def reader(path: Path, head: Head) -> Gemini | None:
 
 def without_injected(text: str) -> str:
     """The text without what hooks have put in: the client writes that into the same text, between two tags."""
-    return _INJECTED.sub("", text) if "<hook_context>" in text else text
+    kept, end = list[str](), 0
+    for start, stop, _ in _injections(text):
+        kept.append(text[end:start].removesuffix("\n\n"))
+        end = stop + 2 * text.startswith("\n\n", stop)
+    return "".join([*kept, text[end:]])
+
+
+def _injections(text: str) -> Iterator[tuple[int, int, str]]:
+    """What stands between two tags, with the places where the first one begins and the second one ends."""
+    end = 0
+    while (start := text.find(_OPENING, end)) >= 0 and (stop := text.find(_CLOSING, start)) >= 0:
+        end = stop + len(_CLOSING)
+        yield start, end, text[start + len(_OPENING) : stop]
 
 
 def injected(record: Record) -> Iterator[str]:
@@ -79,8 +93,8 @@ def injected(record: Record) -> Iterator[str]:
     texts = [words(block.get("text")) for block in blocks(record.get("content"))]
     texts += [_output(call)[0] for call in _calls(record)]
     for text in texts:
-        for found in _INJECTED.finditer(text):
-            yield html.unescape(found[1])
+        for _, _, found in _injections(text):
+            yield html.unescape(found)
 
 
 def project_of(log: Path) -> str:
@@ -231,7 +245,7 @@ def _printed(text: str) -> tuple[str, int | None]:
         line = lines.pop()
         if line.startswith(_EXIT):
             told = line.removeprefix(_EXIT)
-            status = int(told) if told.lstrip("-").isdigit() and len(told) < 11 else 1
+            status = int(told) if _STATUS.match(told) else 1
         elif line.startswith(("Error: ", "Signal: ")):
             status = status or 1
     printed = "\n".join(lines)

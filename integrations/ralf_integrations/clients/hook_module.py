@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ _SET = regex(r"(?m)^const (COMMAND|LIMITS) = (.*)$")
 
 def text_of(client: Client, *, shared: bool) -> str:
     """The module: as it lies in this package, with the command of an event and the seconds that each may take."""
-    template = resources.files(__package__).joinpath(client.module).read_text("utf-8")
+    template = (Path(__file__).parent / client.module).read_text(encoding="utf-8")
     command = json.dumps(client.command(_EVENT, shared=shared), ensure_ascii=False)
     limits = json.dumps({event: hook.seconds for event, hook in client.installed.items()})
     text = template.replace(f"{_COMMAND}[]\n", f"{_COMMAND}{command}\n")

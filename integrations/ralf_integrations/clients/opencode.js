@@ -263,11 +263,13 @@ const absolute = (variable) => (process.env[variable]?.startsWith("/") ? process
 // Whether the person has opted in the project that a directory lies in, as ralf's registration of it says.
 const hasOptedIn = (directory) => {
   try {
-    if (process.env.RALF_TRUST || process.env.RALF_PROJECT_DIR) return true // the hook can tell
+    const named = absolute("RALF_PROJECT_DIR")
+    if (named) directory = named.replace(/\/\.autonomous\/?$/, "")
     const registered = path.join(absolute("XDG_CONFIG_HOME") ?? path.join(os.homedir(), ".config"), "ralf/projects")
     for (let at = fs.realpathSync(directory); ; at = path.dirname(at)) {
       for (const top of [at, mainWorktree(at)]) {
         if (top && fs.existsSync(path.join(top, CONTEXT))) {
+          if ((process.env.RALF_TRUST ?? "").split(":").includes(top)) return true
           const quoted = top.replaceAll("%", "%25").replaceAll("/", "%2F")
           const name = Buffer.byteLength(quoted) <= 200 ? quoted : createHash("sha256").update(top).digest("hex")
           return fs.readFileSync(path.join(registered, `${name}.json`), "utf8").includes('"hooks": true')

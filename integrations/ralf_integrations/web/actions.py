@@ -43,7 +43,7 @@ def resolve(project: Project, route: str, form: Form) -> str:
     """Settle a field that two sides changed. Errors: `corrections.resolve`."""
     try:
         at = json.loads(form.get("at", ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         at = None
     if not isinstance(at, list) or not all(isinstance(key, str) for key in at):
         raise UsageError(route, "which field is meant?", f"open the page of {route} again")
