@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,12 +23,12 @@ from ralf.format.codec import outline
 from ralf.format.routefile import parse, render
 from ralf.maintenance import merge_driver, ownership, trust
 from ralf.maintenance.verify import verify
-from ralf.model import Decision, RouteContext
+from ralf.model import Decision, RouteContext, Tombstone
 from ralf.proof.provenance import why
-from ralf.route import edits, filed, fold
+from ralf.route import cap, edits, filed, fold
 from ralf.route.sharing import Merged, merge_files
 from ralf.storage.journal import Record
-from storekit import Cli, context_of, route_file, write_session
+from storekit import Cli, Ran, context_of, route_file, write_session
 
 ROUTE = "api"
 DRIVER = f"{sys.executable} -P -m ralf_cli"
@@ -305,7 +306,7 @@ def test_init_share_installs_the_driver_and_uninstall_gives_the_configuration_ba
     before = (one.root / ".git" / "config").read_bytes()
     done = cli("init", "--share", "--yes")
     assert "git merges route files" in done.out
-    assert "merge-driver %O %A %B %P" in one.git("config", "merge.ralf.driver")
+    assert "merge-driver -- %O %A %B %P" in one.git("config", "merge.ralf.driver")
     assert "nothing to do" in cli("init", "--share", "--yes").out
     assert "as text again" in cli("init", "--uninstall", "--yes").out
     assert (one.root / ".git" / "config").read_bytes() == before
@@ -410,8 +411,6 @@ def test_a_person_edits_a_shared_file_as_any_other(tmp_path: Path) -> None:
 
 
 def test_a_shared_file_is_known_again_without_the_cache(tmp_path: Path) -> None:
-    import shutil
-
     one, _ = pair(tmp_path)
     one.decide("Read one")
     shutil.rmtree(context_of(one.root) / "cache")
@@ -429,9 +428,285 @@ def test_a_reader_that_does_not_know_the_layout_reads_all_decisions(tmp_path: Pa
     assert {item["decision"] for item in found} == {"Use metres", "Read one", "Write one"}
 
 
+def test_a_line_of_a_goal_that_looks_like_one_of_the_layout_stays(tmp_path: Path) -> None:
+    one, _ = pair(tmp_path)
+    alone = Clone(tmp_path, "alone")
+    with alone.works() as root:
+        ownership.init(projects.find(root), share=False)
+        ralf.record_decision(ROUTE, "Use metres", root=root)
+    goal = "Fix the tickets\n#: 12\nin that order"
+    for clone, is_spread in ((alone, False), (one, True)):
+        path = route_file(clone.root, ROUTE)
+        told = f"goal: |-\n  {goal}\ndecisions:\n".replace("\n#", "\n  #").replace("\nin ", "\n  in ")
+        path.write_text(path.read_text().replace("decisions:\n", told, 1))
+        assert clone.context.goal == goal
+        clone.decide("Read one", commit=False)
+        assert clone.context.goal == goal
+        found = parse(clone.content, "a file")
+        assert (found.goal, found.body.is_spread) == (goal, is_spread)
+
+
+def test_a_list_without_all_of_the_slots_is_in_the_ordinary_layout(tmp_path: Path) -> None:
+    one, _ = pair(tmp_path)
+    text = one.content.decode()
+    assert parse(text.encode(), "a file").body.is_spread
+    found = parse(text.replace("  #: 12\n", "").encode(), "a file")
+    assert not found.body.is_spread
+    assert [item.decision for item in found.decisions] == ["Use metres"]
+    path = route_file(one.root, ROUTE)
+    path.write_text(text.replace("  #: 12\n", "").replace("Use metres", "Use feet"))
+    assert not one.context.foreign
+    one.decide("Read one", commit=False)
+    assert one.said.keys() == {"Use feet", "Read one"}
+    assert not one.context.body.comments
+    assert parse(one.content, "a file").body.is_spread
+
+
+def test_a_comment_that_looks_like_a_line_of_the_layout_stays_a_comment(tmp_path: Path) -> None:
+    with Clone(tmp_path, "alone").works() as root:
+        ownership.init(projects.find(root), share=False)
+        ralf.record_decision(ROUTE, "Use metres", root=root)
+        path = route_file(root, ROUTE)
+        path.write_text(path.read_text().replace("decisions:\n", "decisions:\n  #: 12\n", 1))
+        found = ralf.get_context(ROUTE, root=root)
+    assert [comment.text.partition(" ←")[0] for comment in found.body.comments] == ["#: 12"]
+
+
+def test_the_line_of_what_cannot_be_read_is_that_of_the_file(tmp_path: Path) -> None:
+    one, _ = pair(tmp_path)
+    lines = one.content.decode().split("\n")
+    number = next(place for place, line in enumerate(lines, start=1) if line.lstrip().startswith("decision:"))
+    lines[number - 1] = "    decision: one: other"
+    with pytest.raises(DamagedRouteFile) as raised:
+        parse("\n".join(lines).encode(), "a file")
+    assert raised.value.line == number
+
+
+@pytest.mark.parametrize("label", ["ADR-7", "DEC-999999999"])
+def test_an_odd_label_brings_no_output_of_a_tool_into_git_and_ends_no_layout(tmp_path: Path, label: str) -> None:
+    one, other = pair(tmp_path, driver=True)
+    path = route_file(one.root, ROUTE)
+    by_hand = f'  - id: "{label}"\n    decision: "By hand"\n'
+    path.write_text(path.read_text().replace("  #: 63\n", f"{by_hand}  #: 63\n", 1))
+    session = tmp_path / "s.jsonl"
+    write_session(session, 1_000)
+    with one.works() as root:
+        ralf.record_decision(ROUTE, "Read one", rationale="so", root=root)
+        ralf.checkpoint(ROUTE, session, root=root)
+    one.commit()
+    assert b"Seen last" not in one.content
+    assert one.context.active_work.last_output
+    path.write_text(path.read_text().replace('"Read one"', '"Read it"'))
+    one.decide("Write one")
+    assert b"Seen last" not in one.content
+    assert one.context.active_work.last_output
+    assert one.said.keys() >= {"Use metres", "By hand", "Read it", "Write one"}
+    assert one.said["By hand"].id == label
+    assert not one.context.warnings
+    assert parse(one.content, "a file").body.is_spread
+    other.decide("Read other")
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    one.accept()
+    assert one.said.keys() >= {"Use metres", "By hand", "Read it", "Write one", "Read other"}
+
+
+def test_a_file_that_cannot_be_laid_out_has_no_output_of_a_tool_either() -> None:
+    context = fold.empty("api")
+    for text in ("Use metres", "Use feet"):
+        context = _decided(context, text, _TAG)
+    work = replace(context.active_work, last_output="Seen last")
+    context = replace(context, decisions=context.decisions[::-1], active_work=work)
+    found = parse(filed.content_of(context, _TAG), "a file")
+    assert not found.body.is_spread
+    assert not found.active_work.last_output
+    assert spread.with_output(found, context, _TAG).active_work.last_output == "Seen last"
+    assert parse(filed.content_of(context), "a file").active_work.last_output == "Seen last"
+
+
+def _with_copy_elsewhere(tmp_path: Path, text: str) -> tuple[Clone, Clone]:
+    """Two clones, of which the other has decided something on a branch that one has squashed: no base has it."""
+    one, other = pair(tmp_path, driver=True)
+    other.git("checkout", "-q", "-b", "feature")
+    other.decide(text)
+    one.fetch(other)
+    one.git("merge", "-q", "--squash", "FETCH_HEAD")
+    one.accept()
+    one.commit()
+    return one, other
+
+
+def test_a_decision_that_was_forgotten_stays_so_where_the_other_side_has_reworded_it(tmp_path: Path) -> None:
+    from ralf.maintenance.forget import forget
+
+    one, other = _with_copy_elsewhere(tmp_path, "The key of the vendor is in the vault at alpha-seven")
+    with one.works() as root:
+        forget(ROUTE, one.said["The key of the vendor is in the vault at alpha-seven"].id, root=root)
+    one.commit()
+    path = route_file(other.root, ROUTE)
+    path.write_text(path.read_text().replace("The key of the vendor", "The vendor's key"))
+    other.decide("Read other")
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    assert "alpha-seven" not in one.content.decode()
+    one.accept()
+    assert one.said.keys() == {"Use metres", "Read other"}
+    assert [stone.id for stone in one.context.forgotten] == ["DEC-002"]
+    shutil.rmtree(context_of(one.root) / "cache")
+    assert one.context.forgotten[0].record
+
+
+def test_a_decision_that_one_dropped_and_folded_stays_dropped_where_no_base_has_it() -> None:
+    kept, gone, new = _history("Use metres", "Use Redis", "Use Kafka")
+    stone = cap.tombstone(replace(gone, status="dropped"))
+    dropped = _version(6, kept, dropped=(stone,))
+    for was in (_version(1, kept), b""):
+        for item in (gone, replace(gone, decision="Use Redis 7")):
+            versions = dropped, _version(7, kept, item, new)
+            merged = merge_files(was, *versions, "a file")
+            assert merge_files(was, *versions[::-1], "a file") == merged
+            found = parse(merged.content, "a file")
+            assert [(one.id, one.decision, one.status) for one in found.decisions] == [
+                ("DEC-001", "Use metres", "active"),
+                ("DEC-002", item.decision, "dropped"),
+                ("DEC-003", "Use Kafka", "active"),
+            ]
+            assert found.dropped == (stone,)
+            assert merged.conflicts == ("DEC-002 status",)
+            assert [(entry.at, entry.also) for entry in found.unresolved] == [
+                (("decisions", "DEC-002", "status"), ("active",))
+            ]
+
+
+def test_a_decision_that_was_brought_back_stays_although_the_base_has_folded_it() -> None:
+    kept, back = _history("Use metres", "Use Redis")
+    stone = cap.tombstone(replace(back, status="dropped"))
+    base, ours = _version(1, kept, dropped=(stone,)), _version(6, kept, dropped=(stone,), goal="Read the tide")
+    found = parse(merge_files(base, ours, _version(7, kept, back), "a file").content, "a file")
+    assert [(item.decision, item.status) for item in found.decisions] == [
+        ("Use metres", "active"),
+        ("Use Redis", "active"),
+    ]
+    assert not found.dropped
+
+
+def test_a_tombstone_tells_no_other_decision_of_the_same_clone_and_second() -> None:
+    gone, other = (replace(one, timestamp="2026-01-01T00:00:00Z") for one in _history("Use metres", "Use feet"))
+    stone = cap.tombstone(gone)
+    assert cap.is_of([stone], [replace(gone, decision="Use yards")])
+    assert cap.is_of([stone], [replace(gone, id="DEC-007", aliases=(gone.id,), decision="Use yards")])
+    assert not cap.is_of([stone], [other])
+    assert not cap.is_of([replace(stone, record="")], [replace(gone, decision="Use yards")])
+    assert not cap.tombstone(replace(gone, clone="")).record
+
+
+def test_a_decision_made_anew_is_not_what_the_other_side_has_reworded() -> None:
+    (was,) = _history("Use C")
+    anew = replace(was, id="DEC-003", timestamp="2026-01-05T00:00:00Z", clone="1" * 6, rationale="decided anew")
+    base, ours = _version(1, was), _version(2, replace(was, decision="Use B"))
+    found = parse(merge_files(base, ours, _version(3, anew), "a file").content, "a file")
+    assert [(item.id, item.decision, item.rationale) for item in found.decisions] == [
+        ("DEC-002", "Use B", ""),
+        ("DEC-003", "Use C", "decided anew"),
+    ]
+    found = parse(merge_files(base, _version(2, was), _version(3, anew), "a file").content, "a file")
+    assert [(item.decision, item.rationale) for item in found.decisions] == [("Use C", "decided anew")]
+
+
+def test_a_copy_of_a_decision_in_other_words_has_a_label_of_its_own(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    other.decide("Read other", commit=False)
+    path = route_file(other.root, ROUTE)
+    text = path.read_text()
+    item = text[text.index('  - id: "DEC-002"') :].partition("  #:")[0]
+    path.write_text(text.replace(item, item + item.replace("Read other", "Write other") + item))
+    other.git("commit", "-a", "-q", "-m", "by hand")
+    found = parse(other.content, "a file")
+    assert [item.id for item in found.decisions] == ["DEC-001", "DEC-002", "DEC-003"]
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    one.accept()
+    assert one.said.keys() == {"Use metres", "Read other", "Write other"}
+    assert len({item.id for item in one.context.decisions}) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.md",
+        ".autonomous/context/routes/sub/api.md",
+        ".autonomous/context/routes/api.txt",
+        "context/routes/api.md",
+    ],
+)
+def test_the_driver_merges_a_file_that_is_no_route_file_as_git_does(tmp_path: Path, name: str) -> None:
+    one, other = pair(tmp_path, driver=True)
+    versions = {"base": "a\nb\nc\nd\ne\n", "clean": "a\nb\nc\nd\nE\n", "ours": "A\nb\nc\nd\ne\n"}
+    path = one.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (one.root / ".gitattributes").write_text("* merge=ralf\n")
+    path.write_text(versions["base"])
+    one.git("add", "-f", ".gitattributes", name)
+    one.git("commit", "-q", "-m", "a file")
+    other.git("pull", "-q", one.root, "HEAD")
+    path.write_text(versions["ours"])
+    one.git("commit", "-q", "-a", "-m", "ours")
+    (other.root / name).write_text(versions["clean"])
+    other.git("commit", "-q", "-a", "-m", "theirs")
+    one.fetch(other)
+    done = one.run("merge", "--no-edit", "FETCH_HEAD")
+    assert (done.returncode, path.read_text()) == (0, "A\nb\nc\nd\nE\n")
+    assert "ralf" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["--help", "--version", "-h"])
+def test_a_file_called_like_an_option_is_merged(tmp_path: Path, name: str) -> None:
+    one, other = pair(tmp_path, driver=True)
+    (one.root / ".gitattributes").write_text("* merge=ralf\n")
+    (one.root / name).write_text("a\n")
+    one.git("add", "-f", "--", ".gitattributes", name)
+    one.git("commit", "-q", "-m", "a file")
+    other.git("pull", "-q", one.root, "HEAD")
+    for clone in (one, other):
+        (clone.root / name).write_text(f"{clone.root.name}\n")
+        clone.git("commit", "-q", "-a", "-m", "more")
+    one.fetch(other)
+    assert one.run("merge", "--no-edit", "FETCH_HEAD").returncode == 1
+    assert (one.root / name).read_text() == "<<<<<<< ours\none\n=======\nother\n>>>>>>> theirs\n"
+
+
+def test_the_driver_has_the_exit_status_of_git_for_a_file_that_is_no_route_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(tmp_path, monkeypatch, capfd)
+    between = "x\n" * 9
+    for name in ("base", "ours", "theirs"):
+        (tmp_path / name).write_text(f"{name}\n{between}{name}\n")
+    files = [str(tmp_path / name) for name in ("base", "ours", "theirs")]
+    assert cli("merge-driver", "--", *files, "notes.md") == Ran(2, "", "")
+    (tmp_path / "ours").write_bytes(b"\0ours")
+    assert cli("merge-driver", "--", *files, "notes.md").status == 1
+    assert (tmp_path / "ours").read_bytes() == b"\0ours"
+
+
 # ---- the merge by itself ----
 
 _TAG = "3fa9c1"
+
+
+def _history(*texts: str) -> list[Decision]:
+    """Decisions that one clone recorded, one a day; the last one as DEC-002 where it is alone."""
+    first = 2 if len(texts) == 1 else 1
+    return [
+        Decision(id=f"DEC-{place:03d}", decision=text, timestamp=f"2026-01-{place:02d}T00:00:00Z", clone=_TAG)
+        for place, text in enumerate(texts, start=first)
+    ]
+
+
+def _version(revision: int, *decisions: Decision, dropped: tuple[Tombstone, ...] = (), goal: str = "") -> bytes:
+    """A version of a file in the ordinary layout."""
+    context = replace(fold.empty("api"), decisions=decisions, dropped=dropped, goal=goal)
+    return render(edits.with_header(context, revision=revision, lineage=f"r{revision}-0123456789ab")).encode()
 
 
 @quick

@@ -453,7 +453,7 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
     """So many histories of each kind; git merges a quarter as many."""
     found = rig.Found()
     counts: Counter[str] = Counter()
-    driver = f"{sys.executable} -P -m ralf_cli merge-driver %O %A %B %P"
+    driver = f"{sys.executable} -P -m ralf_cli merge-driver -- %O %A %B %P"
     for number in range(first, first + rounds):
         if KINDS[0] in only:
             by_the_driver(number, seed, found)

@@ -16,7 +16,7 @@ lines that never change, the slots, and each clone writes below one of them, cho
 What every record would change is left out: the revision and the lineage, which those lines say for each clone; the
 counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
 which stays where it is. Readers of an earlier version take the lines for comments.
-The order of the list is that of the labels.
+The order of the list is that of the labels. Decisions whose labels are no such numbers stand below the last line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SLOTS = 64
 
 _SLOT = "  #: {}"
 
-_MARK = regex(r"(?m)^  #: (?:[0-9]{1,3}|([0-9a-f]{6}) (r[0-9]{1,9}-[0-9a-f]{12}))[ \t]*\n")
+_MARK = regex(r"  #: (?:([0-9]{1,2})|([0-9a-f]{6}) (r[0-9]{1,9}-[0-9a-f]{12}))[ \t]*\Z")
 
 _ENTRY = regex(r"([0-9a-f]{6}) (r([0-9]{1,9})-[0-9a-f]{12})\Z")
 
@@ -70,7 +70,11 @@ def newest(clones: Iterable[str]) -> tuple[str, ...]:
 
 
 def slot_of(decision: Decision) -> int:
-    """The slot of a decision: that of the clone which recorded it; one that nobody signed has that of its words."""
+    """The slot of a decision: that of the clone which recorded it; one that nobody signed has that of its words, and
+    one with a label that is no number the last.
+    """
+    if not _LABEL.match(decision.id):
+        return SLOTS - 1
     return _slot(decision.clone or one_line(decision.decision).casefold())
 
 
@@ -79,9 +83,12 @@ def _slot(name: str) -> int:
 
 
 def can_spread(decisions: Sequence[Decision]) -> bool:
-    """Whether the order of the labels is that of the list, so that a reader finds it again."""
-    numbers = [int(found[1]) if (found := _LABEL.match(item.id)) else 0 for item in decisions]
-    return all(one < other for one, other in pairwise([0, *numbers]))
+    """Whether the order of the labels that are numbers is that of the list, so that a reader finds it again; the others
+    need only be there, and be different.
+    """
+    numbers = [int(found[1]) for item in decisions if (found := _LABEL.match(item.id))]
+    others = [item.id for item in decisions if not _LABEL.match(item.id)]
+    return all(one < other for one, other in pairwise([0, *numbers])) and len({"", *others}) == len(others) + 1
 
 
 def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable[str]) -> Iterator[str]:
@@ -103,16 +110,38 @@ def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable
 
 def without_marks(front: str) -> tuple[str, list[str] | None]:
     """Front matter without the lines of the layout, and the clones that they name; None for another layout."""
-    if "\n  #: " not in front:
+    marks, is_whole = _marks(front)
+    if not marks:
         return front, None
-    clones = [entry(found[1], found[2]) for found in _MARK.finditer(front) if found[1]]
-    made = _MARK.sub("", front)
-    return made, clones if made != front else None
+    kept = "\n".join(line for place, line in enumerate(front.split("\n")) if place not in marks)
+    return kept, [clone for clone in marks.values() if clone] if is_whole else None
+
+
+def _marks(front: str) -> tuple[dict[int, str], bool]:
+    """The lines of the layout, by their place, each with the clone that it names, "" for a slot; and whether the list
+    of decisions has all of the slots. Where it has not, lines are what is left of a layout if one names a clone;
+    otherwise a person wrote them.
+    """
+    lines = front.split("\n") if "\n  #: " in front else []
+    if "decisions:" not in lines:
+        return {}, False
+    marks: dict[int, str] = {}
+    slots: set[str] = set()
+    first = lines.index("decisions:") + 1
+    for place, line in enumerate(lines[first:], start=first):
+        if line and line[0] not in " #-":
+            break  # the next key
+        if mark := _MARK.match(line):
+            marks[place] = entry(mark[2], mark[3]) if mark[2] else ""
+            slots.add(mark[1] or "")
+    is_whole = slots.issuperset(map(str, range(SLOTS)))
+    return marks if is_whole or any(marks.values()) else {}, is_whole
 
 
 def line_in(front: str, number: int) -> int:
     """The number that a line of `without_marks` has in the front matter itself; both from 0."""
-    kept = [place for place, line in enumerate(front.split("\n")) if not _MARK.match(f"{line}\n")]
+    marks, _ = _marks(front)
+    kept = [place for place in range(front.count("\n") + 1) if place not in marks]
     return kept[number] if number < len(kept) else number
 
 
@@ -142,19 +171,23 @@ def as_read(context: RouteContext, clones: Iterable[str]) -> RouteContext:
 
 def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     """The decisions, each under a label of its own: clones that each gave one to another decision both have it in a
-    file that git merged. The later one gets the next free label, and keeps the old one as an alias.
+    file that git merged. The later one gets the next free label, and keeps the old one as an alias. Of two that are the
+    same in everything one is left out.
     """
     count = _last(decisions)
     firsts: dict[str, Decision] = {}
     moved: dict[tuple[str, str], str] = {}
     made = []
     for item in decisions:
-        first = firsts.setdefault(item.id, item)
-        if item.id and (item.timestamp, item.clone) != (first.timestamp, first.clone):
+        if item.id in firsts:
+            if item == firsts[item.id]:
+                continue
             count += 1
             moved[item.clone, item.id] = f"DEC-{count:03d}"
             aliases = tuple(dict.fromkeys([*item.aliases, item.id]))
             item = replace(item, id=moved[item.clone, item.id], aliases=aliases)
+        elif item.id:
+            firsts[item.id] = item
         made.append(item)
     if not moved:
         return tuple(made)
@@ -180,20 +213,37 @@ def order(item: Decision) -> tuple[Any, ...]:
 
 
 def laid_out(context: RouteContext, tag: str) -> RouteContext:
-    """The context as the clone of this tag writes it; "": in the ordinary layout, as are lists in another order."""
+    """The context as the clone of this tag writes it, without what the last tool call printed, in whatever layout; "":
+    as in a project that shares nothing. Lists in another order have the ordinary layout.
+    """
     is_spread = bool(tag) and bool(context.lineage) and can_spread(context.decisions)
     header, body = context.context_checkpoint, replace(context.body, is_spread=is_spread)
     if is_spread:
         header = replace(header, clones=(*header.clones, entry(tag, header.lineage)))
+    if tag:
         context = replace(context, active_work=replace(context.active_work, last_output=""))
     return replace(context, context_checkpoint=header, body=body)
 
 
-def with_output(context: RouteContext, base: RouteContext | None) -> RouteContext:
-    """What a file in this layout says, with what the last tool call printed, which is in no such file."""
-    if base is None or not context.body.is_spread or context.active_work.last_output:
+def with_output(context: RouteContext, base: RouteContext | None, tag: str = "") -> RouteContext:
+    """What a file in this layout, or of a clone with a tag, says, with what it leaves out: what the last tool call
+    printed, and where in the list a decision stands whose label is no number.
+    """
+    if base is None or not (context.body.is_spread or tag):
+        return context
+    if context.body.is_spread:
+        context = replace(context, decisions=_in_order_of(base.decisions, context.decisions))
+    if context.active_work.last_output:
         return context
     return replace(context, active_work=replace(context.active_work, last_output=base.active_work.last_output))
+
+
+def _in_order_of(known: Sequence[Decision], decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """Decisions as a file in this layout has them, in the order in which the known ones stand, the others behind."""
+    if all(_LABEL.match(item.id) for item in decisions):
+        return decisions
+    places = {item.id: place for place, item in enumerate(known)}
+    return tuple(sorted(decisions, key=lambda item: places.get(item.id, len(places))))
 
 
 def as_of(context: RouteContext, tag: str) -> RouteContext:

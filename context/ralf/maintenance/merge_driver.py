@@ -2,7 +2,7 @@
 clone's own configuration, which no repository can bring.
 
     .autonomous/context/routes/.gitattributes     *.md merge=ralf
-    .git/config                                   [merge "ralf"] driver = … merge-driver %O %A %B %P
+    .git/config                                   [merge "ralf"] driver = … merge-driver -- %O %A %B %P
 
 A clone without the driver merges route files as text, which their layout is made for (`ralf.format.spread`).
 """
@@ -89,7 +89,7 @@ def remove(project: Project) -> list[Step]:
 
 
 def _driver_line(command: str) -> str:
-    return f"{command} merge-driver %O %A %B %P"
+    return f"{command} merge-driver -- %O %A %B %P"
 
 
 def _config(project: Project) -> Path | None:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -479,12 +479,16 @@ def _decision(label: str, trees: Iterable[Mapping[str, Any]]) -> Target | None:
     known = False
     said: dict[str, Decision] = {}
     others: set[str] = set()
+    signed: dict[str, Any] = {}
     for tree in trees:
         if str(tree.get("id", "")).casefold() == label.casefold():
             known = known or "decision" in tree or "said" in tree
             text = str(tree.get("decision", ""))
             if text and text != MARK:
                 said.setdefault(text, Decision(str(tree["id"]), str(tree.get("kind", "decision")), decision=text))
+                if tree.get("clone"):
+                    signed = {key: str(tree.get(key, "")) for key in ("timestamp", "clone")}
+                    signed["aliases"] = tuple(map(str, tree.get("aliases", ())))
             others |= {str(tree.get("rationale", "")), *map(str, tree.get("alternatives", ()))}
         at = [str(key) for key in tree.get("at", ())]
         if at == ["decisions", label, "decision"]:
@@ -495,7 +499,7 @@ def _decision(label: str, trees: Iterable[Mapping[str, Any]]) -> Target | None:
     if not known:
         return None
     words = [*said, *filter(is_telling, others - {MARK})]
-    newest = list(said.values())[-1:]
+    newest = [replace(item, **signed) for item in list(said.values())[-1:]]
     return Target(Item(label), Wording(words), tuple(map(tombstone, newest)))
 
 

@@ -78,15 +78,18 @@ class Decision:
 class Tombstone:
     """What tells a decision again that was dropped or forgotten, without its words; see `ralf.route.cap`.
 
-    id     the label that it had
-    said   the first hexadecimal digits of the sha256 of its text's words, case aside
-    words  two characters for each word that says what it is about
+    id      the label that it had
+    said    the first hexadecimal digits of the sha256 of its text's words, case aside
+    words   two characters for each word that says what it is about
+    record  of one that a clone signed, for each label that it bore, a hash of that, its time and its clone: it tells
+            the decision again in other words
     """
 
     id: str = ""
     kind: str = "decision"
     said: str = ""
     words: str = ""
+    record: str = ""
     extra: Extra = field(default_factory=dict)
 
 

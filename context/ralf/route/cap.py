@@ -30,6 +30,8 @@ from ralf.text.patterns import regex
 
 _SAID_DIGITS = 12
 
+_RECORD_DIGITS = 8
+
 _WORD = regex(r"\w+")
 
 
@@ -38,7 +40,28 @@ def tombstone(decision: Decision) -> Tombstone:
     from ralf.text.matcher import affirmed  # here and below: only who buries something pays for it
 
     words = _fingerprints(affirmed(decision.decision))
-    return Tombstone(decision.id, decision.kind, _hash(decision), "".join(sorted(words)))
+    return Tombstone(decision.id, decision.kind, _hash(decision), "".join(sorted(words)), "".join(_records(decision)))
+
+
+def is_of(tombstones: Iterable[Tombstone], versions: Sequence[Decision]) -> bool:
+    """Whether one of the tombstones is that of a decision, given in all its versions: it says the same, or a clone
+    recorded it at that time and it bears a label of then, whatever its words are now.
+    """
+    said = {_hash(version) for version in versions}
+    records = {record for version in versions for record in _records(version)}
+    return any(stone.said in said or not records.isdisjoint(_records_of(stone)) for stone in tombstones)
+
+
+def _records_of(stone: Tombstone) -> Iterator[str]:
+    return (stone.record[place : place + _RECORD_DIGITS] for place in range(0, len(stone.record), _RECORD_DIGITS))
+
+
+def _records(decision: Decision) -> list[str]:
+    if not (decision.clone and decision.timestamp):
+        return []
+    signed = (f"{label} {decision.timestamp} {decision.clone}" for label in (decision.id, *decision.aliases) if label)
+    hashes = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).hexdigest() for one in signed)
+    return [hashed[:_RECORD_DIGITS] for hashed in hashes]
 
 
 def of(context: RouteContext) -> tuple[Tombstone, ...]:

@@ -294,7 +294,7 @@ def with_other_file(project: Project, route: str, state: State, content: bytes, 
     found = filed.with_own_lines(found, base)
     if base is not None and place and not _is_place(project, route, place):
         (base, found), place = edits.moved([base, found], recorded), None
-    found = spread.with_output(found, base)
+    found = spread.with_output(found, base, project.git.clone)
     state = replace(state, moved=found.body.has_moved)
     if base is None:
         return _of_another_history(project, route, state, found)
@@ -440,15 +440,15 @@ def _is_content(change: Change) -> bool:
 
 def changes_of(project: Project, route: str, state: State, found: RouteContext) -> list[Change]:
     """All that a route file says other than ours, whoever wrote it: for who accepts it as this user's."""
-    found = spread.as_merged(found, state.recorded)
+    found, clone = spread.as_merged(found, state.recorded), project.git.clone
     base, place = _base(project, route, state, found)
     if base is None:
         base = _taken_in_by(project, route, found)
         if base is not None:
-            return edits.changes_since(base, spread.with_output(found, base), state.recorded)
+            return edits.changes_since(base, spread.with_output(found, base, clone), state.recorded)
         return [*edits.changes_of_foreign(state.recorded, found), *edits.retired(state.recorded, found)]
     known = _TakenInSince(project, route, found.revision, place)
-    return edits.changes_of_edit(base, spread.with_output(found, base), state.recorded, known)
+    return edits.changes_of_edit(base, spread.with_output(found, base, clone), state.recorded, known)
 
 
 def with_edit(state: State) -> State:

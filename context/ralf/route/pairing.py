@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from ralf.format.codec import to_tree
 from ralf.model import Checkpoint, Decision, RouteContext, Section
-from ralf.route import edits
+from ralf.route import cap, edits
 from ralf.route.matching import SAME, Test, keys_of, match, said, segment_of
 from ralf.text.patterns import regex
 
@@ -64,9 +64,12 @@ def pairs(
     sides: Sequence[Sequence[T]],
     tests: Sequence[Test[T]],
     keys: Callable[[T], Iterable[Hashable]],
+    likewise: Sequence[Test[T]] = (),
 ) -> list[Pair[T]]:
     """The items of a base and of two versions of it, paired: those of the base first, then the new ones. `tests` and
     `keys`: see `match`.
+
+    likewise  further tests whether items of the two versions are one, as they are now; the base is not asked
     """
     made = [Pair(base=item) for item in base]
     news: list[list[T]] = []
@@ -76,13 +79,33 @@ def pairs(
             if place is not None:
                 made[place].sides[side] = item
         news.append([item for item, place in zip(items, places, strict=True) if place is None])
+    if likewise:
+        news = [_left_of(made, items, side, likewise, keys) for side, items in enumerate(news)]
     added = [Pair(sides=[item, None]) for item in news[0]]
-    for item, place in zip(news[1], match(news[0], news[1], tests, keys), strict=True):
+    for item, place in zip(news[1], match(news[0], news[1], (*tests, *likewise), keys), strict=True):
         if place is None:
             added.append(Pair(sides=[None, item]))
         else:
             added[place].sides[1] = item
     return [*made, *added]
+
+
+def _left_of(
+    made: Sequence[Pair[T]],
+    items: Sequence[T],
+    side: int,
+    tests: Sequence[Test[T]],
+    keys: Callable[[T], Iterable[Hashable]],
+) -> list[T]:
+    """The items of a side that are none of those which it no longer has and the other side still has; the rest is
+    paired with them.
+    """
+    kept = [(pair, other) for pair in made if pair.sides[side] is None and (other := pair.sides[1 - side]) is not None]
+    places = match([other for _, other in kept], items, tests, keys)
+    for item, place in zip(items, places, strict=True):
+        if place is not None:
+            kept[place][0].sides[side] = item
+    return [item for item, place in zip(items, places, strict=True) if place is None]
 
 
 # ---- decisions ----
@@ -92,15 +115,12 @@ def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[
     """The decisions of a base and of two versions of it, paired."""
     known = {item.id: item for item in base.decisions} if base is not None else {}
     lists = [edits.distinct(side.decisions, known) for side in sides]
-    return pairs(base.decisions if base is not None else (), lists, _TESTS, keys_of)
+    return pairs(base.decisions if base is not None else (), lists, SAME, keys_of, likewise=[_is_said])
 
 
 def _is_said(one: Decision, other: Decision) -> bool:
     """Whether two say the same, and were recorded by two: in these words it is one decision."""
     return said(one) == said(other) and one.status == other.status
-
-
-_TESTS = (*SAME, _is_said)
 
 
 # ---- checkpoints ----
@@ -205,5 +225,7 @@ def buried_labels(base: RouteContext | None, sides: Sequence[RouteContext]) -> s
         stone.id
         for side in sides
         for stone in (*side.dropped, *side.forgotten)
-        if stone.id not in known and all(item.id != stone.id for item in side.decisions)
+        if stone.id not in known
+        and all(item.id != stone.id for item in side.decisions)
+        and not any(item.id == stone.id and cap.is_of([stone], [item]) for other in sides for item in other.decisions)
     }

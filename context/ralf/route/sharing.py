@@ -184,9 +184,11 @@ class _Merge:
                 return None
             made = replace(one, id=pair.label, aliases=pair.aliases)
             number = 0 if older is None else 1
-            if base is None or not self._is_dropped(pair, number):
+            if not self._is_dropped(pair, number):
                 return made
-            if three_way.is_unchanged(one, base):
+            if base is None and one.status == "dropped":
+                return made
+            if base is not None and three_way.is_unchanged(one, base):
                 return None
             self._mark(("decisions", pair.label, "status"), made.status)
             return replace(made, status="dropped")
@@ -230,7 +232,13 @@ class _Merge:
         return replace(item, **links) if links else item
 
     def _is_dropped(self, pair: Pair[Decision], side: int) -> bool:
-        return self._is_buried(pair, self._sides[side].dropped)
+        """Whether a side has dropped a decision; where the base lacks that, the tombstone must be new: of one that the
+        base has, and the other side took away, that side has brought the decision back.
+        """
+        stones = self._sides[side].dropped
+        if pair.base is None:
+            stones = tuple(stone for stone in stones if stone.said not in self._before("dropped"))
+        return self._is_buried(pair, stones)
 
     def _is_forgotten(self, pair: Pair[Decision], side: int) -> bool:
         return self._is_buried(pair, self._sides[side].forgotten)
@@ -241,13 +249,19 @@ class _Merge:
         if not stones:
             return False
         items = [item for item in (pair.base, *pair.sides) if item is not None]
-        said = {cap.tombstone(item).said for item in items}
-        return any(stone.said in said for stone in stones)
+        return cap.is_of(stones, items)
 
     def _stones(self, decisions: Sequence[Decision]) -> tuple[Tombstone, ...]:
-        """The tombstones of what was dropped, but for those over a decision that stands: a side brought it back."""
+        """The tombstones of what was dropped, but for those of the base over a decision that stands: a side brought it
+        back. Without the base nobody knows that.
+        """
         active = [cap.tombstone(item).said for item in decisions if item.status == "active"]
-        return tuple(stone for stone in self._united_stones("dropped") if stone.said not in active)
+        gone = self._before("dropped").intersection(active)
+        return tuple(stone for stone in self._united_stones("dropped") if stone.said not in gone)
+
+    def _before(self, name: str) -> set[str]:
+        """What the tombstones of the base say."""
+        return {stone.said for stone in getattr(self._base, name)} if self._base is not None else set()
 
     def _united_stones(self, name: str) -> tuple[Tombstone, ...]:
         """The tombstones of both, each once, under the labels of now; without those that one has taken away."""
@@ -259,7 +273,7 @@ class _Merge:
                 made = replace(stone, id=labels.get(stone.id, stone.id))
                 known.setdefault((made.said, made.id), made)
                 counts[made.said, made.id] = counts.get((made.said, made.id), 0) + 1
-        before = {stone.said for stone in getattr(self._base, name)} if self._base is not None else set()
+        before = self._before(name)
         is_gone = name == "dropped" and not any(side.folded.tombstone_count for side in self._sides)
         return tuple(
             stone for key, stone in known.items() if not (is_gone and counts[key] == 1 and stone.said in before)

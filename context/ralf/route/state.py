@@ -137,17 +137,17 @@ def _stones_of(content: bytes) -> tuple[Tombstone, ...]:
     return stones
 
 
-def _stone(label: str, kind: str, said: str, words: str, extra: Mapping[str, Any]) -> Tombstone:
-    if not all(isinstance(text, str) for text in (label, kind, said, words)):
+def _stone(label: str, kind: str, said: str, words: str, extra: Mapping[str, Any], record: str = "") -> Tombstone:
+    if not all(isinstance(text, str) for text in (label, kind, said, words, record)):
         raise TypeError("a tombstone is text")
-    return Tombstone(label, kind, said, words, dict(extra))
+    return Tombstone(label, kind, said, words, record, dict(extra))
 
 
 def _dropped_as_json(stones: tuple[Tombstone, ...]) -> bytes:
     for content, known in tuple(_dropped):
         if known is stones:
             return content
-    content = _json([[stone.id, stone.kind, stone.said, stone.words, stone.extra] for stone in stones])
+    content = _json([[stone.id, stone.kind, stone.said, stone.words, stone.extra, stone.record] for stone in stones])
     _dropped.append((content, stones))
     return content
 
