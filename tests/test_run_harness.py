@@ -52,7 +52,7 @@ def test_a_larger_run_finds_nothing(tmp_path: Path, name: str) -> None:
 BROKEN = {
     "no phases": ("repeated", "--step", 25, "--only", "boundaries"),
     "no compare and swap": ("unfenced", "--zombies", 2, "--only", "zombies"),
-    "no cursor": ("lost|doubled|order", "--signals", 800, "--only", "signals"),
+    "no cursor": ("lost|doubled|order", "--signals", 3000, "--only", "signals"),
     "a timer": ("early", "--delays", 1, "--only", "delays"),
 }
 
