@@ -6,18 +6,13 @@ from typing import ClassVar
 
 import click
 
-from ralf_cli.main import LazyGroup
+from ralf_cli.main import READING, LazyGroup
 
 
 class _Context(LazyGroup):
     sections: ClassVar[dict[str, dict[str, str]]] = {
         "Read": {
-            "list": "ralf_cli.reading:list_",
-            "show": "ralf_cli.reading:show",
-            "search": "ralf_cli.searching:search",
-            "why": "ralf_cli.history:why",
-            "log": "ralf_cli.history:log",
-            "diff": "ralf_cli.history:diff",
+            **READING,
             "export": "ralf_cli.export:export",
         },
         "Write": {

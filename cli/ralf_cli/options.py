@@ -224,7 +224,7 @@ def meant(ctx: click.Context) -> str:
     """The current route, for a command that named none, else the only one that a person has; it is said on stderr, with
     the rule that chose it. Misused where nothing says which.
     """
-    from ralf import project as projects, routing
+    from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import meant as current
     from ralf_cli.output import say
 
@@ -234,18 +234,12 @@ def meant(ctx: click.Context) -> str:
     if choice.rule == routing.DEFAULT and found is None:
         names = routing.names_of(project)
         # An agent's session has a route of its own, and a whole session is not taken into one on a guess.
-        if len(names) == 1 and not _is_agent() and ctx.info_name not in ("checkpoint", "watch"):
+        if len(names) == 1 and not environment.is_agent() and ctx.info_name not in ("checkpoint", "watch"):
             say(f"route {names[0]} (the only one)")
             return names[0]
         raise Misused(ctx, "no ROUTE was named, and none is current here", _instead(ctx, project))
     say(f"route {choice.route} ({choice.rule})")
     return found or choice.route
-
-
-def _is_agent() -> bool:
-    from ralf import environment
-
-    return bool(environment.session() or environment.agent())
 
 
 def _instead(ctx: click.Context, project: Project) -> str:

@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a person sits at a terminal with a pager and a known size; in a client's shell a pager would hang."""
     from ralf import environment
 
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()) or environment.session() or environment.agent():
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()) or environment.is_agent():
         return False
     return bool(environment.pager()) and _rows_and_columns()[0] > 0
 

@@ -194,8 +194,6 @@ def _show(options: _Options, root: str | None) -> str:
     import ralf
 
     context = ralf.get_context(options[""], root=root)
-    if context.route.casefold() != options[""].casefold():
-        return ""  # it was renamed, which is said
     most = options.get("--max-tokens")
     return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
 

@@ -55,7 +55,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         return found
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
-    is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.session()
+    is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
     only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
     click.echo(f"route            {found.route}  ({found.rule}{only})")
     if task is not None:

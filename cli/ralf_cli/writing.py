@@ -246,8 +246,7 @@ def who_writes() -> str:
     """Who decides: an agent, where one of the clients runs this, and nobody looks on."""
     from ralf import environment
 
-    is_agent = environment.session() or environment.agent()
-    return "agent" if is_agent and not sys.stdout.isatty() else "user"
+    return "agent" if environment.is_agent() and not sys.stdout.isatty() else "user"
 
 
 def _complained(damage: str) -> bool:

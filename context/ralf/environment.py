@@ -86,6 +86,11 @@ def session() -> str:
     return next((value for variable in _SESSIONS if (value := os.environ.get(variable, ""))), "")
 
 
+def is_agent() -> bool:
+    """Whether an agent's client runs us, also one that names no session."""
+    return bool(session() or agent())
+
+
 def lease() -> str:
     """The lease of the task that we work at, `TASK-7k3q:17`; "" where nothing says it."""
     return os.environ.get("RALF_LEASE", "")

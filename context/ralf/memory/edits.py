@@ -121,8 +121,8 @@ def histories_of(project: Project, agent: str) -> Path:
 
 
 def keep_history(project: Project, agent: str, history: History) -> None:
-    """Keep a history that another one is about to replace. What cannot be kept is not: then an edit of a file that
-    shows it adds to the memory, and changes nothing that is there.
+    """Keep a history that another one is about to replace. One that is too large, or cannot be written, is not kept: an
+    edit of a file that shows it counts against the present history then.
     """
     path = histories_of(project, agent)
     if sum(map(len, history.tail)) > _LARGEST_TAIL:

@@ -37,7 +37,7 @@ _NO_STREAM, _NO_MESSAGE = 10059, 10037
 _NOT_ENOUGH_SERVERS = (10005, 10074)
 
 _FIRST_ATTEMPT, _ATTEMPT = 0.25, 2.0  # seconds until a request is repeated: a server without a leader answers nothing
-_LONG_ATTEMPT = 8.0  # the same for a megabyte
+_LONG_ATTEMPT = 8.0  # the same for half a megabyte
 _PAUSE = 0.02  # seconds before it is
 _NO_MORE = ("204", "404", "408")  # the end of what a replica has, nothing at all, nothing more for now
 
