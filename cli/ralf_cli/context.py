@@ -6,13 +6,18 @@ from typing import ClassVar
 
 import click
 
-from ralf_cli.main import READING, LazyGroup
+from ralf_cli.main import LazyGroup
 
 
 class _Context(LazyGroup):
     sections: ClassVar[dict[str, dict[str, str]]] = {
         "Read": {
-            **READING,
+            "list": "ralf_cli.reading:list_",
+            "show": "ralf_cli.reading:show",
+            "search": "ralf_cli.searching:search",
+            "why": "ralf_cli.history:why",
+            "log": "ralf_cli.history:log",
+            "diff": "ralf_cli.history:diff",
             "export": "ralf_cli.export:export",
         },
         "Write": {

@@ -20,17 +20,6 @@ from ralf_integrations.hooks import instant
 _OF_A_FULL_ONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-READING = {
-    "list": "ralf_cli.reading:list_",
-    "show": "ralf_cli.reading:show",
-    "search": "ralf_cli.searching:search",
-    "why": "ralf_cli.history:why",
-    "log": "ralf_cli.history:log",
-    "diff": "ralf_cli.history:diff",
-}
-"""The commands that stand at the top and below `ralf context`."""
-
-
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is named.
 
@@ -84,7 +73,12 @@ class _Main(LazyGroup):
     sections: ClassVar[dict[str, dict[str, str]]] = {
         "Everyday commands": {
             "status": "ralf_cli.status:status",
-            **READING,
+            "list": "ralf_cli.reading:list_",
+            "show": "ralf_cli.reading:show",
+            "search": "ralf_cli.searching:search",
+            "why": "ralf_cli.history:why",
+            "log": "ralf_cli.history:log",
+            "diff": "ralf_cli.history:diff",
             "decide": "ralf_cli.writing:decide",
             "handover": "ralf_cli.handover:handover",
             "undo": "ralf_cli.undo:undo",
