@@ -53,6 +53,8 @@ COMMANDS = [
     ("schema",),
     ("route",),
     ("route", "use"),
+    ("route", "rename"),
+    ("route", "merge"),
     ("context",),
     ("context", "list"),
     ("context", "show"),

@@ -1,12 +1,16 @@
-"""`ralf route`: show and choose the route."""
+"""`ralf route`: show, choose, rename and merge routes."""
 
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.options import complete_route, with_json, with_root
+
+if TYPE_CHECKING:
+    from ralf.maintenance.renaming import Moved
 
 
 class _Route(click.Group):
@@ -21,7 +25,7 @@ class _Route(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Route, invoke_without_command=True, short_help="Show or set the current route.")
+@click.group(cls=_Route, invoke_without_command=True, short_help="Show or set the current route; rename, merge.")
 @with_root
 @with_json
 @click.pass_context
@@ -40,6 +44,7 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     Examples:
       ralf route
       ralf route use TASK-001
+      ralf route rename TASK-001 api-refactoring
 
     \b
     Exit status: 0 · 2 invalid name
@@ -86,3 +91,70 @@ def use(name: str, root: str | None) -> None:
     if environment.session():
         return
     say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route use {name} within it")
+
+
+@route.command(short_help="Give a route another name.")
+@click.argument("old", shell_complete=complete_route)
+@click.argument("new")
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@with_root
+@with_json
+@click.pass_context
+def rename(ctx: click.Context, old: str, new: str, because: str, root: str | None, as_json: bool) -> None:
+    """Rename the route OLD to NEW. Its earlier name still finds it: sessions, tasks and git branches called OLD mean
+    NEW from now on.
+
+    The rename is a record of the route. If it is interrupted, the route is as before, or renamed.
+
+    \b
+    Examples:
+      ralf route rename TASK-001 api-refactoring
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name or one that is taken, content not accepted ·
+    3 no such route · 4 damaged data · 5 busy
+    """
+    from ralf.maintenance.renaming import rename_route
+
+    _tell(ctx, rename_route(old, new, because=because, root=root), "renamed to", as_json=as_json)
+
+
+@route.command(short_help="Merge a route into another.")
+@click.argument("source", metavar="FROM", shell_complete=complete_route)
+@click.argument("into", metavar="INTO", shell_complete=complete_route)
+@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
+@with_root
+@with_json
+@click.pass_context
+def merge(ctx: click.Context, source: str, into: str, because: str, root: str | None, as_json: bool) -> None:
+    """Merge the route FROM into the route INTO: its records follow those of INTO, and its name finds INTO from now on.
+
+    Labels that both have given become the next free ones of INTO, and a decision that both made in the same words is
+    one. The goal, the hand-over and the work at hand stay those of INTO. It cannot be undone by `ralf undo`.
+
+    \b
+    Examples:
+      ralf route merge TASK-001-retry TASK-001
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, content that you have not accepted ·
+    3 no such route · 4 damaged data · 5 busy
+    """
+    from ralf.maintenance.renaming import merge_routes
+
+    _tell(ctx, merge_routes(source, into, because=because, root=root), "merged into", as_json=as_json)
+
+
+def _tell(ctx: click.Context, done: Moved, what: str, *, as_json: bool) -> None:
+    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.terminal import complain
+
+    for warning in done.warnings:
+        say(f"warning: {warning}")
+    if as_json:
+        emit_json(fields_of(done))
+    else:
+        click.echo(f"{done.old}: {what} {done.new}, revision {done.revision}")
+    if done.damage:
+        complain(done.damage, "the journal has it; mend the file, and the next write shows it")
+        ctx.exit(4)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ralf import environment, extensions
-from ralf.errors import RouteNotFound, UsageError
+from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
 from ralf.project import Project, find as find_project
-from ralf.storage import files, git_files
+from ralf.storage import files, git_files, journal
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
 from ralf.text.patterns import regex
@@ -62,7 +62,91 @@ def names_of(project: Project) -> list[str]:
     with suppress(FileNotFoundError):
         files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
         found.update(filter(cleaning.is_valid, files - found))
-    return sorted(found)
+    moved = {name for move in moves_of(project) for name in (move.old, move.new)}
+    return sorted(name for name in found if name not in moved or _has_records(project, name))
+
+
+# ---- routes that were renamed, or merged into another ----
+# The stream `moved/OLD` tells what became of a route: where its records go, and then that they have arrived. Its
+# records are sealed as all are, so that no file which came with a repository moves a route.
+
+
+class Move(NamedTuple):
+    """A rename or a merge of a route.
+
+    record   the id of the record under which the other route has what moved
+    arrived  whether that is all that there was
+    """
+
+    kind: str
+    old: str
+    new: str
+    record: str
+    timestamp: str
+    origin: str
+    arrived: bool = False
+
+
+RENAME, MERGE = "rename", "merge"
+
+MOVED = "moved/"
+"""How the names of the streams begin that tell of moves."""
+
+
+def move_of(project: Project, route: str) -> Move | None:
+    """The last move of a route of this name; None where this user made none, or took it back."""
+    stream, kept = f"{MOVED}{route}", project.store.properties.files
+    if kept is None or not kept.path(stream).exists():  # no store on servers is asked: it moves none
+        return None
+    try:
+        entry = project.store.newest(stream)
+        move = Move(**journal.parsed(stream, entry).payload) if entry is not None and not entry.foreign else None
+    except (Damaged, OSError, TypeError):
+        return None
+    is_one = move is not None and move.old == route and move.kind in (RENAME, MERGE)
+    return move if move is not None and is_one and cleaning.is_valid(str(move.new)) else None
+
+
+def moves_of(project: Project) -> list[Move]:
+    """The last move of each route that was renamed, or merged into another."""
+    if project.store.properties.files is None:
+        return []
+    names = sorted(stream.removeprefix(MOVED) for stream in project.store.streams(MOVED))
+    return [move for name in names if (move := move_of(project, name)) is not None]
+
+
+def renamed(project: Project, route: str) -> str | None:
+    """The name of the route that was called so before; None where there is none, or one is called so now."""
+    seen: set[str] = set()
+    name = route
+    while name not in seen and (move := move_of(project, name)) is not None and not _has_records(project, name):
+        seen.add(name)
+        name = move.new
+    return name if name not in seen and name != route and _has_records(project, name) else None
+
+
+def streams_before(project: Project, route: str) -> list[str]:
+    """The streams that tell of the names which a route had before, and of the routes that were merged into it."""
+    return [f"{MOVED}{move.old}" for move in moves_of(project) if renamed(project, move.old) == route]
+
+
+def check_at_rest(project: Project, route: str) -> None:
+    """Busy for a route that is being renamed or merged, or was when a process was killed: it may lie in two streams."""
+    for move in moves_of(project):
+        if route in (move.old, move.new) and not move.arrived:
+            what = f"the {move.kind} of {move.old} to {move.new} has not ended"
+            raise Busy(route, what, "ralf context verify --repair")
+
+
+def _has_records(project: Project, route: str) -> bool:
+    return project.store.head(journal.stream_of(route)) is not None
+
+
+def _renamed_in_any_case(project: Project, route: str) -> str | None:
+    """As `renamed`, for a name that may differ from the earlier one in case."""
+    wanted = route.casefold()
+    found = (renamed(project, move.old) for move in moves_of(project) if move.old.casefold() == wanted)
+    return next(filter(None, found), None)
 
 
 def strays(project: Project) -> list[Path]:
@@ -78,14 +162,16 @@ def strays(project: Project) -> list[Path]:
 
 
 def known(project: Project, route: str) -> str | None:
-    """The name under which a route exists: its own, or one that differs from it only in case; None for neither.
-    UsageError for a refused name.
+    """The name under which a route exists: its own, one that differs from it only in case, or the one that it has now,
+    where it was renamed or merged into another; None for none of these. UsageError for a refused name.
     """
     cleaning.check(route)
-    if project.route_file(route).exists():
+    if project.route_file(route).exists() and move_of(project, route) is None:
         return route
     found, wanted = names_of(project), route.casefold()
-    return route if route in found else next((name for name in found if name.casefold() == wanted), None)
+    if route in found:
+        return route
+    return next((name for name in found if name.casefold() == wanted), None) or _renamed_in_any_case(project, route)
 
 
 def existing(project: Project, route: str) -> str:
@@ -112,11 +198,13 @@ def not_found(project: Project, route: str) -> RouteNotFound:
 
 
 def check_new(project: Project, route: str) -> str:
-    """The name to write to: `route`, if it exists or may be made. UsageError for a refused name, and for one that
-    differs only in case from one that exists.
+    """The name to write to: `route` itself, if it exists or may be made, or the one that it has now, where it was
+    renamed. UsageError for a refused name, and for one that differs only in case from one that exists.
     """
     found = known(project, route)
     if found is not None and found != route:
+        if found.casefold() != route.casefold():
+            return found
         raise UsageError(route, f"differs only in case from the route {found}", f"ralf context show {found}")
     return route
 
@@ -127,8 +215,16 @@ def choose(project: Project, named: str | None = None, *, session: str | None = 
 
     session  the client's id of the session; None: that of the client that runs us
 
-    A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError.
+    A branch name that is no route name becomes a slug; a name from anywhere else that is refused raises UsageError. A
+    route that was renamed is meant by its earlier name, too.
     """
+    choice = _chosen(project, named, session)
+    if move_of(project, choice.route) is None:
+        return choice
+    return choice._replace(route=known(project, choice.route) or choice.route)
+
+
+def _chosen(project: Project, named: str | None, session: str | None) -> Choice:
     if named:
         return Choice(cleaning.check(named), "named")
     if meant := next(filter(None, extensions.ask(extensions.ROUTE_RULES, lambda rule: rule(project.root))), None):

@@ -73,6 +73,7 @@ IMPORTS_THE_STORE = {
     "ralf.maintenance.repair": ("health", "journal_file"),  # makes the lines of a journal that is written anew
     "ralf.maintenance.purge": ("blob_files", "journal_file"),  # unpacks what is compressed
     "ralf.maintenance.forget": ("blob_files",),  # the members of an archive that a repair kept
+    "ralf.maintenance.renaming": ("filestore",),  # writes a stream anew; on servers other machines know its name
     "ralf.maintenance.memories": ("health",),  # what a check has found
     "ralf_integrations.stores.files_and_nats": ("filestore",),  # is the embedded store, and servers beside it
     "ralf_integrations.stores.purged": ("filestore",),  # erases here what another machine has forgotten

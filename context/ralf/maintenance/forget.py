@@ -513,6 +513,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     project = projects.find(root)
     project.check_links()
     found = routing.existing(project, route)
+    routing.check_at_rest(project, found)
     if dry_run:
         return _gone(project, found, dry_run=True)
     with (
@@ -544,7 +545,8 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
             _drop_blobs(path, own)
         removed(kept)  # now that nothing is needed any more that these name
         _remove(caches)
-        replacing.drop(stream)
+        for dropped in (*routing.streams_before(project, route), stream):
+            replacing.drop(dropped)
         heap.sweep()
         _remove(_caches(project, route))  # a search may have come in between
         sync_below(project.folder)

@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import routing
 from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, verify
+from ralf.maintenance import memories, renaming, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
@@ -180,6 +180,8 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     before = verify.verify(route, root=root)
     health = health_of(project.store, project.folder)
     mending = _Repair(project, health)
+    for move in renaming.complete_moves(project) if route is None else ():
+        mending.note(project.route_file(move.new), f"the {move.kind} of {move.old} to {move.new} is complete")
     if before.findings:
         if route is None:
             for path in list(verify.links(project)):

@@ -139,7 +139,12 @@ def _file(
         return
     for line in told_unresolved(found):
         yield Finding(path, f"two values: {line}; to settle it: ralf context edit {route}", damage=False)
-    if found.route not in (route, "") and records:
+    move = routing.move_of(project, found.route) if cleaning.is_valid(found.route) else None
+    if move is not None and move.new == route:
+        yield Finding(
+            path, f"shows the route when it was called {found.route}", "write it anew from the journal", damage=False
+        )
+    elif found.route not in (route, "") and records:
         yield Finding(path, f"is the file of the route {found.route}", "move it to damaged/, and write it anew")
     elif not records:
         own = foreign.is_own(project, route, content)
@@ -270,6 +275,7 @@ def verify(
     findings += health.missing(named, held)
     if whole:
         findings += [
+            *_moves(project),
             *_vanished(project, routes),
             *_copies(project, routes),
             *_search(project),
@@ -398,6 +404,21 @@ def _search(project: Project) -> Iterator[Finding]:
 
 
 # ---- what lies about ----
+
+
+def _moves(project: Project) -> Iterator[Finding]:
+    """Yield the renames and merges of routes whose process was killed, or is at it, and what was saved into the file of
+    a name that a route had.
+    """
+    for move in routing.moves_of(project):
+        path = project.route_file(move.old)
+        if not move.arrived:
+            what = f"the {move.kind} of {move.old} to {move.new} has not ended"
+            yield Finding(path, what, "complete it", damage=False)
+        elif os.path.lexists(path) and (now := routing.renamed(project, move.old)):
+            yield Finding(
+                path, f"was saved after {move.old} was called {now}: merge it by hand, then delete it", damage=False
+            )
 
 
 def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:

@@ -310,7 +310,7 @@ def _of_no_future(context: RouteContext) -> RouteContext:
     return replace(context, handover=replace(handover, tokens=min(max(0, handover.tokens), most)))
 
 
-REVERT, UNDO = "revert", "undo"
+REVERT, UNDO, MERGE = "revert", "undo", "merge"
 
 
 def next_number(context: RouteContext) -> int:
@@ -587,4 +587,5 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "repair": _edit,
     REVERT: _revert,
     UNDO: _undo,
+    MERGE: _undo,
 }

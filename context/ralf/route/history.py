@@ -436,6 +436,10 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             which = ", ".join(f"r{number}" for number in payload.get("undoes", ()))
             said = _joined(f"took back {which}", because, by=": ")
             return "", time, str(payload.get("origin", "")), said
+        case "rename" | fold.MERGE:
+            said = f"{kind}d from" if kind == "rename" else "took in"
+            names = _few([str(name) for name in payload.get("from", ())])
+            return "", time, str(payload.get("origin", "")), _joined(f"{said} {names}", because, by=": ")
         case "drop":
             return str(payload.get("tombstone", {}).get("id", "")), time, "user", because
         case "forget":

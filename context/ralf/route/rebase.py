@@ -143,7 +143,7 @@ class _Moved:
             payload["undoes"] = [self._revisions.get(revision, revision) for revision in payload["undoes"]]
         if kind == fold.REVERT:
             payload["number"] = fold.next_number(self._new)
-        if kind in ("edit", "repair", fold.REVERT, fold.UNDO):
+        if kind in ("edit", "repair", fold.REVERT, fold.UNDO, fold.MERGE):
             payload["changes"], brought = self._changes(payload.get("changes", ()))
             return kind, payload, brought
         return kind, payload, {}

@@ -142,13 +142,13 @@ class Stream:
         if not self.path.exists() and not self.parts.exists():
             return
         with self.writing():
+            self._ids.drop()  # as in `_switch`
             if self.path.exists():
                 durable.sweep(self.path)
                 durable.replace_durably(self.path, [])
             durable.removed(stray_parts(self.parts, ()))
             with suppress(OSError):  # someone keeps something there that is not ours
                 self.parts.rmdir()
-            self._ids.drop()
             self.path.unlink(missing_ok=True)
             if self.path.parent.exists():
                 durable.sync_folder(self.path.parent)
