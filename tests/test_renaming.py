@@ -377,7 +377,7 @@ def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_ther
             mover.wait(dice.uniform(0.2, 0.9))
         killed += mover.poll() is None
         mover.kill()
-        mover.wait()
+        mover.communicate()
         acknowledged = [line for text in storekit.finished(writers) for line in text.splitlines()]
         assert len(acknowledged) == 18
         renaming.complete_moves(projects.find(root))
