@@ -20,7 +20,7 @@ import ralf
 import storekit
 from ralf import project as projects, routing
 from ralf.errors import Busy, RouteNotFound, UsageError
-from ralf.maintenance import renaming
+from ralf.maintenance import renaming, trust
 from ralf.maintenance.renaming import merge_routes, rename_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
@@ -31,6 +31,7 @@ from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from storekit import journal_file, route_file, write_session
+from test_sharing import pair
 
 
 def names(root: Path) -> list[str]:
@@ -474,3 +475,38 @@ def test_a_route_that_another_began_under_the_new_name_is_not_merged_unasked(mad
     assert sorted(names(made)) == ["gates", "tables", "tide"]
     assert said(made, "tables") == ["Another route"]
     assert not verify(root=made).findings
+
+
+# ---- shared by git ----
+
+
+@pytest.mark.parametrize("driver", [False, True], ids=["by git alone", "by the driver"])
+def test_a_clone_takes_over_the_name_that_another_has_given_and_loses_nothing(tmp_path: Path, *, driver: bool) -> None:
+    """Both have written to the route meanwhile, and git merges the renamed file."""
+    one, other = pair(tmp_path, driver=driver)
+    one.decide("Use SQLite for the store")
+    other.decide("Read other")
+    with one.works() as root:
+        rename_route("api", "tables", root=root)
+    one.commit()
+    other.decide("Written meanwhile")
+    other.fetch(one)
+    other.git("merge", "--no-edit", "FETCH_HEAD")
+    with other.works() as root:
+        assert renaming.renamed_elsewhere(projects.find(root), "tables") == "api"
+        assert said(root, "api") == ["Use metres", "Read other", "Written meanwhile"]
+        rename_route("api", "tables", root=root)
+        assert said(root, "api") == ["Use metres", "Read other", "Written meanwhile"]
+        trust.accept_route(projects.find(root), "tables")
+        ralf.record_decision("tables", "Under the new name", root=root)
+    other.commit()
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    with one.works() as root:
+        trust.accept_route(projects.find(root), "tables")
+    whole = {"Use metres", "Use SQLite for the store", "Read other", "Written meanwhile", "Under the new name"}
+    for clone in (one, other):
+        with clone.works() as root:
+            assert names(root) == ["tables"]
+            assert sorted(said(root, "api")) == sorted(whole)
+            assert not verify(root=root).damaged

@@ -62,6 +62,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
         return
     with handed_over():
         _show(found, parts, settings, diff=diff)
+        _show_renamed(project, parts)
         _show_refused(project, parts)
     check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
@@ -96,6 +97,15 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             click.echo(f"  {line}")
         if len(lines) > _MOST_LINES:
             click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
+
+
+def _show_renamed(project: Project, parts: dict[str, ForeignPart]) -> None:
+    """Say which of them are routes of the user that another clone has renamed."""
+    from ralf.maintenance.renaming import renamed_elsewhere
+
+    for name, part in parts.items():
+        if part.whole and (old := renamed_elsewhere(project, name)):
+            click.echo(f"{name}: is your route {old} under another name; first: ralf route rename {old} {name}")
 
 
 def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:

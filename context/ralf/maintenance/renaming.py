@@ -25,7 +25,7 @@ from ralf.maintenance.forget import alone
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import fold, rebase
+from ralf.route import fold, foreign, rebase
 from ralf.route.load import read_state
 from ralf.route.state import MAX_BYTES, digest_of
 from ralf.route.write import open_route, utc_now
@@ -81,8 +81,8 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
                 return done  # the one that is asked for had been broken off
         old = routing.existing(project, route)
         cleaning.check(name)
-        _settle(project, old)
         _check_free(project, old, name)
+        _settle(project, old)
         return _move(project, store, Move(RENAME, old, name, _new_id(RENAME), utc_now(), _whose()), because)
 
 
@@ -115,6 +115,15 @@ def complete_moves(project: Project) -> list[Moved]:
         return []
     with alone(project):
         return _complete_all(project, _store_of(project))
+
+
+def renamed_elsewhere(project: Project, name: str) -> str | None:
+    """The route of this clone that another one has renamed, and whose file came back under a name which is none of a
+    route here; None for none.
+    """
+    return next(
+        (old for old in routing.names_of(project) if old != name and _is_what_it_became(project, old, name)), None
+    )
 
 
 def pending_moves(project: Project) -> list[Move]:
@@ -171,13 +180,8 @@ def _is_what_it_became(project: Project, old: str, name: str) -> bool:
     """Whether a name has nothing but a file, which shows what the old route was, and what became of it: another clone
     has renamed the route that both share.
     """
-    if project.store.head(stream_of(name)) is not None:
-        return False
     content = _content(project.route_file(name))
-    with suppress(RalfError):
-        state = read_state(project, old, content) if content else None
-        return state is not None and state.status in ("current", "stale", "edited")
-    return False
+    return bool(content) and project.store.head(stream_of(name)) is None and foreign.shows_record(project, old, content)
 
 
 def _content(path: Path) -> bytes:

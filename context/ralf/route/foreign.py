@@ -183,6 +183,16 @@ def is_edit(project: Project, route: str, content: bytes, found: RouteContext) -
     return found.lineage in lineages - {""} and brought(project, route, content) is None
 
 
+def shows_record(project: Project, route: str, content: bytes) -> bool:
+    """Whether a file names a record of a route's journal as the one that it shows, whatever route it is of."""
+    try:
+        found = states.parse_file(project, route, content)
+    except DamagedRouteFile:
+        return False
+    shown = _folded_to(project, route, found.revision) if found.lineage else None
+    return shown is not None and shown.lineage == found.lineage
+
+
 def remember_read(project: Project, route: str, content: bytes) -> None:
     """Note that an edit of a route file was read as this user's: should they commit it, it stays theirs.
 
