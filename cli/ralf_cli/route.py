@@ -104,7 +104,7 @@ def rename(ctx: click.Context, old: str, new: str, because: str, root: str | Non
     """Rename the route OLD to NEW. Its earlier name still finds it: sessions, tasks and git branches called OLD mean
     NEW from now on.
 
-    The rename is a record of the route. If it is interrupted, the route is as before, or renamed.
+    The rename is a record of the route. One that is interrupted loses nothing: type it again, and it is completed.
 
     \b
     Examples:
@@ -130,7 +130,8 @@ def merge(ctx: click.Context, source: str, into: str, because: str, root: str | 
     """Merge the route FROM into the route INTO: its records follow those of INTO, and its name finds INTO from now on.
 
     Labels that both have given become the next free ones of INTO, and a decision that both made in the same words is
-    one. The goal, the hand-over and the work at hand stay those of INTO. It cannot be undone by `ralf undo`.
+    one. The goal, the hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is
+    interrupted loses nothing: type it again, and it is completed.
 
     \b
     Examples:
