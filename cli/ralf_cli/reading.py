@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ralf_cli import tables
-from ralf_cli.options import with_json, with_json_alone, with_root, with_route
+from ralf_cli.options import with_json, with_json_alone, with_plain, with_root, with_route
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
 
@@ -118,6 +118,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
 @click.option("--loss", is_flag=True, help="What each checkpoint kept, merged or dropped, and where to find it.")
 @click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
+@with_plain
 @with_root
 @with_pager
 @with_json_alone
@@ -129,6 +130,7 @@ def show(
     at: str | None,
     loss: bool,
     query: str | None,
+    plain: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
@@ -177,7 +179,7 @@ def show(
     if as_json:
         _emit_as_json(context, section, budget, brief=brief)
     else:
-        _emit_text(context, "brief" if brief else section, budget, query)
+        _emit_text(context, "brief" if brief else section, budget, query, plain=plain)
     if context.warnings:
         from ralf_cli.terminal import complain  # only what is wrong pays for it
 
@@ -194,14 +196,16 @@ def _emit_as_json(context: RouteContext, section: str | None, budget: int | None
     click.echo(_printed(tree))
 
 
-def _emit_text(context: RouteContext, section: str | None, budget: int | None, query: str | None) -> None:
+def _emit_text(
+    context: RouteContext, section: str | None, budget: int | None, query: str | None, *, plain: bool
+) -> None:
     """Print a context; nothing, and why on stderr, where nothing of it has room."""
+    from ralf_cli import markdown
     from ralf_cli.output import say
-    from ralf_cli.terminal import highlighted
 
     fenced = not sys.stdout.isatty()  # in a pipe: an agent
     text = context.render(budget, query=query, section=section, fenced=fenced)
-    click.echo(text if fenced else highlighted(text), nl=False)
+    markdown.show(text, plain=plain)
     if text or budget is None:
         return
     larger = (most for most in _BUDGETS if most > budget)

@@ -220,8 +220,8 @@ def of_a_pager() -> dict[str, str]:
 
 
 def is_without_colour() -> bool:
-    """Whether the person wants no colours: `NO_COLOR` is set and not empty."""
-    return bool(os.environ.get("NO_COLOR"))
+    """Whether the terminal gets no colours: `NO_COLOR` is set and not empty, or `TERM` is `dumb`."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def of_a_model() -> dict[str, str]:
