@@ -26,6 +26,14 @@ def guard() -> None:
     sys.stdout = _Guarded(out.buffer, out.encoding, out.errors, line_buffering=True)
 
 
+def is_typed() -> bool:
+    """Whether a person has typed this command: at a terminal, and in no shell of an agent, of its client or a loop."""
+    from ralf import environment
+
+    is_terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__))
+    return is_terminal and not (environment.is_agent() or environment.agent_name() or environment.lease())
+
+
 def shown(text: str) -> str:
     """`text` without control characters, bidirectional overrides and escape sequences other than colours."""
     if "\x1b" not in text:
