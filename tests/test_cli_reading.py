@@ -190,6 +190,13 @@ def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) 
     assert ran.err.splitlines()[1].startswith("hint: ralf log gates …, or make a route current: ralf route use gates")
 
 
+def test_ralf_route_says_to_a_person_which_route_commands_use_where_there_is_only_one(made: Path) -> None:
+    ran = forks.forked("route", cwd=made)
+    assert "default  (default)" in ran.out
+    assert ran.err == "commands that name no route use the only one: tide; to make it current: ralf route use tide\n"
+    assert forks.forked("route", cwd=made, CLAUDE_CODE_SESSION_ID="s-1").err == ""
+
+
 def test_a_label_that_is_a_routes_name_is_the_route(made: Path) -> None:
     ralf.record_decision("r2", "Odd name", root=made)
     assert "Odd name" in forks.forked("diff", "r2", "r0", cwd=made, RALF_TASK_ID="tide").out
