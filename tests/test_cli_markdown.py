@@ -13,7 +13,9 @@ from hypothesis import given, settings, strategies as st
 import forks
 import ralf
 import storekit
+from clocks import within
 from ralf_cli.markdown import rendered
+from storekit import AT_ONCE
 from test_cli_reading import at_a_screen
 
 
@@ -150,6 +152,24 @@ def test_nothing_but_marks_goes_and_words_keep_their_order(text: str) -> None:
 
     for made in (plainly(text), re.sub(r"\x1b\[[0-9;]*m", "", coloured(text))):
         assert words(made).replace("_", "") == words(text).replace("_", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- " + "` `` " * 100_000,
+        "- " + "**a b** x" * 100_000,
+        "- " + "ab " * 100_000,
+        "|" * 200_000,
+        "```\n~~~~\n" * 5_000 + "````x\n" * 5_000,
+        "|a|b|\n|-|-|\n|c|d|\n\n" * 300,
+        "> ```\n" * 5_001,
+        "_A " + "b " * 200_000,
+    ],
+    ids=lambda text: text[:6],
+)
+def test_no_text_takes_long_to_render(text: str) -> None:
+    within(2 * AT_ONCE, lambda: rendered(text, width=80, coloured=True))
 
 
 # ---- at a real terminal ----

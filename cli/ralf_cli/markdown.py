@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _LABEL, _CODE, _NOTE = "bold magenta", "magenta", "dim"  # readable on a light and on a dark background
 
 _NARROWEST = 20  # columns
+_MOST_LINES, _LONGEST = 200, 10_000  # of a block of code or a table, characters of a line: longer ones stay as they are
 
 _HEADING = regex(r"(#{1,6}) +(\S[^\n]*+)")
 _ITEM = regex(r"( *+)([-*]|[0-9]{1,9}[.)]) +(?=\S)")
@@ -144,8 +145,8 @@ def _end_of_fence(lines: Sequence[str], number: int) -> int:
     fence = _FENCE.fullmatch(lines[number])
     if fence is None:
         return 0
-    for end in range(number + 1, len(lines)):
-        line = lines[end].strip()
+    for end in range(number + 1, min(number + _MOST_LINES, len(lines))):
+        line = lines[end].strip() if fence[2] in lines[end] else ""
         if len(line) >= len(fence[2]) and not line.strip(fence[2][0]):
             return end + 1
     return 0
@@ -177,8 +178,8 @@ def _set_apart(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
         return
     rows = [_cells(lines[0]), *map(_cells, lines[2:])]
     columns = max(map(len, rows))
-    if columns * _FEWEST > screen.width:
-        yield from lines  # no room for columns
+    if columns * _FEWEST > screen.width or len(rows) > _MOST_LINES:
+        yield from lines
         return
     yield from _table([[*row, *[""] * (columns - len(row))] for row in rows], screen)
 
@@ -230,6 +231,8 @@ def _labelled(body: str, screen: _Screen, *, verbatim: bool) -> Text:
 def _inline(text: str, screen: _Screen, style: str = "") -> Text:
     """A line with its code and its bold words in a style, and without the marks that said so."""
     made = _plain(text, style)
+    if len(text) > _LONGEST:
+        return made
     cuts: list[tuple[int, int]] = []
     opened = -1  # the end of the mark that begins bold words
     marks = list(_MARK.finditer(text))
