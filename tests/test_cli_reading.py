@@ -19,7 +19,6 @@ import forks
 import ralf
 import storekit
 from ralf_cli import times
-from ralf_cli.terminal import highlighted
 from storekit import on_a_terminal
 
 NOW = datetime(2026, 11, 27, 12, 0, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -132,14 +131,13 @@ def test_a_pager_that_is_left_before_the_end_is_no_error(made: Path, tmp_path: P
 
 
 def test_headings_and_labels_have_colours_that_no_color_takes_away(made: Path) -> None:
-    assert highlighted("# A\n- DEC-001: x\n  # no\n") == "\x1b[1m# A\x1b[0m\n- \x1b[36mDEC-001\x1b[0m: x\n  # no\n"
     assert "\x1b[1m" in at_a_screen(made, "show", "tide", "--no-pager")
     assert "\x1b[" not in at_a_screen(made, "show", "tide", "--no-pager", NO_COLOR="1")
     assert "\x1b[" not in at_a_screen(made, "search", "number", "--no-pager", NO_COLOR="1")
 
 
 def test_search_marks_the_words_that_it_found(made: Path) -> None:
-    assert "\x1b[33m\x1b[1mnumber\x1b[0m" in at_a_screen(made, "search", "number", "-n", "1")
+    assert "\x1b[31m\x1b[1mnumber\x1b[0m" in at_a_screen(made, "search", "number", "-n", "1")
 
 
 def test_times_are_relative_on_a_terminal_and_utc_in_a_pipe(made: Path) -> None:
@@ -190,6 +188,13 @@ def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) 
     ran = forks.forked("log", cwd=made)
     assert ran.status == 2
     assert ran.err.splitlines()[1].startswith("hint: ralf log gates …, or make a route current: ralf route use gates")
+
+
+def test_ralf_route_says_to_a_person_which_route_commands_use_where_there_is_only_one(made: Path) -> None:
+    ran = forks.forked("route", cwd=made)
+    assert "default  (default)" in ran.out
+    assert ran.err == "commands that name no route use the only one: tide; to make it current: ralf route use tide\n"
+    assert forks.forked("route", cwd=made, CLAUDE_CODE_SESSION_ID="s-1").err == ""
 
 
 def test_a_label_that_is_a_routes_name_is_the_route(made: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +50,28 @@ def test_json_of_a_section_holds_its_fields_and_of_a_brief_no_history(show: Run)
         assert set(found) == {"route", "revision"} | keys
         assert all(found[key] == whole[key] for key in keys - {"since"}), section
     brief = show("--json", "--brief").json()
-    assert {"goal", "decisions", "active_work"} < set(brief) and not {"history", "checkpoints", "facts"} & set(brief)
+    assert {"goal", "decisions", "active_work", "facts", "checkpoints"} < set(brief) and "history" not in brief
+
+
+@pytest.mark.parametrize("most", [1_200, 2_500, 5_000])
+def test_json_of_a_brief_holds_the_decisions_checkpoints_and_errors_that_its_text_says(show: Run, most: int) -> None:
+    text = show("--brief", "--max-tokens", most).out
+    found = show("--brief", "--json", "--max-tokens", most)
+    assert 0 < tokens.count(found.out.rstrip("\n")) <= most
+    labels = re.compile(r"\b(?:DEC|cp)-[0-9]+")
+    told = set(labels.findall(text))
+    assert told <= set(labels.findall(found.out)), most
+    assert told
+    if most >= 2_500:
+        errors = {line for line in text.splitlines() if line.startswith("- error: ")}
+        assert len(found.json().get("facts", {}).get("errors", ())) >= len(errors)
+
+
+def test_what_json_leaves_out_first_is_what_no_text_says(show: Run) -> None:
+    whole, found = show("--json").json(), show("--json", "--max-tokens", 1_500).json()
+    assert any("source" in one for one in whole["decisions"])
+    assert not any("source" in one or "timestamp" in one for one in found["decisions"])
+    assert found["left_out"]
 
 
 @pytest.mark.parametrize("most", [60, 250, 500, 1_000, 2_500, 6_000])

@@ -14,6 +14,7 @@ import pytest
 
 import storekit
 from ralf import config, model
+from ralf.maintenance import settings
 from ralf.refining import local_config
 from ralf.route.fold import _KINDS
 from ralf_cli.main import main
@@ -46,6 +47,17 @@ def test_the_readme_has_exactly_two_set_up_commands_one_of_which_runs_the_tests(
 def test_config_md_names_every_key_with_its_default_and_no_other() -> None:
     rows = dict(re.findall(r"(?m)^\| `(\w+)` \| (?:`([^`]*)`)? ?\|", read("docs/config.md").split("## The env")[0]))
     assert rows == {field.name: "" if field.default == () else str(field.default) for field in fields(config.Config)}
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_config_md_begins_to_say_of_each_key_what_config_list_says(local: bool) -> None:
+    text = read("docs/config.md").split("| local key |")[1] if local else read("docs/config.md").split("## The env")[0]
+    said = dict(re.findall(r"(?m)^\| `(\w+)` \|[^|]*\| (?:\* )?(.*?) \|$", text))
+    meanings = settings.meanings(local=local)
+    assert list(meanings) == [field.name for field in fields(local_config.LocalConfig if local else config.Config)]
+    for key, does in meanings.items():
+        assert re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", said[key]).startswith(does), key
+        assert len(does) <= 100, key
 
 
 def test_config_md_names_every_local_key_with_its_default_and_no_other() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+import storekit
 from clocks import within
 from ralf.brief.wording import tokens_after
 from ralf.errors import NotFound, RouteNotFound, UsageError
@@ -166,7 +167,7 @@ def test_a_hand_over_is_told_by_log_diff_and_json(
     ralf_ = Cli(tmp_path, monkeypatch, capfd)
     found = json.loads(ralf_("context", "show", "tide", "--json").out)
     assert (found["handover"]["state"], found["goal_origin"]) == ("All is done", "agent")
-    found = json.loads(ralf_("context", "show", "tide", "--json", "--brief", "--max-tokens", 260).out)
+    found = json.loads(ralf_("context", "show", "tide", "--json", "--brief", "--max-tokens", 130).out)
     assert (found["handover"]["state"], found["handover"]["next"]) == ("All is done", ["a", "b"])
 
 
@@ -191,6 +192,60 @@ def test_a_decision_that_a_person_dropped_does_not_come_back_with_a_hand_over(tm
     assert [item.status for item in ralf.get_context("tide", root=tmp_path).decisions] == ["dropped"]
     made = record_hand_over("tide", decided=["Read the file once", "Read it with a loop"], root=tmp_path)
     assert (made.decisions, made.buried) == (("DEC-002",), 1)
+
+
+# ---- whose it is ----
+
+
+def test_a_hand_over_typed_at_a_terminal_is_the_users_and_one_in_a_pipe_or_an_agents_shell_the_agents(
+    tmp_path: Path,
+) -> None:
+    said = ["handover", "tide", "--goal", "Carry it over", "--state", "Half done", "--decided", "Keep brass"]
+
+    def author_after(*more: str, **variables: str) -> tuple[str, str, str]:
+        root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        root.mkdir()
+        status, told = storekit.on_a_terminal(root, *said, *more, **variables)
+        assert status == 0, told
+        context = ralf.get_context("tide", root=root)
+        assert context.handover is not None
+        return context.handover.author, context.goal_origin, context.decisions[0].origin
+
+    assert author_after() == ("user", "user", "user")
+    for variable in ("CLAUDE_CODE_SESSION_ID", "CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "RALF_AGENT"):
+        assert author_after(**{variable: "s-1"}) == ("agent", "agent", "agent"), variable
+    piped = tmp_path / "piped"
+    piped.mkdir()
+    assert storekit.process(*said, cwd=piped).status == 0
+    context = ralf.get_context("tide", root=piped)
+    assert context.handover is not None and (context.handover.author, context.goal_origin) == ("agent", "agent")
+
+
+def test_a_users_hand_over_says_so_in_file_brief_log_and_json_and_only_the_user_undoes_it(tmp_path: Path) -> None:
+    storekit.on_a_terminal(tmp_path, "handover", "tide", "--state", "Half done", "--next", "Ask the harbour")
+    assert 'author: "user"' in route_file(tmp_path, "tide").read_text(encoding="utf-8")
+    ran = storekit.process("show", "tide", "--brief", cwd=tmp_path)
+    assert "## Hand-over, by the user, " in ran.out
+    assert storekit.process("show", "tide", "--json", cwd=tmp_path).json()["handover"]["author"] == "user"
+    assert storekit.process("log", "tide", "--json", cwd=tmp_path).json()[0]["who"] == "user"
+    refused = storekit.process("undo", "tide", cwd=tmp_path, CLAUDE_CODE_SESSION_ID="s-1")
+    assert (refused.status, "has no write of the agent's" in refused.err) == (3, True)
+    assert storekit.process("undo", "tide", cwd=tmp_path).status == 0
+
+
+def test_no_agent_replaces_the_goal_of_a_users_hand_over_and_the_user_decides_again_what_was_dropped(
+    tmp_path: Path,
+) -> None:
+    ralf.record_decision("tide", "Read the file once", root=tmp_path)
+    ralf.api.drop("tide", "DEC-001", root=tmp_path)
+    made = record_hand_over("tide", goal="Mine", decided=["Read the file once"], author="user", root=tmp_path)
+    assert (made.decisions, made.buried) == (("DEC-002",), 0)
+    ralf.hand_over("tide", goal="The agent's", state="x", root=tmp_path)
+    context = ralf.get_context("tide", root=tmp_path)
+    assert (context.goal, context.goal_origin) == ("Mine", "user")
+    assert [(item.id, item.origin) for item in context.active_decisions] == [("DEC-002", "user")]
+    with pytest.raises(UsageError, match="the author of a hand-over is one of agent, user"):
+        ralf.hand_over("tide", state="x", author="boss", root=tmp_path)
 
 
 # ---- the client's own summary ----
@@ -410,7 +465,7 @@ def test_a_hand_over_that_a_person_writes_into_the_file_or_changes_there_is_thei
     ralf.hand_over("tide", state="The reader is done", root=tmp_path)
     path = route_file(tmp_path, "tide")
     path.write_text(path.read_text(encoding="utf-8").replace("is done", "fails at noon"), encoding="utf-8")
-    assert "Hand-over, by you" in str(ralf.get_context("tide", root=tmp_path))
+    assert "Hand-over, by the user" in str(ralf.get_context("tide", root=tmp_path))
     ralf.add_next("tide", "Ask the harbour", root=tmp_path)
     handover = ralf.get_context("tide", root=tmp_path).handover
     assert handover is not None and (handover.author, handover.state) == ("user", "The reader fails at noon")

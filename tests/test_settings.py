@@ -34,7 +34,7 @@ def test_every_setting_is_listed_with_its_default_until_somebody_sets_it(project
     assert {one.source for one in found} == {"default"}
     project.config_file.write_text("threshold: 30000\n")
     assert settings.get_setting(project, "threshold") == settings.Setting(
-        "threshold", "30000", "50000", "config.yaml", "config.yaml"
+        "threshold", "30000", "50000", "config.yaml", "config.yaml", does="tokens between checkpoints"
     )
 
 
@@ -103,7 +103,7 @@ def test_a_secret_is_never_told(project: Project, monkeypatch: pytest.MonkeyPatc
     assert settings.get_setting(project, "nats_password").source == "config.local.yaml"
     monkeypatch.setenv("RALF_NATS_USER", "me")
     assert settings.get_setting(project, "nats_user") == settings.Setting(
-        "nats_user", "me", "", "$RALF_NATS_USER", "config.local.yaml"
+        "nats_user", "me", "", "$RALF_NATS_USER", "config.local.yaml", does="user name on the servers"
     )
 
 

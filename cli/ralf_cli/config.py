@@ -9,6 +9,7 @@ import click
 
 from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.pager import with_pager
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -66,10 +67,11 @@ def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
 @click.command("list", short_help="List the settings and where each comes from.")
 @click.option("--set", "only_set", is_flag=True, help="Only those that are not at their default.")
 @with_root
+@with_pager
 @with_json
 def list_(only_set: bool, root: str | None, as_json: bool) -> None:
-    """List the settings with the value in force and where it comes from: default, config.yaml, config.local.yaml or an
-    environment variable. Of config.local.yaml only what is set. Secrets are not shown.
+    """List the settings with the value in force, where it comes from (default, config.yaml, config.local.yaml or an
+    environment variable) and what it does. Of config.local.yaml only what is set. Secrets are not shown.
 
     \b
     Examples:
@@ -92,7 +94,8 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
         emit_json([fields_of(one) for one in (shown if only_set else found)])
         return
     if shown:
-        table(("KEY", "VALUE", "SOURCE"), [(one.key, _value(one), one.source) for one in shown])
+        rows = [(one.key, _value(one), _source(one), one.does) for one in shown]
+        table(("KEY", "VALUE", "SOURCE", "WHAT IT DOES"), rows)
     else:
         say("every setting is at its default: ralf config list")
     for one in shown:
@@ -108,6 +111,16 @@ def _value(setting: Setting) -> str:
     return _text(setting.value)
 
 
+def _source(setting: Setting) -> str:
+    """Where a value comes from, and the default where it is another."""
+    from ralf.maintenance.settings import DEFAULT, SECRET
+
+    default = _text(setting.default)
+    if setting.source == DEFAULT or setting.key in SECRET or default == _text(setting.value):
+        return setting.source
+    return f"{setting.source} (default: {'none' if default == '-' else default})"
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -121,7 +134,8 @@ def _text(value: Any) -> str:
 @with_root
 @with_json_alone
 def get(key: str, root: str | None, as_json: bool) -> None:
-    """Print the value of KEY that is in force. --json adds where it comes from, and the default.
+    """Print the value of KEY that is in force. --json adds where it comes from, the default, and what it does; so does
+    a terminal.
 
     \b
     Examples:
@@ -140,6 +154,8 @@ def get(key: str, root: str | None, as_json: bool) -> None:
         emit_json(fields_of(found))
         return
     click.echo(_value(found))
+    if sys.stdout.isatty():
+        say(f"{found.key}: {found.does}; from: {_source(found)}")
     if found.note:
         say(f"note: {found.key}: {found.note}: ralf init")
 

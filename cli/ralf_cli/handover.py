@@ -1,4 +1,4 @@
-"""`ralf handover`: what this session leaves to whoever goes on."""
+"""`ralf handover`: what a session, or the user, leaves to whoever goes on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def handover(
     Without options it reads Markdown, or a JSON object with the names of the API, from standard input. Parts under
     headings such as "State", "Next", "Open questions", "Decided" and "Never" go where they belong. The hand-over leads
     the brief of the route until newer work makes it old. What it decides is recorded as the agent's decisions; nothing
-    of it is a rule.
+    of it is a rule. What you type at a terminal, outside of an agent's shell, is recorded as the user's.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def handover(
     from ralf.format.codec import to_tree
     from ralf.route.steering import record_hand_over
     from ralf_cli.output import emit_json, say
-    from ralf_cli.terminal import complain
+    from ralf_cli.terminal import complain, is_typed
 
     given = any((goal, state, done, next_, open_, decided, never, exact))
     recorded = record_hand_over(
@@ -78,6 +78,7 @@ def handover(
         decided=decided,
         never=never,
         names=exact,
+        author="user" if is_typed() else "agent",
         root=root,
     )
     made = recorded.handover

@@ -126,7 +126,7 @@ def _emit(found: Health) -> None:
     from ralf_cli.output import say, table
 
     if not found.sessions:
-        say("no session of this project has stirred within a day: --all shows those of before")
+        say("no session of this project was active in the last 24 hours; to list older ones: ralf health --all")
         return
     table(_HEADINGS, _rows(found), right=(3, 4, 5, 6, 7, 8))
     if live := [one for one in found.sessions if one.tokens is not None and one.state not in ("ended", "killed")]:

@@ -153,7 +153,9 @@ def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, a
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif not items:
-        say("nothing is remembered yet")
+        say(
+            'nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add preference "TEXT"'
+        )
     if offers := len(found.offers):
         say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
 
@@ -162,6 +164,7 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
     """Show what concerns a task, or the task of a route, with a fence of its own around what no person said."""
     from ralf.memory.verbs import get_memory
     from ralf.text.cleaning import OWN_OUTPUT
+    from ralf_cli import markdown
     from ralf_cli.output import emit_json, fields_of, say
 
     warnings: list[str] = []
@@ -172,7 +175,7 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
         listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
         emit_json(fields_of(found) | {"items": listed})
     elif found.text and sys.stdout.isatty():
-        click.echo("".join(line for line in found.text.splitlines(keepends=True) if OWN_OUTPUT not in line), nl=False)
+        markdown.show("".join(line for line in found.text.splitlines(keepends=True) if OWN_OUTPUT not in line))
     elif found.text:
         click.echo(found.text, nl=False)
     else:

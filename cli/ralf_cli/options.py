@@ -81,6 +81,12 @@ def with_json_alone(command: F) -> F:
     )
 
 
+def with_plain(command: F) -> F:
+    """Add `--plain`; the command gets `plain`: its Markdown is printed as it is, on a terminal, too."""
+    text = "Print the Markdown source on a terminal, too."
+    return click.option("--plain", is_flag=True, help=text)(command)
+
+
 def as_priority(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """A task's priority: 1 to 10, or one of the words that its file may hold, too; a usage error for anything else."""
     from ralf.tasks.model import PRIORITIES

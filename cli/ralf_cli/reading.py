@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli import tables
-from ralf_cli.options import with_json, with_json_alone, with_root, with_route
+from ralf_cli.options import with_json, with_json_alone, with_plain, with_root, with_route
 from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
 
@@ -118,6 +115,7 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
 @click.option("--loss", is_flag=True, help="What each checkpoint kept, merged or dropped, and where to find it.")
 @click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
+@with_plain
 @with_root
 @with_pager
 @with_json_alone
@@ -129,13 +127,15 @@ def show(
     at: str | None,
     loss: bool,
     query: str | None,
+    plain: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
     """Show the context of ROUTE: goal, current state, next steps, decisions, facts, history.
 
     Marks open files changed or deleted since the last checkpoint, and reports work not yet checkpointed. --json
-    respects --section, --brief and --max-tokens; `left_out` counts the omitted items.
+    respects --section, --brief and --max-tokens; `left_out` counts the omitted items. Within a budget, fields that are
+    empty, a default, or of bookkeeping are omitted before any item.
 
     \b
     Examples:
@@ -175,9 +175,9 @@ def show(
         context = context_at(route, at, root=root)
     budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
     if as_json:
-        _emit_as_json(context, section, budget, brief=brief)
+        _emit_as_json(context, section, budget, query, brief=brief)
     else:
-        _emit_text(context, "brief" if brief else section, budget, query)
+        _emit_text(context, "brief" if brief else section, budget, query, plain=plain)
     if context.warnings:
         from ralf_cli.terminal import complain  # only what is wrong pays for it
 
@@ -185,23 +185,30 @@ def show(
         click.get_current_context().exit(4)
 
 
-def _emit_as_json(context: RouteContext, section: str | None, budget: int | None, *, brief: bool) -> None:
+def _emit_as_json(
+    context: RouteContext, section: str | None, budget: int | None, query: str | None, *, brief: bool
+) -> None:
+    from ralf_cli.narrowing import narrowed
     from ralf_cli.output import context_as_json, say
 
-    tree = _narrowed(context_as_json(context), section=section, brief=brief, max_tokens=budget)
-    if not tree:
+    part = "brief" if brief else section
+    said = context.render(budget, query=query, section=part) if budget is not None else ""
+    text = narrowed(context_as_json(context), part, budget, said)
+    if not text:
         say(f"{context.route}: {budget} tokens are too few for JSON of it: try --max-tokens {_ENOUGH}")
-    click.echo(_printed(tree))
+    click.echo(text or "{}")
 
 
-def _emit_text(context: RouteContext, section: str | None, budget: int | None, query: str | None) -> None:
+def _emit_text(
+    context: RouteContext, section: str | None, budget: int | None, query: str | None, *, plain: bool
+) -> None:
     """Print a context; nothing, and why on stderr, where nothing of it has room."""
+    from ralf_cli import markdown
     from ralf_cli.output import say
-    from ralf_cli.terminal import highlighted
 
     fenced = not sys.stdout.isatty()  # in a pipe: an agent
     text = context.render(budget, query=query, section=section, fenced=fenced)
-    click.echo(text if fenced else highlighted(text), nl=False)
+    markdown.show(text, plain=plain)
     if text or budget is None:
         return
     larger = (most for most in _BUDGETS if most > budget)
@@ -210,130 +217,3 @@ def _emit_text(context: RouteContext, section: str | None, budget: int | None, q
         say(f"{context.route}: nothing is kept for this part")
     else:
         say(f"{context.route}: {budget} tokens are too few for a line of it: try --max-tokens {enough}")
-
-
-_ALWAYS = ("route", "revision")
-
-
-_OF_SECTION = {
-    "goal": ("goal", "goal_origin", "began_as"),
-    "work": ("handover", "active_work", "unresolved", "since"),
-    "decisions": ("decisions",),
-    "facts": ("facts",),
-    "history": ("checkpoints", "history"),
-}
-
-
-_NOT_BRIEF = ("checkpoints", "history", "facts", "folded")
-
-
-_HEADING = "\n### "
-
-
-_Unit = tuple[tuple[str, ...], int]
-"""An item that can go: the keys that lead to its list, or to a section of the history, and its number there."""
-
-
-def _narrowed(tree: Mapping[str, Any], *, section: str | None, brief: bool, max_tokens: int | None) -> dict[str, Any]:
-    """The keys of a context's tree (`output.context_as_json`) that are asked for, in at most so many tokens.
-
-    section     the keys that this part of the text is made of, beside route and revision
-    brief       without history and facts
-    max_tokens  o200k_base tokens of what is printed. What matters least goes first, as in the text: history, facts,
-                retired decisions, then active ones, work, rules, at last the goal. `left_out` says how many of each
-
-    {} where not even route and revision have room.
-    """
-    kept = dict(tree)
-    if section is not None:
-        kept = {key: tree[key] for key in (*_ALWAYS, *_OF_SECTION[section])}
-    elif brief:
-        kept = {key: value for key, value in tree.items() if key not in _NOT_BRIEF}
-    return kept if max_tokens is None else _within(kept, max_tokens)
-
-
-def _printed(tree: Mapping[str, Any]) -> str:
-    """A tree as it is printed."""
-    return json.dumps(tree, ensure_ascii=False, indent=2, default=str)
-
-
-def _within(tree: dict[str, Any], most: int) -> dict[str, Any]:
-    from ralf.text import tokens
-
-    def fits(made: Mapping[str, Any]) -> bool:
-        return tokens.count(_printed(made)) <= most
-
-    if fits(tree):
-        return tree
-    units = list(_units(tree))
-    least, all_ = 1, len(units)
-    while least < all_:
-        middle = (least + all_) // 2
-        if fits(_without(tree, units[:middle])):
-            all_ = middle
-        else:
-            least = middle + 1
-    made = _without(tree, units[:least])
-    if fits(made):
-        return made
-    bare = {key: tree[key] for key in _ALWAYS} | {"left_out": {"items": len(units)}}
-    return bare if fits(bare) else {}
-
-
-_LAST = ("since", "folded", "unresolved", "began_as", "active_work", "handover", "goal_origin", "goal")
-"""What is taken out as a whole, the goal last."""
-
-
-def _units(tree: Mapping[str, Any]) -> Iterator[_Unit]:
-    """What can go, in the order in which it goes; of each list the oldest item first."""
-    yield from ((("history",), number) for number in range(_sections(tree.get("history", "")), 0, -1))
-    facts = tree.get("facts", {})
-    for key in sorted(facts, key=lambda key: key == "requests"):
-        if isinstance(facts[key], list):
-            yield from ((("facts", key), number) for number in range(len(facts[key])))
-    for key in ("checkpoints", "foreign_notes"):
-        yield from (((key,), number) for number in range(len(tree.get(key, ()))))
-    ranks = [_rank(item) for item in tree.get("decisions", ())]
-    for rank in (0, 1):
-        yield from ((("decisions",), number) for number, found in enumerate(ranks) if found == rank)
-    work = tree.get("active_work", {})
-    for key, value in work.items():
-        if isinstance(value, list):
-            yield from ((("active_work", key), number) for number in range(len(value)))
-    handover = tree.get("handover") or {}
-    for key in ("inferred", "done", "names", "questions", "next"):
-        yield from ((("handover", key), number) for number in reversed(range(len(handover.get(key, ())))))
-    yield from ((("decisions",), number) for number, found in enumerate(ranks) if found > 1)
-    yield from (((key,), -1) for key in _LAST if tree.get(key))
-
-
-def _rank(decision: Mapping[str, Any]) -> int:
-    """How long a decision stays: retired 0, active 1, a rule 2."""
-    if decision.get("status", "active") != "active":
-        return 0
-    return 2 if decision.get("pinned") or decision.get("kind") == "rule" else 1
-
-
-def _without(tree: Mapping[str, Any], units: list[_Unit]) -> dict[str, Any]:
-    """The tree without units, and how many of each key they were."""
-    gone: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
-    for keys, number in units:
-        gone[keys].add(number)
-    made = dict(tree)
-    for keys, numbers in gone.items():
-        value = tree[keys[0]]
-        if keys == ("history",):
-            made["history"] = _HEADING.join(value.split(_HEADING)[: _sections(value) - len(numbers)])
-        elif -1 in numbers:
-            made[keys[0]] = type(value)()
-        elif len(keys) == 1:
-            made[keys[0]] = [item for number, item in enumerate(value) if number not in numbers]
-        elif not isinstance(made[keys[0]], dict) or made[keys[0]]:
-            items = value[keys[1]]
-            made[keys[0]] = made[keys[0]] | {keys[1]: [one for n, one in enumerate(items) if n not in numbers]}
-    left = Counter(keys[0] for keys, _ in units)
-    return made | {"left_out": dict(sorted(left.items()))}
-
-
-def _sections(history: str) -> int:
-    return len(history.split(_HEADING)) if history else 0

@@ -49,17 +49,22 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 invalid name
     """
-    from ralf import project as projects
+    from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import meant
-    from ralf_cli.output import emit_json
+    from ralf_cli.output import emit_json, say
 
     if ctx.invoked_subcommand is not None:
         return
-    choice = meant(projects.find(root))
+    project = projects.find(root)
+    choice = meant(project)
     if as_json:
         emit_json({"route": choice.route, "rule": choice.rule})
     else:
         click.echo(f"{choice.route}  ({choice.rule})")
+        names = () if environment.is_agent() or choice.rule != routing.DEFAULT else routing.names_of(project)
+        if len(names) == 1 and names[0] != choice.route:
+            only = names[0]
+            say(f"commands that name no route use the only one: {only}; to make it current: ralf route use {only}")
 
 
 @route.command(short_help="Set the route of this session.")

@@ -106,5 +106,5 @@ def _excerpt(text: str, words: Sequence[Word], most: int = 400) -> str:
         start = 0
     part = ("…" if start else "") + text[start : start + most].strip() + ("…" if start + most < len(text) else "")
     if sys.stdout.isatty():
-        part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="yellow"), part)
+        part = pattern.sub(lambda match: click.style(match[0], bold=True, fg="red"), part)
     return "\n".join(f"  {line}" if line else "" for line in part.splitlines())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_json_alone, with_root
+from ralf_cli.options import with_json, with_json_alone, with_plain, with_root
 from ralf_cli.tasktext import REFRESH_TOKENS
 
 if TYPE_CHECKING:
@@ -123,9 +123,10 @@ def _sum(plan: Plan) -> str:
     metavar="N",
     help="Hard limit: at most N o200k_base tokens.",
 )
+@with_plain
 @with_root
 @with_json_alone
-def refresh(id_: str | None, max_tokens: int, root: str | None, as_json: bool) -> None:
+def refresh(id_: str | None, max_tokens: int, plain: bool, root: str | None, as_json: bool) -> None:
     """Show what a fresh agent needs to go on: who it is, its task with all attempts, the brief of its route,
     summaries of the tasks before it, what comes next and what to do.
 
@@ -139,6 +140,7 @@ def refresh(id_: str | None, max_tokens: int, root: str | None, as_json: bool) -
     Exit status: 0, even if you hold no task · 3 no such task · 4 damaged data · 5 the lease has run out
     """
     from ralf.tasks import refresh as refreshing
+    from ralf_cli import markdown
     from ralf_cli.output import emit_json, say
 
     found = refreshing.refresh(task=id_, max_tokens=max_tokens, root=root)
@@ -148,6 +150,6 @@ def refresh(id_: str | None, max_tokens: int, root: str | None, as_json: bool) -
         emit_json(found.to_json())
         return
     text = found.render(fenced=not sys.stdout.isatty())
-    click.echo(text, nl=False)
+    markdown.show(text, plain=plain)
     if not text:
         say(f"{max_tokens} tokens are too few for a line of it: try --max-tokens {REFRESH_TOKENS}")

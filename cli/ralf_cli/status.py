@@ -207,7 +207,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
     from ralf_cli.terminal import typed
     from ralf_integrations.doctor import examine
 
-    colours = {"ok": "green", "warning": "yellow", "problem": "red"}
+    colours = {"ok": "green", "warning": "magenta", "problem": "red"}
     found = []
     for check in examine(project.find(root)):
         found.append(check)

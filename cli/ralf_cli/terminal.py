@@ -13,8 +13,8 @@ from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
 from ralf_cli.tables import bounded
 
-_OURS = regex(r"(\x1b\[(?:0|1|3[0-7])(?:;(?:0|1|3[0-7]))*m)")
-"""Bold, the eight colours, and back: what this command uses."""
+_OURS = regex(r"(\x1b\[(?:[0-4]|3[0-7])(?:;(?:[0-4]|3[0-7]))*m)")
+"""Bold, dim, italic, underlined, the eight colours, and back: what this command uses."""
 
 
 def guard() -> None:
@@ -26,31 +26,19 @@ def guard() -> None:
     sys.stdout = _Guarded(out.buffer, out.encoding, out.errors, line_buffering=True)
 
 
+def is_typed() -> bool:
+    """Whether a person has typed this command: at a terminal, and in no shell of an agent, of its client or a loop."""
+    from ralf import environment
+
+    is_terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__))
+    return is_terminal and not environment.is_agent()
+
+
 def shown(text: str) -> str:
     """`text` without control characters, bidirectional overrides and escape sequences other than colours."""
     if "\x1b" not in text:
         return clean(text)
     return "".join(part if number % 2 else clean(part) for number, part in enumerate(_OURS.split(text)))
-
-
-_HEADING = regex(r"#{1,6} [^\n]*+")
-
-_ITEM = regex(r"(\s*+- )((?:DEC|cp)-[0-9]{1,9})(?![0-9])")
-
-
-def highlighted(text: str) -> str:
-    """A route's Markdown with its headings bold and the labels of its items coloured. Every character of it stays: what
-    is copied from the terminal is what the file says.
-    """
-    lines = []
-    for line in text.split("\n"):
-        if _HEADING.fullmatch(line):
-            lines.append(click.style(line, bold=True))
-        elif found := _ITEM.match(line):
-            lines.append(found[1] + click.style(found[2], fg="cyan") + line[found.end() :])
-        else:
-            lines.append(line)
-    return "\n".join(lines)
 
 
 def complain(message: str, hint: str = "") -> None:

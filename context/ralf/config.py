@@ -100,33 +100,32 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What can be set.
+    """What can be set: what each key does, and after a semicolon or a colon its values (docs/config.md says more).
 
-    threshold      tokens since the last checkpoint at which the next falls due: a number, a share of the window such as
-                   `25%`, or `adaptive` (sooner when decisions and edits are dense)
-    window         the client's window in tokens, where the client does not tell
-    pressure       percent of the window at which a checkpoint falls due, once per crossing
-    pressure_again  percent at which the agent is told again; above 100: never
-    pressure_from  percent from which it is told each further `pressure_step` points; above 100: never
-    pressure_step  0: at `pressure_from` alone
-    hooks          `off`: clients' hooks do nothing in this project
-    summarizer     what sums a segment up: `extractive`
-    agent_type     written into new route files
-    worktrees      `shared`: linked git worktrees use the main worktree's store; `isolated`: each its own
-    archive_days   days after which checkpoints and their evidence move to the archive, compressed, 0 for never
-    evidence_days  days for which `ralf context prune` leaves evidence, 0 for ever
-    evidence_size  the room that it leaves to it, such as `500MB`; "": as much as there is
-    redact_patterns  regular expressions of what has to be redacted, too; the first group is the secret, if there is one
-    redact_personal  `on`: mail addresses and telephone numbers are redacted, too
-    route_by       which rules choose a session's route where nobody has: `task`, all; `goal`, not the git branch;
-                   `branch`, not the session's first request; `project`, neither
-    inject         what a hook hands to a session that starts: `auto`, `line`, `brief` or `off`
-    brief_tokens   tokens that such a text has at most; clients take 10,000 characters
-    memory         `off`: hooks hand over nothing of what agents learned in the project, and take nothing into it
-    health_pressure  percent of the window from which `ralf health` warns, and tells the session where it may
-    health_silent    minutes without a record after which an open turn counts as silent
-    health_repeats   times that the same call fails with the same output, or attempts without any change, after which a
-                     session counts as stuck
+    threshold        tokens between checkpoints: a number, a share of the window such as `25%`, or `adaptive` (sooner
+                     when decisions and edits are dense)
+    window           context window size in tokens, if the client does not report it
+    pressure         usage (%) of the window at which a checkpoint is due; once per crossing
+    pressure_again   usage (%) for the second notice, with advice; above 100: never
+    pressure_from    usage (%) from which a notice follows every further `pressure_step` points; above 100: never
+    pressure_step    percentage points between further notices; 0: only one, at `pressure_from`
+    hooks            whether hooks do anything in this project; `off`: they do nothing
+    summarizer       which summariser to use; `extractive` is built in
+    agent_type       the agent type written into new route files
+    worktrees        whose store linked git worktrees use; `shared`: that of the main worktree; `isolated`: each its own
+    archive_days     age in days at which checkpoints and the text behind them are archived; 0: never
+    evidence_days    minimum age in days before `ralf context prune` may remove evidence; 0: never
+    evidence_size    size limit for evidence, e.g. `500MB`; "": none
+    redact_patterns  regular expressions of additional text to redact; the first group is the secret, if there is one
+    redact_personal  whether mail addresses and telephone numbers are redacted, too; `on` or `off`
+    route_by         which rules choose a session's route; `task`: all; `goal`: not the git branch; `branch`: not the
+                     session's first request; `project`: neither
+    inject           what is injected when a session starts; `auto`, `line`, `brief` or `off`
+    brief_tokens     maximum tokens of an injected brief; clients take 10,000 characters
+    memory           whether hooks use the memory; `off`: they inject nothing from it, and add nothing to it
+    health_pressure  usage (%) of the window from which `ralf health` warns; with `--nudge` it tells the session
+    health_silent    minutes without activity after which an open turn counts as silent
+    health_repeats   number of identical failures, or of attempts without change, before a session counts as stuck
     """
 
     threshold: str = "50000"

@@ -87,8 +87,8 @@ def session() -> str:
 
 
 def is_agent() -> bool:
-    """Whether an agent's client runs us, also one that names no session."""
-    return bool(session() or agent())
+    """Whether an agent runs us: its client, also one that names no session, or a loop that has started it."""
+    return bool(session() or agent() or agent_name() or lease())
 
 
 def lease() -> str:
@@ -220,8 +220,8 @@ def of_a_pager() -> dict[str, str]:
 
 
 def is_without_colour() -> bool:
-    """Whether the person wants no colours: `NO_COLOR` is set and not empty."""
-    return bool(os.environ.get("NO_COLOR"))
+    """Whether the terminal gets no colours: `NO_COLOR` is set and not empty, or `TERM` is `dumb`."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def of_a_model() -> dict[str, str]:

@@ -155,7 +155,7 @@ def newest_first(names: Sequence[str], separator: str = ", ", most: int = MOST_N
 _AUTHORS = {
     "agent": "the agent",
     "compaction": "the client's own summary of its window",
-    "user": "you",
+    "user": "the user",
     "import": "somebody else (import)",
 }
 

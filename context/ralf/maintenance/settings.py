@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class Setting:
     source  where it comes from: `default`, a file (`config.yaml`, `config.local.yaml`), or an environment variable
     file    where it is set: `config.yaml` or `config.local.yaml`
     note    why the file's own value is not in force, "" where it is
+    does    what the setting does, in a line
     """
 
     key: str
@@ -48,6 +49,7 @@ class Setting:
     source: str
     file: str
     note: str = ""
+    does: str = ""
 
 
 def list_settings(project: Project) -> list[Setting]:
@@ -57,7 +59,10 @@ def list_settings(project: Project) -> list[Setting]:
     """
     loaded, in_force = config.load(project.config_file), config.of(project)
     said = _said(project.config_file)
+    does = meanings()
     found = [_setting(field.name, loaded, in_force, said, project.config_file.name) for field in fields(Config)]
+    found = [replace(one, does=does[one.key]) for one in found]
+    does = meanings(local=True)
     local = local_config.load_local_config(project.local_config_file)
     said = _said(project.local_config_file)
     login = environment.nats_login()
@@ -67,7 +72,8 @@ def list_settings(project: Project) -> list[Setting]:
         if login is not None and variable:
             value = login[list(_FROM_ENVIRONMENT).index(field.name)]
             one = Setting(one.key, value, one.default, f"${variable}" if value else DEFAULT, one.file)
-        found.append(Setting(one.key, None, None, one.source, one.file) if one.key in SECRET else one)
+        one = Setting(one.key, None, None, one.source, one.file) if one.key in SECRET else one
+        found.append(replace(one, does=does[one.key]))
     return found
 
 
@@ -106,6 +112,15 @@ def known(*, local: bool | None = None) -> list[str]:
     """The names of all settings; `local`: only those of `config.local.yaml`, or of `config.yaml`."""
     classes = (Config, LocalConfig) if local is None else (LocalConfig,) if local else (Config,)
     return list(dict.fromkeys(field.name for cls in classes for field in fields(cls)))
+
+
+_DETAILS = re.compile(r"[;:] ")
+
+
+def meanings(*, local: bool = False) -> dict[str, str]:
+    """By key what each setting of a file does, in a line; `local`: those of `config.local.yaml`."""
+    told = _descriptions(LocalConfig if local else Config)
+    return {key: _DETAILS.split(text, maxsplit=1)[0] for key, text in told.items()}
 
 
 # ---- a change of one setting ----

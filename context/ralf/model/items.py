@@ -192,7 +192,7 @@ class WorkingTree:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """What an agent, or a model, wrote for whoever goes on with the work: free wording, no rule, no decision.
+    """What an agent, the user or a model wrote for whoever goes on with the work: free wording, no rule, no decision.
 
     goal, state  what the work is about, and how it stands
     done, next   what was finished, and what comes next, in order
@@ -200,7 +200,8 @@ class HandOver:
     names        exact ids, paths and commands that will be needed
     inferred     what the writer only concludes
     text         whatever else it wrote, as Markdown
-    author       who wrote it: agent, compaction (the client's own summary of its window), or a summarizer's name
+    author       who wrote it: agent, user, compaction (the client's own summary of its window), a summarizer's name, or
+                 import
     timestamp    of the writing
     tokens       `total_tokens_consumed` of the route then: what has come since is work that it does not know
     dropped      sentences that were left out, since a name or number in them stands nowhere in the evidence

@@ -47,31 +47,33 @@ _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
-    """The settings of `config.local.yaml`: see docs/config.md.
+    """The settings of `config.local.yaml`, as those of `ralf.config.Config` are told.
 
-    summarizer  a model that improves each checkpoint: claude, codex, llm, or `command`; "" for none
-    command     the command line, for `command`; see docs/summarizers.md
-    arguments   more arguments for a preset
-    model       the model that is asked for
-    timeout     seconds that a call may take
-    daily_cap   what may be spent in a day: `200000 tokens`, `2.50 USD`, or both
-    project     the project's path: without it nothing is run, for the file may have come in an archive
-    environment  variables with a key that the command needs: all others that say they hold one are left out
-    embedder    the command line that turns texts into vectors: `ralf.finding.embedding`; () for none
-    embedder_timeout  seconds that a search, or a look into a memory, waits for it
-    redaction_key  64 hexadecimal digits, made at first need: `ralf.redact`
-    verify_commands  whether the `verify:` commands of tasks may be run: `ralf.tasks.evidence`
-    verify_timeout   seconds that one of them may take
-    store       where journals and blobs are kept: "" or `files`, `nats`, `files+nats`: `ralf_integrations.stores`
-    nats_servers  URLs of NATS servers
-    nats_project  the name under which they know the project
-    nats_replicas  how many of them keep each record
-    nats_lease  seconds that a lease lasts there without renewal
-    nats_user, nats_password  who we are there
-    nats_monitoring  URLs of their monitoring ports, for `ralf doctor`
-    nats_creds  path of a `.creds` file, instead of a user and a password
-    nats_ca     path of the certificates that vouch for the servers
-    nats_certificate, nats_key  paths of our own certificate and its key
+    summarizer         which model improves each checkpoint; `claude`, `codex`, `llm` or `command`, "" for none
+    command            the command line for `command`, a list of arguments
+    arguments          more arguments for a preset, a list
+    model              the model's name; "": the tool's own choice
+    timeout            time limit of a call, in seconds
+    daily_cap          daily spending limit (UTC): `200000 tokens`, `2.50 USD`, or both
+    project            the project's absolute path; without it nothing is run, for the file may have come in an archive
+    environment        names of environment variables with API keys that the command needs; other such are left out
+    embedder           the command line that turns texts into vectors; () for none
+    embedder_timeout   time limit of the embedder for one search, or one look into a memory, in seconds
+    redaction_key      the key of an earlier version; 64 hexadecimal digits
+    verify_commands    whether the `verify:` commands of this project's tasks may be run; `true` or `false`
+    verify_timeout     time limit of a `verify:` command, in seconds
+    store              where journals and blobs are kept; "" or `files`, `nats`, `files+nats`
+    nats_servers       URLs of the NATS servers, a list
+    nats_project       the project's name on the servers
+    nats_replicas      servers that keep each record
+    nats_lease         seconds after which a holder that shows no sign of life loses a run
+    nats_user          user name on the servers
+    nats_password      password on the servers
+    nats_creds         absolute path of a `.creds` file, instead of a user and a password
+    nats_ca            path of the certificates that vouch for the servers; "": those of the system
+    nats_certificate   path of your own certificate, for servers that ask for one
+    nats_key           absolute path of its key, mode 0600
+    nats_monitoring    URLs of their monitoring ports, a list, for `ralf doctor`
     """
 
     summarizer: str = ""

@@ -43,9 +43,9 @@ def labels_given(
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
     it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
-    makes, brings it back. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
-    `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has been folded away,
-    calls them the same.
+    makes, or a person's hand-over brings it back. `#n`, the nth decision of the list, becomes that one's label in
+    `supersedes` and `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has
+    been folded away, calls them the same.
     """
     if kind not in ("checkpoint", "refinement", "decision", "handover"):
         return payload, {}
@@ -64,7 +64,8 @@ def labels_given(
     labels: dict[str, str] = {}  # `#n` to label
     stones = context.dropped + context.forgotten if kind != "decision" else ()
     for number, item in enumerate(items, start=1):
-        if stones and _is_buried(stones, item):
+        is_persons = kind == "handover" and item.get("origin") == "user"
+        if stones and not is_persons and _is_buried(stones, item):
             labels[f"#{number}"] = ""
             continue
         if not item.get("id"):

@@ -189,14 +189,14 @@ _BY_HAND = ("human-edit", "user")
 
 
 def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with what an agent handed over, and with the decisions that it named."""
+    """The context with what was handed over, and with the decisions that it named."""
     context = _with_decisions(context, payload)
     if not context.context_checkpoint.created:
         context = with_header(context, created=str(payload.get("timestamp", "")))
     handover = from_tree(HandOver, payload.get("handover", {}))
     if not handover:
         return context
-    context = with_goal(context, handover.goal, "agent")
+    context = with_goal(context, handover.goal, handover.author if handover.author in _BY_HAND else "agent")
     return replace(context, handover=replace(handover, tokens=context.total_tokens_consumed))
 
 

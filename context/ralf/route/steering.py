@@ -1,4 +1,4 @@
-"""What an agent hands over to the next one, and what steers the work: its goal, its next steps, what is closed."""
+"""What is handed over to whoever goes on, and what steers the work: its goal, its next steps, what is closed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from ralf.route.write import open_route, utc_now
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line, trimmed
 
+AUTHORS = ("agent", "user")
+"""Who writes a hand-over: the words of an item's `origin`."""
+
 _LONGEST_GOAL = 2_000  # characters
 
 
@@ -35,24 +38,28 @@ def hand_over(
     decided: Iterable[str] = (),
     never: Iterable[str] = (),
     names: Iterable[str] = (),
+    author: str = "agent",
     root: str | os.PathLike[str] | None = None,
 ) -> HandOver:
-    """Record what an agent hands over to whoever goes on with a route, and return it; durable when this returns.
+    """Record what is handed over to whoever goes on with a route, and return it; durable when this returns.
 
     text       Markdown, or a JSON object with these names as keys; parts under headings such as "Next" go where they
                belong (`ralf.summarize.handover`)
     goal       what the work is about, `state` how it stands; `done`, `next` what was finished and what comes next
     questions  that nobody has answered
-    decided    choices that bind, each "what because why": recorded as the agent's decisions
+    decided    choices that bind, each "what because why": recorded as the author's decisions
     never      what failed and is not to be tried again: recorded as failed approaches
     names      exact ids, paths and commands that will be needed
+    author     who wrote it: agent, or user for a person, whose goal no agent's replaces, and who may decide again what
+               a person has dropped
 
     It leads the context of the route until newer work makes it old, and never makes a rule. What there is no room for
     is left out; `record_hand_over` counts it. Raises UsageError (a refused name, nothing said, JSON of another form),
     Busy, OSError.
     """
     fields = {"goal": goal, "state": state, "done": done, "next": next, "questions": questions, "names": names}
-    return record_hand_over(route, text, root=root, **fields, decided=decided, never=never).handover
+    given = fields | {"decided": decided, "never": never}
+    return record_hand_over(route, text, author=author, root=root, **given).handover
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Recorded:
     """What came of a hand-over: itself, which may be empty, the decisions that it named by their labels, and how many
     items had no room.
 
-    buried    decisions that a person had dropped: only a person may decide them again
+    buried    decisions of an agent that a person had dropped: only a person may decide them again
     warnings  what the writer should know of; `damage`: what is wrong with the route file, which then stays as it is
     """
 
@@ -74,9 +81,16 @@ class Recorded:
 
 
 def record_hand_over(
-    route: str, text: str = "", *, root: str | os.PathLike[str] | None = None, **given: str | Iterable[str]
+    route: str,
+    text: str = "",
+    *,
+    author: str = "agent",
+    root: str | os.PathLike[str] | None = None,
+    **given: str | Iterable[str],
 ) -> Recorded:
     """Do what `hand_over` does, and return all that came of it. Errors: as there."""
+    if author not in AUTHORS:
+        raise UsageError(route, f"the author of a hand-over is one of {', '.join(AUTHORS)}", 'author="user"')
     try:
         told = handovers.read(text)
     except ValueError as error:
@@ -91,14 +105,14 @@ def record_hand_over(
     project.check_links()
     redactor = redactor_for(project)
     now = utc_now()
-    made = replace(told.handover, author="agent", timestamp=now, session=environment.session() or "")
+    made = replace(told.handover, author=author, timestamp=now, session=environment.session() or "")
     decisions = [Decision(decision=what, rationale=why) for what, why in map(_reasoned, told.decided)]
     decisions += [
         Decision(kind="failed-approach", decision=what, rationale=why) for what, why in map(_reasoned, told.never)
     ]
     payload = {
         "handover": to_tree(made),
-        "decisions": [to_tree(replace(item, timestamp=now, origin="agent")) for item in decisions],
+        "decisions": [to_tree(replace(item, timestamp=now, origin=author)) for item in decisions],
         "timestamp": now,
     }
     with open_route(project, route) as writer:

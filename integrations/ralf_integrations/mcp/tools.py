@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ralf
 from ralf import environment, project, routing
@@ -141,7 +142,7 @@ class Tools:
         from ralf.route.steering import record_hand_over  # few calls need it
 
         choice = self._choice(route)
-        given = {"goal": goal, "state": state, "next": next, "questions": questions, "done": done}
+        given: dict[str, Any] = {"goal": goal, "state": state, "next": next, "questions": questions, "done": done}
         given |= {"decided": decided, "never": never}
         recorded = record_hand_over(choice.route, text, **given, root=self._root)
         made, left = recorded.handover, recorded.left_out
