@@ -51,8 +51,14 @@ console.log(JSON.stringify(told))
 """
 
 _HOOK = f"""
-import json, sys, time
-event, payload = sys.argv[1], json.load(sys.stdin)
+import json, os, sys, time
+event = sys.argv[1]
+if event == "session.log":
+    if os.path.exists(%(broken)r):
+        sys.exit(1)
+    from ralf_integrations.hooks import instant
+    sys.exit(instant.write_logs())
+payload = json.load(sys.stdin)
 with open(%(log)r, "a") as file:
     file.write(json.dumps({{"event": event, **payload}}) + "\\n")
 if %(seconds)r:
@@ -113,7 +119,8 @@ class Rig:
         self._home = folder / "home"
         self._payloads = folder / "payloads.jsonl"
         self._program = folder / "hook.py"
-        self._program.write_text(_HOOK % {"log": str(self._payloads), "seconds": seconds})
+        self.broken = folder / "broken"  # while it is there, no log can be written
+        self._program.write_text(_HOOK % {"log": str(self._payloads), "seconds": seconds, "broken": str(self.broken)})
         self.limits: dict[str, float] = dict.fromkeys(OPENCODE.installed, 10.0)
 
     def run(self, *calls: list[Any], before: list[Any] | None = None) -> list[Any]:
@@ -195,6 +202,70 @@ def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(ri
     rig.run(prompted(), message(USER, "user"), part(**PROMPT), before=[{"info": info, "parts": [old]}])
     assert [event.text for event in open_transcript(rig.log).events()] == ["build it", "please say hi"]
     assert rig.payloads()[0]["source"] == "resume"
+
+
+def stored(*texts: str) -> list[dict[str, Any]]:
+    """A person's messages in the client's database."""
+    return [
+        {
+            "info": {"id": f"msg_{number}", "role": "user", "sessionID": SESSION, "time": {"created": WHEN}},
+            "parts": [{**PROMPT, "id": f"prt_{number}", "messageID": f"msg_{number}", "text": text}],
+        }
+        for number, text in enumerate(texts)
+    ]
+
+
+@needs_node
+def test_what_could_not_be_logged_is_logged_with_the_next_prompt(rig: Rig) -> None:
+    rig.broken.touch()
+    began = time.monotonic()
+    told = rig.run(prompted(), message(USER, "user"), part(**PROMPT), *answered())
+    assert [one["text"] for one in told[0]["parts"]][-1] == f"{MARK} chat.message"
+    assert time.monotonic() - began < 15
+    assert not rig.log.exists()
+    rig.broken.unlink()
+    rig.run(prompted(), before=stored("one", "two"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
+
+
+@needs_node
+def test_a_session_that_goes_on_in_another_process_is_logged_once(rig: Rig) -> None:
+    rig.run(prompted(), before=stored("one"))
+    rig.run(prompted(), before=stored("one", "two"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
+
+
+@needs_node
+def test_an_answer_that_a_crash_cut_short_is_logged_when_the_session_goes_on(rig: Rig) -> None:
+    info = {"id": ANSWER, "role": "assistant", "sessionID": SESSION, "time": {"created": WHEN}}
+    text = {"id": "prt_2", "sessionID": SESSION, "messageID": ANSWER, "type": "text", "text": "Step 1 beg"}
+    running = {**BASH, "state": {"status": "running", "input": INPUT, "time": {"start": WHEN}}}
+    rig.run(prompted(), before=[*stored("one"), {"info": info, "parts": [text, running]}])
+    kinds = [(event.kind, event.text) for event in open_transcript(rig.log).events()]
+    assert kinds == [("user", "one"), ("assistant", "Step 1 beg"), ("call", "echo hi\nhi")]
+
+
+@needs_node
+def test_a_secret_of_a_session_is_in_no_file_that_the_plugin_has_written(rig: Rig) -> None:
+    token = "ghp_" + "q7Rt2bVx9MpL4sKd8WzY3nCf1aBcDeFgHiJk"
+    rig.run(
+        ["chat.message", {"sessionID": SESSION}, {"message": {"id": USER}, "parts": [{**PROMPT, "text": token}]}],
+        message(USER, "user"),
+        part(**{**PROMPT, "text": f"use {token}"}),
+        happened("session.idle", sessionID=SESSION),
+        ["dispose", {}, None],
+    )
+    assert "[REDACTED:" in rig.log.read_text()
+    for path in rig.log.parents[4].rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes() or path.name == "payloads.jsonl", path
+
+
+@needs_node
+def test_the_log_of_a_session_that_is_deleted_goes_with_it(rig: Rig) -> None:
+    rig.run(prompted(), before=stored("one"))
+    assert rig.log.exists()
+    rig.run(happened("session.deleted", info={"id": SESSION}))
+    assert not rig.log.exists()
 
 
 @needs_node
