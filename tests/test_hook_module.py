@@ -19,6 +19,7 @@ from ralf.transcripts.reader import open_transcript
 from ralf_integrations.client import OPENCODE
 from ralf_integrations.clients import hook_module, installation
 from ralf_integrations.clients.installation import Part
+from storekit import process
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -354,7 +355,7 @@ def test_a_module_of_somebody_else_is_refused_and_stays(tmp_path: Path) -> None:
     path = tmp_path / OPENCODE.local
     path.parent.mkdir(parents=True)
     path.write_text("export const Mine = async () => ({})\n")
-    with pytest.raises(UsageError, match="holds a module that ralf did not write"):
+    with pytest.raises(UsageError, match="holds lines that ralf did not write"):
         installation.plan(Project(tmp_path), plugin(tmp_path))
     assert installation.plan_removal(Project(tmp_path), plugin(tmp_path)) is None
 
@@ -365,3 +366,74 @@ def test_the_log_lies_where_hooks_read_one(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert is_own_log(tmp_path / ".local/share/opencode/ralf" / f"{SESSION}.jsonl")
+
+
+MINE = 'export const Mine = async () => ({ dispose: () => console.log("mine") })\n'
+
+
+def installed(root: Path) -> Path:
+    """The plugin's file, in a project where it was installed."""
+    change = installation.plan(Project(root), plugin(root))
+    assert change is not None
+    installation.apply(Project(root), change)
+    return root / OPENCODE.local
+
+
+@pytest.mark.parametrize(("before", "after"), [("", MINE), (MINE, ""), ("// mine\n", f"\n{MINE}")])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_uninstalling_leaves_the_lines_that_a_person_has_put_around_the_plugin(
+    tmp_path: Path, before: str, after: str, is_recorded: bool
+) -> None:
+    path = installed(tmp_path)
+    path.write_text(before + path.read_text() + after)
+    if not is_recorded:
+        shutil.rmtree(tmp_path / ".autonomous")
+    project = Project(tmp_path)
+    assert installation.plan(project, plugin(tmp_path)) is None
+    assert len(hook_module.ours(path.read_text())) == len(OPENCODE.installed)
+    gone = installation.plan_removal(project, plugin(tmp_path))
+    assert gone is not None
+    installation.apply(project, gone)
+    assert path.read_text() == before + after
+    assert installation.plan_removal(project, plugin(tmp_path)) is None
+
+
+def extended(text: str) -> list[str]:
+    """The plugin with a person's lines in it, in ways in which that is done."""
+    middle = text.index("  // ---- what the client tells")
+    return [
+        text[:middle] + '  console.log("mine")\n' + text[middle:],
+        text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"),
+        text.replace("\n", "\r\n"),
+        "\n".join(text.splitlines()[:-1]) + "\n" + MINE,
+        text.splitlines()[0] + "\n" + MINE,
+        text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000") + MINE,
+    ]
+
+
+@pytest.mark.parametrize("way", range(6))
+def test_a_plugin_with_a_persons_lines_in_it_is_left_as_it_is_and_that_is_told(tmp_path: Path, way: int) -> None:
+    path = installed(tmp_path)
+    text = extended(path.read_text())[way]
+    path.write_bytes(text.encode())
+    for planned in (installation.plan, installation.plan_removal):
+        with pytest.raises(UsageError, match="holds lines that ralf did not write") as caught:
+            planned(Project(tmp_path), plugin(tmp_path))
+        assert str(path) in str(caught.value)
+        assert caught.value.hint
+    assert path.read_bytes() == text.encode()
+
+
+def test_uninstalling_all_of_ralf_goes_on_past_a_plugin_that_it_leaves(tmp_path: Path) -> None:
+    assert process("init", "--client", "opencode", "--yes", cwd=tmp_path).status == 0
+    assert process("init", "--client", "claude-code", "--yes", cwd=tmp_path).status == 0
+    path = tmp_path / OPENCODE.local
+    path.write_text(path.read_text().replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"))
+    ran = process("init", "--uninstall", "--yes", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert f"{path}: holds lines that ralf did not write, within its plugin: left as it is" in ran.out
+    assert "PATIENCE = 9_000" in path.read_text()
+    assert not (tmp_path / ".claude").exists()
+    alone = process("init", "--client", "opencode", "--uninstall", "--yes", cwd=tmp_path)
+    assert alone.status == 2
+    assert "holds lines that ralf did not write" in alone.err
