@@ -15,7 +15,7 @@ import pytest
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.client import OPENCODE
 from ralf_integrations.clients import hook_module, installation
 from ralf_integrations.clients.installation import Part
@@ -114,9 +114,9 @@ def answered() -> list[list[Any]]:
 class Rig:
     """A project with the plugin in it, whose command is a program of the test."""
 
-    def __init__(self, folder: Path, *, seconds: float = 0.0) -> None:
-        self.root = folder / "tides"
-        self.root.mkdir()
+    def __init__(self, folder: Path, *, name: str = "tides", seconds: float = 0.0) -> None:
+        self.root = folder / name
+        self.root.mkdir(parents=True)
         self._home = folder / "home"
         self._payloads = folder / "payloads.jsonl"
         self._program = folder / "hook.py"
@@ -259,6 +259,33 @@ def test_a_secret_of_a_session_is_in_no_file_that_the_plugin_has_written(rig: Ri
     assert "[REDACTED:" in rig.log.read_text()
     for path in rig.log.parents[4].rglob("*"):
         assert not path.is_file() or token.encode() not in path.read_bytes() or path.name == "payloads.jsonl", path
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b",
+        "gr\u00f6\u00dfe",
+        "gro\u0308\u00dfe",
+        "a\rb",
+        "a\nb",
+        "per%cent%2F",
+        "quote'\"$(x)",
+        "\u202e",
+        "x" * 120 + "/" + "y" * 120,
+    ],
+    ids=["blank", "composed", "decomposed", "return", "newline", "percent", "quotes", "bidi", "long"],
+)
+def test_a_project_in_a_folder_of_any_name_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rig = Rig(tmp_path, name=name)
+    rig.opt_in(monkeypatch)
+    monkeypatch.setenv("XDG_DATA_HOME", str(rig.log.parents[2]))
+    rig.run(prompted(), before=stored("one"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one"]
+    assert newest_logs(Project(rig.root)) == [rig.log]
 
 
 @needs_node

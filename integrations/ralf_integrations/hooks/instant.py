@@ -71,6 +71,7 @@ def main() -> "NoReturn":
 
 def write_logs() -> int:
     """Write what standard input has to the logs of sessions, to its end; returns the exit status."""
+    posix.nice(10)  # hooks and the client come first
     _find_packages()
     from ralf_integrations.hooks import session_log
 

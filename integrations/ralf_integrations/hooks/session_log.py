@@ -44,7 +44,8 @@ LONGEST = 1 << 20
 _MOST_KNOWN = 1_000  # secrets that are looked for again
 _SESSION = regex(r"[A-Za-z0-9_-]{1,64}")
 _TEXTS = ("text", "output", "error")
-_PLAIN = ("type", "role", "id", "tool", "status", "client", "session", "directory", "cwd")  # words of the client
+_PLAIN = ("type", "role", "id", "tool", "status", "client", "session")  # words of the client
+_FOLDERS = ("directory", "cwd")  # of any name: nothing in it is cleaned away
 _FIGURES = ("time", "window", "tokens", "exit", "summary", "synthetic", "created")
 _KINDS: Mapping[str, Kind] = {"reasoning": "thinking", "call": "call", "result": "result", "message": "other"}
 
@@ -64,7 +65,7 @@ def run(lines: Iterable[bytes], say: Callable[[str], object]) -> int:
             if tree is None:
                 continue  # cut by the end of the client, or nested too deep
             if project is None:
-                project = projects.find(here=Path(words(tree.get("cwd"))))
+                project = projects.find(here=Path(str(tree.get("cwd"))))
                 if not project.owner.has_opted_in:
                     return 1
             elif isinstance(tree.get("sync"), int):
@@ -168,6 +169,7 @@ class SessionLog:
     def _redacted(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record without its secrets, and without what ralf does not know."""
         made: dict[str, Any] = {name: words(record[name]) for name in _PLAIN if isinstance(record.get(name), str)}
+        made |= {name: record[name] for name in _FOLDERS if isinstance(record.get(name), str)}
         made |= {name: _figures(record[name]) for name in _FIGURES if name in record}
         if "log" in record:
             made["log"] = opencode.VERSION
