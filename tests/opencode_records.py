@@ -36,6 +36,6 @@ DONE = {
 
 def write(path: Path, *records: Record, directory: str = "/srv/tides", session: str = SESSION) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    meta = {"type": "session", "client": "opencode", "log": 1, "session": session, "directory": directory, "time": WHEN}
+    meta = {"type": "session", "client": "opencode", "log": 2, "session": session, "directory": directory, "time": WHEN}
     path.write_text("".join(json.dumps(line) + "\n" for line in (meta, *records)))
     return path

@@ -15,10 +15,11 @@ import pytest
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.transcripts.reader import open_transcript
+from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.client import OPENCODE
 from ralf_integrations.clients import hook_module, installation
 from ralf_integrations.clients.installation import Part
+from storekit import process
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -51,8 +52,14 @@ console.log(JSON.stringify(told))
 """
 
 _HOOK = f"""
-import json, sys, time
-event, payload = sys.argv[1], json.load(sys.stdin)
+import json, os, sys, time
+event = sys.argv[1]
+if event == "session.log":
+    if os.path.exists(%(broken)r):
+        sys.exit(1)
+    from ralf_integrations.hooks import instant
+    sys.exit(instant.write_logs())
+payload = json.load(sys.stdin)
 with open(%(log)r, "a") as file:
     file.write(json.dumps({{"event": event, **payload}}) + "\\n")
 if %(seconds)r:
@@ -107,13 +114,14 @@ def answered() -> list[list[Any]]:
 class Rig:
     """A project with the plugin in it, whose command is a program of the test."""
 
-    def __init__(self, folder: Path, *, seconds: float = 0.0) -> None:
-        self.root = folder / "tides"
-        self.root.mkdir()
+    def __init__(self, folder: Path, *, name: str = "tides", seconds: float = 0.0) -> None:
+        self.root = folder / name
+        self.root.mkdir(parents=True)
         self._home = folder / "home"
         self._payloads = folder / "payloads.jsonl"
         self._program = folder / "hook.py"
-        self._program.write_text(_HOOK % {"log": str(self._payloads), "seconds": seconds})
+        self.broken = folder / "broken"  # while it is there, no log can be written
+        self._program.write_text(_HOOK % {"log": str(self._payloads), "seconds": seconds, "broken": str(self.broken)})
         self.limits: dict[str, float] = dict.fromkeys(OPENCODE.installed, 10.0)
 
     def run(self, *calls: list[Any], before: list[Any] | None = None) -> list[Any]:
@@ -195,6 +203,97 @@ def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(ri
     rig.run(prompted(), message(USER, "user"), part(**PROMPT), before=[{"info": info, "parts": [old]}])
     assert [event.text for event in open_transcript(rig.log).events()] == ["build it", "please say hi"]
     assert rig.payloads()[0]["source"] == "resume"
+
+
+def stored(*texts: str) -> list[dict[str, Any]]:
+    """A person's messages in the client's database."""
+    return [
+        {
+            "info": {"id": f"msg_{number}", "role": "user", "sessionID": SESSION, "time": {"created": WHEN}},
+            "parts": [{**PROMPT, "id": f"prt_{number}", "messageID": f"msg_{number}", "text": text}],
+        }
+        for number, text in enumerate(texts)
+    ]
+
+
+@needs_node
+def test_what_could_not_be_logged_is_logged_with_the_next_prompt(rig: Rig) -> None:
+    rig.broken.touch()
+    began = time.monotonic()
+    told = rig.run(prompted(), message(USER, "user"), part(**PROMPT), *answered())
+    assert [one["text"] for one in told[0]["parts"]][-1] == f"{MARK} chat.message"
+    assert time.monotonic() - began < 15
+    assert not rig.log.exists()
+    rig.broken.unlink()
+    rig.run(prompted(), before=stored("one", "two"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
+
+
+@needs_node
+def test_a_session_that_goes_on_in_another_process_is_logged_once(rig: Rig) -> None:
+    rig.run(prompted(), before=stored("one"))
+    rig.run(prompted(), before=stored("one", "two"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
+
+
+@needs_node
+def test_an_answer_that_a_crash_cut_short_is_logged_when_the_session_goes_on(rig: Rig) -> None:
+    info = {"id": ANSWER, "role": "assistant", "sessionID": SESSION, "time": {"created": WHEN}}
+    text = {"id": "prt_2", "sessionID": SESSION, "messageID": ANSWER, "type": "text", "text": "Step 1 beg"}
+    running = {**BASH, "state": {"status": "running", "input": INPUT, "time": {"start": WHEN}}}
+    rig.run(prompted(), before=[*stored("one"), {"info": info, "parts": [text, running]}])
+    kinds = [(event.kind, event.text) for event in open_transcript(rig.log).events()]
+    assert kinds == [("user", "one"), ("assistant", "Step 1 beg"), ("call", "echo hi\nhi")]
+
+
+@needs_node
+def test_a_secret_of_a_session_is_in_no_file_that_the_plugin_has_written(rig: Rig) -> None:
+    token = "ghp_" + "q7Rt2bVx9MpL4sKd8WzY3nCf1aBcDeFgHiJk"
+    rig.run(
+        ["chat.message", {"sessionID": SESSION}, {"message": {"id": USER}, "parts": [{**PROMPT, "text": token}]}],
+        message(USER, "user"),
+        part(**{**PROMPT, "text": f"use {token}"}),
+        happened("session.idle", sessionID=SESSION),
+        ["dispose", {}, None],
+    )
+    assert "[REDACTED:" in rig.log.read_text()
+    for path in rig.log.parents[4].rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes() or path.name == "payloads.jsonl", path
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b",
+        "gr\u00f6\u00dfe",
+        "gro\u0308\u00dfe",
+        "a\rb",
+        "a\nb",
+        "per%cent%2F",
+        "quote'\"$(x)",
+        "\u202e",
+        "x" * 120 + "/" + "y" * 120,
+    ],
+    ids=["blank", "composed", "decomposed", "return", "newline", "percent", "quotes", "bidi", "long"],
+)
+def test_a_project_in_a_folder_of_any_name_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    rig = Rig(tmp_path, name=name)
+    rig.opt_in(monkeypatch)
+    monkeypatch.setenv("XDG_DATA_HOME", str(rig.log.parents[2]))
+    rig.run(prompted(), before=stored("one"))
+    assert [event.text for event in open_transcript(rig.log).events()] == ["one"]
+    assert newest_logs(Project(rig.root)) == [rig.log]
+
+
+@needs_node
+def test_the_log_of_a_session_that_is_deleted_goes_with_it(rig: Rig) -> None:
+    rig.run(prompted(), before=stored("one"))
+    assert rig.log.exists()
+    rig.run(happened("session.deleted", info={"id": SESSION}))
+    assert not rig.log.exists()
 
 
 @needs_node
@@ -283,7 +382,7 @@ def test_a_module_of_somebody_else_is_refused_and_stays(tmp_path: Path) -> None:
     path = tmp_path / OPENCODE.local
     path.parent.mkdir(parents=True)
     path.write_text("export const Mine = async () => ({})\n")
-    with pytest.raises(UsageError, match="holds a module that ralf did not write"):
+    with pytest.raises(UsageError, match="holds lines that ralf did not write"):
         installation.plan(Project(tmp_path), plugin(tmp_path))
     assert installation.plan_removal(Project(tmp_path), plugin(tmp_path)) is None
 
@@ -294,3 +393,74 @@ def test_the_log_lies_where_hooks_read_one(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert is_own_log(tmp_path / ".local/share/opencode/ralf" / f"{SESSION}.jsonl")
+
+
+MINE = 'export const Mine = async () => ({ dispose: () => console.log("mine") })\n'
+
+
+def installed(root: Path) -> Path:
+    """The plugin's file, in a project where it was installed."""
+    change = installation.plan(Project(root), plugin(root))
+    assert change is not None
+    installation.apply(Project(root), change)
+    return root / OPENCODE.local
+
+
+@pytest.mark.parametrize(("before", "after"), [("", MINE), (MINE, ""), ("// mine\n", f"\n{MINE}")])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_uninstalling_leaves_the_lines_that_a_person_has_put_around_the_plugin(
+    tmp_path: Path, before: str, after: str, is_recorded: bool
+) -> None:
+    path = installed(tmp_path)
+    path.write_text(before + path.read_text() + after)
+    if not is_recorded:
+        shutil.rmtree(tmp_path / ".autonomous")
+    project = Project(tmp_path)
+    assert installation.plan(project, plugin(tmp_path)) is None
+    assert len(hook_module.ours(path.read_text())) == len(OPENCODE.installed)
+    gone = installation.plan_removal(project, plugin(tmp_path))
+    assert gone is not None
+    installation.apply(project, gone)
+    assert path.read_text() == before + after
+    assert installation.plan_removal(project, plugin(tmp_path)) is None
+
+
+def extended(text: str) -> list[str]:
+    """The plugin with a person's lines in it, in ways in which that is done."""
+    middle = text.index("  // ---- what the client tells")
+    return [
+        text[:middle] + '  console.log("mine")\n' + text[middle:],
+        text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"),
+        text.replace("\n", "\r\n"),
+        "\n".join(text.splitlines()[:-1]) + "\n" + MINE,
+        text.splitlines()[0] + "\n" + MINE,
+        text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000") + MINE,
+    ]
+
+
+@pytest.mark.parametrize("way", range(6))
+def test_a_plugin_with_a_persons_lines_in_it_is_left_as_it_is_and_that_is_told(tmp_path: Path, way: int) -> None:
+    path = installed(tmp_path)
+    text = extended(path.read_text())[way]
+    path.write_bytes(text.encode())
+    for planned in (installation.plan, installation.plan_removal):
+        with pytest.raises(UsageError, match="holds lines that ralf did not write") as caught:
+            planned(Project(tmp_path), plugin(tmp_path))
+        assert str(path) in str(caught.value)
+        assert caught.value.hint
+    assert path.read_bytes() == text.encode()
+
+
+def test_uninstalling_all_of_ralf_goes_on_past_a_plugin_that_it_leaves(tmp_path: Path) -> None:
+    assert process("init", "--client", "opencode", "--yes", cwd=tmp_path).status == 0
+    assert process("init", "--client", "claude-code", "--yes", cwd=tmp_path).status == 0
+    path = tmp_path / OPENCODE.local
+    path.write_text(path.read_text().replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"))
+    ran = process("init", "--uninstall", "--yes", cwd=tmp_path)
+    assert ran.status == 0, ran.err
+    assert f"{path}: holds lines that ralf did not write, within its plugin: left as it is" in ran.out
+    assert "PATIENCE = 9_000" in path.read_text()
+    assert not (tmp_path / ".claude").exists()
+    alone = process("init", "--client", "opencode", "--uninstall", "--yes", cwd=tmp_path)
+    assert alone.status == 2
+    assert "holds lines that ralf did not write" in alone.err

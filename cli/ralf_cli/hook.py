@@ -29,6 +29,8 @@ def hook(event: str, client: str | None) -> None:
     """
     from ralf_integrations.hooks import instant
 
+    if event == instant.LOG:
+        raise SystemExit(instant.write_logs())
     try:
         instant.limit_time()
         data = instant.read()

@@ -258,6 +258,7 @@ def _purpose(client: str, path: Path, *, runs: bool) -> str:
 
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
+    from ralf.errors import UsageError
     from ralf.maintenance import merge_driver, ownership
     from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
@@ -273,7 +274,13 @@ def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
     for part in parts:
         if installation.is_needed(project, part):
             continue
-        change = installation.plan_removal(project, part)
+        try:
+            change = installation.plan_removal(project, part)
+        except UsageError as error:
+            if client is not None:
+                raise
+            plan.steps.append(Step(part.path, f"{error.what}; {error.hint}"))  # the rest can be taken out all the same
+            continue
         if change is not None:
             what = "ralf has made it" if change.after is None else "without what ralf has put there"
             plan.add([_step(change, what)], partial(installation.apply, project, change))

@@ -2,9 +2,10 @@
 
 usage: scripted_model.py --port-file F --log requests.jsonl --script script.json
 
-A step is {"text": …, "call": {"name": …, "arguments": {…}}, "usage": {"input_tokens": …, "output_tokens": …}}. Each
-request that carries tools takes the next one; where they are used up, `default_text` is said. A request without tools
-is answered with `summary_text` where it asks for a summary of the conversation, else with `aux_text`.
+A step is {"text": …, "call": {"name": …, "arguments": {…}}, "usage": {"input_tokens": …, "output_tokens": …}}, with
+the "seconds" that the answer takes. Each request that carries tools takes the next one; where they are used up,
+`default_text` is said. A request without tools is answered with `summary_text` where it asks for a summary of the
+conversation, else with `aux_text`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Script:
             else:
                 step = {"text": self._tree.get("summary_text" if kind == "compact" else "aux_text", "Nothing.")}
             self.note(request, kind, body, step)
+        time.sleep(step.get("seconds", 0))
         return step
 
     def note(self, request: BaseHTTPRequestHandler, kind: str, body: object, step: object = None) -> None:

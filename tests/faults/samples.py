@@ -131,6 +131,36 @@ def _codex_before() -> list[dict[str, Any]]:
     return [head, {"record_type": "state"}, *(record["payload"] for record in _codex() if "item" in record["type"])]
 
 
+def _gemini() -> list[dict[str, Any]]:
+    said = {"id": "g1", "type": "gemini", "content": "We use size 9.", "tokens": {"total": 5030}, "model": "gemini"}
+    answer = {"response": {"output": "Output: no\nExit Code: 1\nProcess Group PGID: 1"}}
+    call = {"id": "c1", "name": "run_shell_command", "args": {"command": "pytest -q"}, "status": "success"}
+    kept = {"id": "s1", "type": "user", "timestamp": _AT.format(5)}
+    records = [
+        {"sessionId": "s-1", "projectHash": "41a6", "kind": "main"},
+        {"id": "u1", "type": "user", "content": [{"text": "<hook_context>a</hook_context>\n\nKeep the size at 9"}]},
+        said,
+        said | {"toolCalls": [call | {"result": [{"functionResponse": answer}]}], "thoughts": [{"subject": "Look"}]},
+        {"$set": {"messages": [kept | {"content": [{"text": "<state_snapshot>done</state_snapshot>"}]}]}},
+        {"id": "e1", "type": "error", "content": "quota"},
+    ]
+    return [{"timestamp": _AT.format(number), **record} for number, record in enumerate(records)]
+
+
+def _opencode() -> list[dict[str, Any]]:
+    run = {"id": "c1", "tool": "bash", "time": 1795780059036}
+    text = {"type": "text", "time": 1795780059036}
+    return [
+        {"type": "session", "client": "opencode", "log": 2, "session": "ses_1", "directory": "/srv/tide"},
+        text | {"role": "user", "id": "p1", "text": '"Keep the size at 9"'},
+        text | {"role": "assistant", "id": "p2", "text": "We use size 9."},
+        run | {"type": "call", "input": {"command": "pytest -q"}},
+        run | {"type": "result", "status": "completed", "output": "no", "exit": 1},
+        text | {"role": "summary", "id": "p3", "text": "Summary: size 9."},
+        {"type": "message", "role": "assistant", "id": "m1", "window": 200_000, "tokens": {"input": 9, "output": 1}},
+    ]
+
+
 def _lines(records: Sequence[object]) -> bytes:
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
@@ -144,6 +174,8 @@ def transcripts() -> tuple[bytes, ...]:
         _lines(_claude_code()),
         _lines(_codex()),
         _lines(_codex_before()),
+        _lines(_gemini()),
+        _lines(_opencode()),
         _lines(_chat()),
         json.dumps(_chat()).encode(),
         json.dumps(document, indent=1).encode(),

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from ralf import project as projects, routing
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, opaque
+from ralf.maintenance import memories, opaque, session_logs, set_aside
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -29,7 +29,6 @@ from ralf.maintenance.purge import (
     of_text,
     purged_evidence,
     remains,
-    text_of,
     unpacked,
 )
 from ralf.model import RouteContext
@@ -37,13 +36,13 @@ from ralf.project import Project
 from ralf.route import filed, foreign, history, state
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
-from ralf.storage import blob_files, durable, files, journal
+from ralf.storage import durable, files, journal
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, required
 from ralf.text import cleaning
 from ralf.text.patterns import regex
-from ralf.transcripts.events import digests_in, named_digests
+from ralf.transcripts.events import named_digests
 
 # --------------------
 # Forget an item or a text.
@@ -69,10 +68,12 @@ class Forgotten:
     whole    whether it is the route itself
     done     whether it was done, or only looked at
     records  how many records were changed, by route
-    files    route files that were written anew or removed, and files beside them
+    files    route files that were written anew or removed, and files beside them; by their whole path the session logs
+             outside the store in which words were masked
     blobs    how many blobs were put anew without the words, or dropped
     caches   files of the cache that were removed; the search index among them
-    left     files below the context folder in which the words still stand: [] is the proof that they are gone
+    left     files below the context folder, and session logs, in which the words still stand: [] is the proof that they
+             are gone
     unreached  why runs of agents were not looked at, whose servers cannot be reached; "" where they were
     """
 
@@ -153,16 +154,23 @@ class _Forgetting:
         for stream in self._streams:
             if changed := self._changed(stream):
                 self._records[_route_of(stream)] = changed
-        self._files = self._files_held()
+        logs = self._blanked_logs(dry_run=True) + session_logs.with_words(self._project, self._target.wording)
+        self._files = [*self._files_held(), *map(str, logs)]
         return self._report(_caches_with(self._project, self._target.wording), done=False)
 
     def run(self) -> Forgotten:
         """Forget, and report what was done."""
+        logs = self._blanked_logs(dry_run=False)
         self._purge_all()
         self._heap.sweep()
+        logs += session_logs.mask_words(self._project, self._target.wording)
+        self._files += map(str, logs)
         dropped = self._drop_caches()
         sync_below(self._project.folder)
         return self._report(dropped, done=True)
+
+    def _blanked_logs(self, *, dry_run: bool) -> list[Path]:
+        return session_logs.of_checkpoints(self._project, self._route, self._target.item.revisions, dry_run=dry_run)
 
     def _purge_all(self) -> None:
         named = named_digests(self._store, self._streams)
@@ -334,7 +342,9 @@ class _Forgetting:
         ]
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
-        left = remains(self._project.folder, self._target.wording) if done else []
+        wording = self._target.wording
+        left = remains(self._project.folder, wording) if done else []
+        logs = session_logs.with_words(self._project, wording) if done else []
         return Forgotten(
             route=self._route,
             ids=(self._target.item.label,) if self._target.item.label else (),
@@ -343,7 +353,7 @@ class _Forgetting:
             files=tuple(dict.fromkeys(self._files)),
             blobs=len(self._digests) + len(self._gone),
             caches=tuple(self._project.name_of(path) for path in caches),
-            left=tuple(self._project.name_of(path) for path in left),
+            left=(*(self._project.name_of(path) for path in left), *map(str, logs)),
             unreached=self._unreached,
         )
 
@@ -437,51 +447,6 @@ def _keep_whose_it_is(project: Project, route: str, purged: bytes) -> None:
         owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
 
 
-def _set_aside(project: Project, route: str) -> list[Path]:
-    """What a repair kept of a route because it could not be read: its file, and of its journal."""
-    folder = project.folder / "damaged"
-    ours = re.compile(rf"{re.escape(route)}\.(?:md|jsonl)(?:\.[0-9a-f]+)?")
-    found = [path for name in ("routes", "journal/routes") for path in (folder / name).glob("*")]
-    parts = [
-        path for path in (folder / "archive/journal/routes" / route).glob("*") if not durable.is_temporary(path.name)
-    ]
-    return sorted([*(path for path in found if ours.fullmatch(path.name)), *parts])
-
-
-def _digests_named(paths: Iterable[Path]) -> set[Digest]:
-    """The digests that are named in files, as far as they can be read."""
-    found = set()
-    for path in paths:
-        with suppress(OSError):
-            content = content_of(path)
-            found |= {digest for part in (content, *unpacked(content)) for digest in digests_in(part)}
-    return found
-
-
-def _blobs_set_aside(project: Project, digests: Container[Digest]) -> list[Path]:
-    """The files that a repair kept and in which some of these blobs lie."""
-    folder = project.folder / "damaged"
-    blobs = (path for name in ("blobs", "archive/blobs") for path in (folder / name).glob("??/*"))
-    alone = [path for path in blobs if path.name.partition(".")[0] in digests]
-    zips = [path for path in (folder / "archive/blobs").glob("*") if path.is_file() and not path.is_symlink()]
-    return sorted([*alone, *(path for path in zips if any(one.digest in digests for one in _members(path)))])
-
-
-def _drop_blobs(path: Path, digests: Container[Digest]) -> None:
-    """Drop these blobs out of such a file. Of what is damaged nothing can be taken out as it is: the others' text, as
-    far as it can be had, takes its place.
-    """
-    others = [one for one in _members(path) if one.digest not in digests] if path.parent.name == "blobs" else []
-    if others:
-        durable.write(path, b"".join(map(text_of, others)))
-    else:
-        durable.removed([path])
-
-
-def _members(path: Path) -> list[blob_files.Member]:
-    return list(blob_files.remains(content_of(path)))
-
-
 def _sweep_temporary(project: Project) -> None:
     """Remove what a forget left that died while it purged a file which only a forget writes, for who is alone at it."""
     left = [path for path in project.routes.glob(".ralf-*") if durable.is_temporary(path.name)]
@@ -507,7 +472,8 @@ _INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-histories/*")
 def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[str] | None = None) -> Forgotten:
     """Remove all that the store has of a route; other routes keep what they have.
 
-    What others of the store say of it stays, and so does the client's transcript: a checkpoint takes it in anew. Raises
+    What others of the store say of it stays, and so does the client's transcript: a checkpoint takes it in anew. In the
+    logs that ralf itself keeps of opencode's sessions, what its checkpoints were made of is masked. Raises
     RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal (it is not known what other routes need).
     """
     project = projects.find(root)
@@ -529,12 +495,13 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
     streams, unreached = journal.within_reach(project.store)
     named = named_digests(project.store, streams)
-    kept = _set_aside(project, route)
-    lost = _digests_named(kept) - named.keys()  # of records that were damaged
+    kept = set_aside.of_route(project, route)
+    lost = set_aside.digests_named(kept) - named.keys()  # of records that were damaged
     own = lost | {digest for digest, streams in named.items() if streams == {stream}}
     blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
-    kept_blobs = _blobs_set_aside(project, own)
+    kept_blobs = set_aside.blobs(project, own)
     count = sum(1 for _ in project.store.read(stream))
+    logs = session_logs.of_checkpoints(project, route, dry_run=dry_run)
     shown, caches, left = list(_files(project, route)), list(_caches(project, route)), list[Path]()
     if not dry_run:
         durable.sweep(project.route_file(route), grace=0)
@@ -542,7 +509,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         for digest in blobs:
             heap.drop_blob(digest)
         for path in kept_blobs:
-            _drop_blobs(path, own)
+            set_aside.drop_blobs(path, own)
         removed(kept)  # now that nothing is needed any more that these name
         _remove(caches)
         for dropped in (*routing.streams_before(project, route), stream):
@@ -550,14 +517,14 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         heap.sweep()
         _remove(_caches(project, route))  # a search may have come in between
         sync_below(project.folder)
-        left = [*_files(project, route), *_caches(project, route), *_blobs_set_aside(project, own)]
+        left = [*_files(project, route), *_caches(project, route), *set_aside.blobs(project, own)]
     return Forgotten(
         route=route,
         ids=(),
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=tuple(project.name_of(path) for path in [*shown, *kept, *kept_blobs]),
+        files=(*(project.name_of(path) for path in [*shown, *kept, *kept_blobs]), *map(str, logs)),
         blobs=len(blobs),
         caches=tuple(project.name_of(path) for path in caches),
         left=tuple(project.name_of(path) for path in left),

@@ -264,13 +264,19 @@ class Span(NamedTuple):
 
 
 def spans(
-    redactor: Finder, events: Sequence[Event], tails: Mapping[str, str], following: Sequence[Event]
+    redactor: Finder,
+    events: Sequence[Event],
+    tails: Mapping[str, str],
+    following: Sequence[Event],
+    before: dict[str, str] | None = None,
 ) -> tuple[list[list[Span]], dict[str, int]]:
     """The parts of each event's text that are secrets, in order, none over another; and how many characters of what
     follows belong to the secret, by kind, that the last text of the kind ends with.
 
     tails      the redacted ends, by kind, of what came before
     following  the first events behind these, where they are known
+    before     secrets that were found before, with their markers, which are looked for again; those that are found here
+               and may stand elsewhere are added
     """
     found: list[list[Span]] = []
     every = [*events, *following]
@@ -292,6 +298,9 @@ def spans(
         for span in its
         if _SHORTEST_AGAIN <= len(secret := event.text[span.start : span.end]) <= LONGEST_WORD and is_random(secret)
     }
+    if before is not None:
+        before |= known
+        known = before
     if known:
         again = Known(known)
         for number, event in enumerate(every):

@@ -91,15 +91,21 @@ class Redactor:
         return self._tree(value, text)
 
     def events(
-        self, events: Sequence[Event], *, tails: Mapping[str, str] | None = None, following: Sequence[Event] = ()
+        self,
+        events: Sequence[Event],
+        *,
+        tails: Mapping[str, str] | None = None,
+        following: Sequence[Event] = (),
+        known: dict[str, str] | None = None,
     ) -> tuple[list[Event], dict[str, str]]:
         """The events without their secrets, also those that the border between two events of a kind cuts in two; and
         the ends, by kind, that what comes next may go on with.
 
         tails      such ends of what came before
         following  the first events of what comes next, where it is known
+        known      random secrets of earlier events, with their markers: found again, and added to
         """
-        found, rests = borders.spans(self, events, tails or {}, following)
+        found, rests = borders.spans(self, events, tails or {}, following, known)
         names = self._names(events)
         clean = [self._event(event, its, names) for event, its in zip(events, found, strict=True)]
         return clean, borders.open_ends(clean, tails or {}, rests)

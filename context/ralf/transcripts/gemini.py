@@ -188,6 +188,8 @@ class _Pass(Pass):
         if self._is_new(id_, f"call {call_id}"):
             yield base.event("call", leaves(given), tool=tool, call_id=call_id, input=given)
         state = words(call.get("status"))
+        if base.cut and call.get("result") and not state:
+            state = "success"  # it stands behind the result, in the part of a very long line that is not held
         if state not in ("success", "error", "cancelled") or not self._is_new(id_, f"result {call_id}"):
             return
         text, failed = _output(call)

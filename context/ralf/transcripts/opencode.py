@@ -1,22 +1,58 @@
-"""opencode's sessions, in the log that ralf's plugin keeps of them.
+"""opencode's sessions, in the log that ralf keeps of them.
 
 opencode keeps its sessions in a database whose rows change while the agent works: no place in it lies before another
-for good, and its tables differ between versions. The plugin writes each message, call and result down once, when it is
-complete, a line each: `integrations/ralf_integrations/clients/opencode.js`.
+for good, and its tables differ between versions. So each message, call and result is logged once, when it is complete,
+a line each: the plugin (`integrations/ralf_integrations/clients/opencode.js`) sends it to a process that redacts and
+appends it (`integrations/ralf_integrations/hooks/session_log.py`).
+
+Words that are forgotten later are masked in place. No byte moves, so offsets and line numbers stay true.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ralf.storage.files import open_single_link
 from ralf.text.cleaning import besides
+from ralf.text.patterns import regex
 from ralf.transcripts.events import START, Event, Position, Record, arguments, leaves, object_in, whole, words
-from ralf.transcripts.lines import Base, Head, Line, Log, Pass
+from ralf.transcripts.lines import (
+    FINGERPRINT_HEAD,
+    FINGERPRINT_TAIL,
+    Base,
+    Fingerprint,
+    Head,
+    Line,
+    Log,
+    Pass,
+    open_regular,
+    parsed,
+)
 
-_VERSION = 1
+VERSION = 2
+"""Of the log: 1 was not redacted."""
+
+Spans = Iterable[tuple[int, int]]
+
+_MASK = "*"
+
+_STRING = regex(r'"((?:[^"\\]|\\.)*+)"')
+
+_TEXTS = ("text", "input", "output", "error")
+
+_OWN_WORDS = frozenset(
+    (
+        *("type", "role", "id", "time", "tool", "status", "exit", "created", "synthetic", "summary", "cwd", "window"),
+        *("message", "reasoning", "call", "result", "user", "assistant", "completed", "tokens", *_TEXTS),
+    )
+)
+"""Names and values of the log itself, which are never masked."""
 
 _SILENT = b'{"type":"message","role":"user"'
 
@@ -26,7 +62,7 @@ def reader(path: Path, head: Head) -> OpenCode | None:
     if not head.in_lines:
         return None
     meta = next(iter(head.records), {})
-    is_ours = meta.get("type") == "session" and meta.get("client") == "opencode" and meta.get("log") == _VERSION
+    is_ours = meta.get("type") == "session" and meta.get("client") == "opencode" and meta.get("log") in (1, VERSION)
     return OpenCode(path, meta) if is_ours else None
 
 
@@ -41,6 +77,19 @@ class OpenCode(Log):
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place."""
         return self._read(_Pass(self.skipped, self.cwd), after)
+
+    def mark(self, end: Position) -> Fingerprint | None:
+        """The fingerprint of what lies before a place, which masking does not change: of the first line, and of where
+        the lines before the place end. None where the file is shorter than that.
+        """
+        with open_regular(self.path) as file:
+            if os.fstat(file.fileno()).st_size < end.byte:
+                return None
+            head = file.readline(FINGERPRINT_HEAD)[: end.byte]
+            file.seek(max(0, end.byte - FINGERPRINT_TAIL))
+            lines = file.read(end.byte - file.tell()).split(b"\n")
+        sizes = ",".join(str(len(line)) for line in lines)
+        return Fingerprint(hashlib.sha256(head).hexdigest(), hashlib.sha256(sizes.encode()).hexdigest())
 
 
 class _Pass(Pass):
@@ -58,7 +107,9 @@ class _Pass(Pass):
         """The events of one record."""
         base = Base({"timestamp": _time(record.get("time"))}, line, self._cwd)
         kind, text = words(record.get("type")), words(record.get("text"))
-        if kind == "text":
+        if _is_masked(text) or (kind == "call" and _is_masked(leaves(record.get("input")))):
+            self.skipped["forgotten"] += 1
+        elif kind == "text":
             yield from self._said(record, text, base)
         elif kind == "reasoning":
             yield from [base.event("thinking", text)] if text.strip() else ()
@@ -89,9 +140,10 @@ class _Pass(Pass):
         status = record.get("exit")
         status = status if isinstance(status, int) and not isinstance(status, bool) else None
         failed = record.get("status") != "completed"
+        text = words(record.get("error")) or words(record.get("output"))
         return base.event(
             "result",
-            self.others(words(record.get("error")) or words(record.get("output"))),
+            "" if _is_masked(text) else self.others(text),
             tool=words(record.get("tool")),
             call_id=words(record.get("id")),
             exit_status=status,
@@ -113,6 +165,11 @@ class _Pass(Pass):
             yield base.event("other", said, window=window or None, capacity=whole(record.get("window")) or None)
 
 
+def _is_masked(text: str) -> bool:
+    """Whether a text was forgotten, all of it."""
+    return bool(text) and not text.strip(_MASK + "\n")
+
+
 def _unquoted(text: str) -> str:
     """What was typed on a command line: `opencode run` puts quotation marks around words with blanks."""
     return text[1:-1].replace('\\"', '"') if len(text) > 2 and text[0] == text[-1] == '"' else text
@@ -123,3 +180,77 @@ def _time(milliseconds: object) -> str:
     if not isinstance(milliseconds, int | float) or not 0 < milliseconds < 1e14:
         return ""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# ---- masking ----
+
+
+def mask(path: Path, find: Callable[[str], Spans]) -> int:
+    """Replace words in a log by as many `*`, in place; returns how many lines were changed.
+
+    find  the places of the words in the text of a JSON string, whose escapes it has to understand
+
+    The first line and the names of fields stay. OSError for what is no regular file of its own, or cannot be written.
+    """
+    return _rewrite(path, lambda line, _: _without(line, find))
+
+
+def blank(path: Path, start: int, end: int) -> int:
+    """Mask all that was said and printed in the lines from one byte offset to another; returns how many were changed.
+    Raises what `mask` raises.
+    """
+    return _rewrite(path, lambda line, at: _blanked(line) if start <= at < end else line)
+
+
+def holds(path: Path, find: Callable[[str], Spans]) -> bool:
+    """Whether `mask` would change a log. OSError where it cannot be read."""
+    with open_regular(path) as file:
+        file.readline()
+        return any(_without(line, find) != line for line in file)
+
+
+def _rewrite(path: Path, changed: Callable[[bytes, int], bytes]) -> int:
+    """Put lines of the same length in the place of those that are to change."""
+    count = 0
+    with os.fdopen(open_single_link(str(path), os.O_RDWR), "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        at = len(file.readline())
+        while line := file.readline():
+            made = changed(line, at)
+            if made != line and len(made) == len(line):
+                os.pwrite(file.fileno(), made, at)
+                count += 1
+            at += len(line)
+        os.fsync(file.fileno())
+    return count
+
+
+def _without(line: bytes, find: Callable[[str], Spans]) -> bytes:
+    text = line.decode("utf-8", "surrogateescape")
+    parts, done = list[str](), 0
+    for string in _STRING.finditer(text):
+        if string[1] in _OWN_WORDS:
+            continue
+        for first, last in find(string[1]):
+            start, stop = string.start(1) + first, string.start(1) + last
+            parts += [text[done:start], _stars(text[start:stop])]
+            done = stop
+    return "".join([*parts, text[done:]]).encode("utf-8", "surrogateescape") if parts else line
+
+
+def _blanked(line: bytes) -> bytes:
+    """The line with every value masked that somebody said, gave or was answered."""
+    record = parsed(line)
+    if record is None or record.keys().isdisjoint(_TEXTS):
+        return line
+    text = line.decode("utf-8", "surrogateescape")
+    kept = {*_OWN_WORDS, *(words(record.get(name)) for name in ("id", "tool", "status"))}
+
+    def masked(string: str) -> Spans:
+        return [(0, len(string))] if string not in kept else ()
+
+    return _without(text.encode("utf-8", "surrogateescape"), masked)
+
+
+def _stars(text: str) -> str:
+    return _MASK * len(text.encode("utf-8", "surrogateescape"))

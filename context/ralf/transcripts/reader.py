@@ -332,10 +332,18 @@ def _is_within(folder: str, roots: Iterable[str]) -> bool:
     return any(folder == root or folder.startswith(root.rstrip("/") + "/") for root in roots)
 
 
+def log_of_opencode(session: str) -> Path | None:
+    """The log of a session of opencode; None where ralf keeps none."""
+    home = environment.opencode_folder()
+    if home is None or not _ID.fullmatch(session):
+        return None
+    path = home / OPENCODE_LOGS / f"{session}.jsonl"
+    return path if path.is_file() and is_own_log(path) else None
+
+
 def _log_by_name(session: str) -> Path | None:
     """The transcript of a session of Gemini CLI, whose name holds the beginning of its id, or of opencode."""
-    gemini, opencode = environment.gemini_folder(), environment.opencode_folder()
-    found = [opencode / OPENCODE_LOGS / f"{session}.jsonl"] if opencode is not None else []
+    gemini, found = environment.gemini_folder(), list(filter(None, [log_of_opencode(session)]))
     for folder in _named(gemini / "tmp") if gemini is not None else ():
         found += [path for path in _named(folder / "chats") if path.stem.endswith(f"-{session[:_OF_AN_ID]}")]
     for path in found:

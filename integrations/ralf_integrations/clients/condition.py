@@ -111,7 +111,7 @@ def _settings(project: Project, client: Client, path: Path, *, shared: bool) -> 
     missing = [event for event in client.installed if event not in {one.event for one in found}]
     if missing:
         yield Check(client.name, "problem", f"{path}: nothing is called for {', '.join(missing)}", again)
-    if found and client.module and text not in [hook_module.text_of(client, shared=one) for one in (False, True)]:
+    if found and client.module and not any(hook_module.text_of(client, shared=one) in text for one in (False, True)):
         yield Check(client.name, "warning", f"{path}: is the plugin of another version, or was changed", again)
     for first in _commands(found):
         yield _command(client, path, first, again)

@@ -104,8 +104,8 @@ def of_client(project: Project, client: Client, *, shared: bool) -> Part:
         return Part(
             path=path,
             insertions=lambda text: hook_module.insertions(path, text, client, shared=shared),
-            holds=lambda text: text == hook_module.text_of(client, shared=shared),
-            stripped=hook_module.stripped,
+            holds=lambda text: hook_module.text_of(client, shared=shared) in text,
+            stripped=lambda text: hook_module.stripped(path, text),
             new="",
             is_empty=lambda text: not text.strip(),
         )
@@ -175,7 +175,9 @@ def plan(project: Project, part: Part) -> Change | None:
 
 
 def plan_removal(project: Project, part: Part) -> Change | None:
-    """What would take a part out of its file; None where it is not in there. UsageError for a file that is none."""
+    """What would take a part out of its file; None where it is not in there. UsageError for a file that is none, and
+    for one from which it cannot be taken without a person's lines.
+    """
     before = users_files.content(part.path)
     text = users_files.decoded(part.path, before)
     if before is None or text is None:

@@ -1,7 +1,8 @@
 // ralf: written by `ralf init --client opencode`, taken out with `ralf init --client opencode --uninstall`
 //
-// Tells ralf's hooks what happens in a session, hands their texts to the model, and keeps a log of the session, a line
-// for each finished message, call and result: the client's database has no place that lies before another for good.
+// Tells ralf's hooks what happens in a session, hands their texts to the model, and has a log of the session written, a
+// line for each finished message, call and result: the client's database has no place that lies before another for good.
+// It writes none itself: it sends them to a process of ralf, which redacts them.
 // It does nothing where the person has not opted the project in. It never fails, and waits no longer than LIMITS says.
 
 import { spawn } from "node:child_process"
@@ -13,7 +14,10 @@ import path from "node:path"
 const COMMAND = []
 const LIMITS = {}
 const EVENT = "EVENT"
-const PATIENCE = 2_000 // milliseconds that the client has to tell what was said before
+const LOG = "session.log" // for the command: write the logs
+const PATIENCE = 2_000 // milliseconds that the client has to tell what was said before, and the log to be written
+const UNUSED = 300_000 // milliseconds after which a process that writes nothing ends
+const MOST_UNWRITTEN = 64 << 20 // bytes that may wait for it
 const KEPT = 30 * 86_400_000 // milliseconds after which a log is deleted
 const CONTEXT = ".autonomous/context"
 
@@ -23,16 +27,78 @@ export const Ralf = async ({ directory, client }) => {
   const started = new Set() // sessions whose hooks know that they run here
   const roles = new Map() // message: user, assistant or summary
   const windows = new Map() // model: tokens of its window
-  const written = new Set() // what stands in a log, of this process
+  const written = new Set() // what was sent to be logged
+  const behind = new Set() // sessions whose logs lack something that was sent
+  const synced = new Map() // number: what is to be done once all before it is logged
   const summaries = new Map() // session: the client's summary of its window
   const waiting = new Map() // session: a text that the model has not been handed yet
   const settling = new Map() // session: what is being asked after a compaction
   let number = 0
+  let writer // the process that writes the logs
+  let hasFailed = false // it did, since the last prompt
+  let isOver = false
 
   const log = (session) => path.join(folder, `${session.replace(/[^A-Za-z0-9_-]/g, "-")}.jsonl`)
 
+  // Start the process that writes the logs. It outlives this one for as long as it takes to write what it was sent.
+  const startWriter = () => {
+    const [program, ...words] = command(LOG)
+    const child = spawn(program, words, { cwd: directory, detached: true, stdio: ["pipe", "pipe", "ignore"] })
+    const made = { child, sessions: new Set(), isAsked: false }
+    const gone = (status) => {
+      if (writer === made) writer = undefined
+      if (status === 0 && made.isAsked) return
+      hasFailed = true
+      made.sessions.forEach((session) => behind.add(session))
+      written.clear()
+      for (const done of synced.values()) done()
+      synced.clear()
+    }
+    child.on("error", gone)
+    child.on("close", gone)
+    child.stdin.on("error", () => {})
+    let said = ""
+    child.stdout.on("data", (data) => {
+      const lines = (said + data).split("\n")
+      said = lines.pop()
+      for (const line of lines) {
+        synced.get(Number(line))?.()
+        synced.delete(Number(line))
+      }
+    })
+    child.unref()
+    child.stdout.unref?.()
+    child.stdin.unref?.()
+    send(made, { cwd: directory })
+    return made
+  }
+
+  const send = (to, line) => {
+    to.child.stdin.write(JSON.stringify(line) + "\n")
+    if (to.child.stdin.writableLength > MOST_UNWRITTEN) to.child.kill("SIGKILL")
+    clearTimeout(to.unused)
+    to.unused = setTimeout(() => {
+      if (writer === to) writer = undefined
+      to.isAsked = true
+      to.child.stdin.end()
+    }, UNUSED)
+    to.unused.unref?.()
+  }
+
   const write = (session, record) => {
-    fs.appendFileSync(log(session), JSON.stringify(record) + "\n", { mode: 0o600 })
+    if (hasFailed) return behind.add(session) // the next prompt tries again
+    writer ??= startWriter()
+    writer.sessions.add(session)
+    send(writer, { session, record })
+  }
+
+  // Wait until all that was sent is logged.
+  const logged = () => {
+    if (!writer) return
+    const mine = number++
+    const done = new Promise((resolve) => synced.set(mine, resolve))
+    send(writer, { sync: mine })
+    return within(PATIENCE, done)
   }
 
   const once = (session, key, record) => {
@@ -89,6 +155,7 @@ export const Ralf = async ({ directory, client }) => {
 
   // Tell a hook something that outlasts this process: its input is a file, for nobody may be left to write to it.
   const tell = (event, session, fields = {}) => {
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
     const place = path.join(folder, `.told-${process.pid}-${number++}`)
     fs.writeFileSync(place, payload(event, session, fields), { mode: 0o600 })
     const input = fs.openSync(place, "r")
@@ -105,17 +172,19 @@ export const Ralf = async ({ directory, client }) => {
 
   // ---- the log ----
 
-  // Begin the log of a session; whether nothing was said in it before.
+  // Have a session logged from its beginning, or whatever its log lacks; whether nothing was said in it before.
   const begin = async (session) => {
-    if (fs.existsSync(log(session))) return false
-    fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
-    write(session, { type: "session", client: "opencode", log: 1, session, directory, time: Date.now() })
+    const isKnown = fs.existsSync(log(session))
+    behind.delete(session)
+    write(session, { type: "session", client: "opencode", session, directory, time: Date.now() })
     const before = await within(PATIENCE, client?.session?.messages({ path: { id: session } }))
     for (const { info, parts } of before?.data ?? []) {
-      message(info) // it began without this plugin
-      for (const part of parts) keep(part)
+      message(info)
+      for (const part of parts) keep(part, !started.has(session))
     }
-    return !before?.data?.length
+    const isNew = !isKnown && !before?.data?.length
+    if (!isNew) await logged()
+    return isNew
   }
 
   const message = (info) => {
@@ -137,12 +206,13 @@ export const Ralf = async ({ directory, client }) => {
     })
   }
 
-  const keep = (part) => {
+  // isPast: nobody is at work on it any more.
+  const keep = (part, isPast = false) => {
     const session = part.sessionID
     const role = roles.get(part.messageID)
     if (role === undefined) return // of an earlier process: it stands in the log
     if (part.type === "text" || part.type === "reasoning") {
-      if (!part.text || (role !== "user" && !part.time?.end)) return
+      if (!part.text || (role !== "user" && !part.time?.end && !isPast)) return
       const { type, id, text, synthetic } = part
       once(session, id, { type, role, id, text, synthetic, time: part.time?.end ?? Date.now() })
       if (role === "summary" && type === "text") summaries.set(session, text)
@@ -177,12 +247,16 @@ export const Ralf = async ({ directory, client }) => {
       if (properties.info.parentID) children.add(properties.info.id)
       return
     }
+    if (type === "session.deleted") fs.rmSync(log(properties.info.id), { force: true })
     if (!started.has(session)) return // many events a second: nothing is looked for here
     if (type === "message.updated") message(properties.info)
     else if (type === "message.part.updated") keep(properties.part)
     else if (type === "session.idle") {
-      if (isMine(session)) tell(type, session)
-      else started.delete(session) // the person has opted out meanwhile
+      if (!isMine(session)) started.delete(session) // the person has opted out meanwhile
+      else {
+        await logged()
+        if (!isOver) tell(type, session)
+      }
     } else if (type === "session.compacted") {
       settling.set(session, survived(session).catch(() => {}))
       await settling.get(session)
@@ -216,8 +290,9 @@ export const Ralf = async ({ directory, client }) => {
     }),
     "chat.message": quietly(async ({ sessionID }, { message: info, parts }) => {
       if (!isMine(sessionID)) return
-      const isNew = await begin(sessionID)
       const texts = []
+      hasFailed = false
+      const isNew = (!started.has(sessionID) || behind.has(sessionID)) && (await begin(sessionID))
       if (!started.has(sessionID)) {
         started.add(sessionID)
         texts.push(await ask("session.created", sessionID, { source: isNew ? "startup" : "resume" }))
@@ -239,13 +314,16 @@ export const Ralf = async ({ directory, client }) => {
     }),
     "experimental.session.compacting": quietly(async ({ sessionID }, { context }) => {
       if (!isMine(sessionID) || !started.has(sessionID)) return
+      await logged()
       const text = await ask("experimental.session.compacting", sessionID, { trigger: "auto" })
       if (text) context.push(text)
     }),
     "shell.env": quietly(({ sessionID }, { env }) => {
       if (sessionID) env.OPENCODE_SESSION_ID = sessionID
     }),
-    dispose: quietly(() => {
+    dispose: quietly(async () => {
+      isOver = true
+      await logged()
       for (const session of started) if (isMine(session)) tell("dispose", session, { reason: "exit" })
     }),
   }

@@ -24,6 +24,9 @@ DOES = frozenset(
 )
 """The clients' names of the events that a hook does something about."""
 
+LOG = "session.log"
+"""What opencode's plugin calls no hook with, but the process that writes the logs of its sessions."""
+
 _AFTER_TOOLS = ("PostToolBatch", "PostToolUse", "AfterTool", "tool.execute.after")
 # `growth.COMPLETING`, which is seldom loaded
 _COMPLETING = ("TodoWrite", "TaskUpdate", "update_plan", "todowrite", "write_todos")
@@ -53,6 +56,8 @@ def main() -> "NoReturn":
     sys.path.pop(0)  # our own folder: its names are not to stand before the standard library's
     try:
         open_streams()
+        if event == LOG:
+            posix._exit(write_logs())
         limit_time()
         data = read()
         if not is_idle(client, event, data):
@@ -64,8 +69,17 @@ def main() -> "NoReturn":
     posix._exit(0)
 
 
-def _go_on(client: str, event: str, data: bytes) -> None:
-    """The slow way, with all of the library."""
+def write_logs() -> int:
+    """Write what standard input has to the logs of sessions, to its end; returns the exit status."""
+    posix.nice(10)  # hooks and the client come first
+    _find_packages()
+    from ralf_integrations.hooks import session_log
+
+    return session_log.run(sys.stdin.buffer, say)
+
+
+def _find_packages() -> None:
+    """Find all of the library, as an interpreter does that is not isolated."""
     import site
 
     if sys.flags.no_site:
@@ -73,6 +87,11 @@ def _go_on(client: str, event: str, data: bytes) -> None:
     tree = __file__.rsplit("/", 3)[0]
     if tree not in sys.path:  # a user's own packages, which an isolated Python leaves out, or a folder of one's own
         site.addsitedir(tree)
+
+
+def _go_on(client: str, event: str, data: bytes) -> None:
+    """The slow way, with all of the library."""
+    _find_packages()
     import gc
 
     gc.disable()  # what is loaded stays: looking through it again and again is a tenth of all this

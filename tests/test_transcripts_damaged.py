@@ -1,0 +1,321 @@
+"""Damaged and hostile logs of Gemini CLI and opencode: no traceback, linear time, and a count of what was not read."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import gemini_records as g
+import opencode_records as o
+import ralf
+from examples import examples
+from ralf.errors import Damaged
+from ralf.transcripts.events import START, Event
+from ralf.transcripts.lines import LINE_LIMIT
+from ralf.transcripts.reader import Transcript, open_transcript
+
+Record = dict[str, Any]
+
+ODD: list[Any] = [
+    *(None, True, -1, 7, 0.5, 1e308, float("inf"), float("nan"), 10**400, "", "x", "\ud800", "\x1b[1m\0", [], {}),
+    *([[]], [{}], [None, 7], {"": None}, {"text": 7}, "0001-01-01T00:00:00", "9999-12-31T23:59:59-23:59"),
+]
+"""What stands where another type should."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A client's format.
+
+    records  of a session with all kinds of them
+    said     a message of the agent, with a number of its own
+    printed  the result of a call that printed a text
+    """
+
+    name: str
+    write: Callable[..., Path]
+    records: tuple[Record, ...]
+    said: Callable[[int, str], Record]
+    printed: Callable[[str], Record]
+
+
+def _compacted() -> Record:
+    text = {"text": "<state_snapshot>did one</state_snapshot>"}
+    snapshot = {"id": "s1", "timestamp": g.WHEN, "type": "user", "content": [text]}
+    return {"$set": {"messages": [*g.SET_UP, snapshot], "lastUpdated": g.WHEN}}
+
+
+GEMINI = Format(
+    "gemini",
+    g.write,
+    (
+        g.asked(f"{g.CONTEXT}\n\nplease build it"),
+        g.said("Step 1", thoughts=[{"subject": "Look", "description": "at it"}]),
+        g.said("Step 1", g.ran("ls", "a.py\nExit Code: 2"), g.called("write_file", {"file_path": "a"}, {}, id_="c2")),
+        _compacted(),
+        {"id": "e1", "timestamp": g.WHEN, "type": "error", "content": "quota"},
+        g.said("Done", id_="g2"),
+    ),
+    lambda number, text: g.said(text, id_=f"n{number}"),
+    lambda text: g.said("", g.ran("cat", text), id_="p1"),
+)
+OPENCODE = Format(
+    "opencode",
+    o.write,
+    (
+        o.ASKED,
+        {"type": "reasoning", "role": "assistant", "id": "prt_0", "text": "Look", "time": o.WHEN},
+        o.CALL,
+        o.RESULT,
+        o.SAID,
+        {**o.SAID, "id": "prt_5", "role": "summary"},
+        {**o.RESULT, "id": "call_2", "status": "error", "error": "rejected permission"},
+        {**o.DONE, "error": "quota"},
+    ),
+    lambda number, text: {**o.SAID, "id": f"n{number}", "text": text},
+    lambda text: {**o.RESULT, "output": text},
+)
+each = pytest.mark.parametrize("made", [GEMINI, OPENCODE], ids=lambda made: str(made.name))
+in_folder = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def read(path: Path) -> tuple[Transcript, list[Event]]:
+    source = open_transcript(path)
+    events = list(source.events())
+    for event in events:
+        event.text.encode()
+        json.dumps(dict(event.input)).encode()
+        assert event.start.byte <= event.end.byte <= source.end.byte
+    return source, events
+
+
+def changed(tree: Any, change: Callable[[Any, Any], None]) -> Iterator[Any]:
+    """A record for each of its values, in which that one is changed: `change` is given what holds it, and its key."""
+
+    def places(inner: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        pairs = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
+        for key, item in list(pairs):
+            yield (*path, key)
+            yield from places(item, (*path, key))
+
+    for *above, key in list(places(tree, ())):
+        made = copy.deepcopy(tree)
+        inner = made
+        for step in above:
+            inner = inner[step]
+        change(inner, key)
+        yield made
+
+
+@each
+def test_a_value_of_any_other_type_costs_its_own_record_alone(tmp_path: Path, made: Format) -> None:
+    path = tmp_path / "s.jsonl"
+    for odd in ODD:
+
+        def put(inner: Any, key: Any, odd: Any = odd) -> None:
+            inner[key] = odd
+
+        damaged = [one for record in made.records for one in changed(record, put)]
+        made.write(path, made.said(1, "before"), *damaged, made.said(2, "after"))
+        texts = [event.text for event in read(path)[1]]
+        assert (texts[0], texts[-1]) == ("before", "after"), odd
+
+
+@each
+def test_a_key_that_is_missing_costs_its_own_record_alone(tmp_path: Path, made: Format) -> None:
+    def drop(inner: Any, key: Any) -> None:
+        del inner[key]
+
+    damaged = [one for record in made.records for one in changed(record, drop)]
+    made.write(tmp_path / "s.jsonl", made.said(1, "before"), *damaged, made.said(2, "after"))
+    texts = [event.text for event in read(tmp_path / "s.jsonl")[1]]
+    assert (texts[0], texts[-1]) == ("before", "after")
+
+
+@each
+def test_a_head_of_other_types_is_a_log_without_them_or_refused(tmp_path: Path, made: Format) -> None:
+    path = made.write(tmp_path / "s.jsonl", *made.records)
+    head, *rest = path.read_text().splitlines(keepends=True)
+    for odd in ODD:
+
+        def put(inner: Any, key: Any, odd: Any = odd) -> None:
+            inner[key] = odd
+
+        for one in changed(json.loads(head), put):
+            path.write_text(json.dumps(one) + "\n" + "".join(rest))
+            try:
+                source, _ = read(path)
+            except Damaged as error:
+                assert error.hint
+            else:
+                assert isinstance(source.session + source.cwd, str)
+
+
+@each
+def test_records_of_a_newer_version_are_skipped_and_counted(tmp_path: Path, made: Format) -> None:
+    newer = [{"type": "hologram", "id": "h1", "timestamp": g.WHEN, "time": o.WHEN, "content": [{"beam": 1}]}] * 3
+    more = [{**record, "schema": {"version": 9}} for record in made.records]
+    path = made.write(tmp_path / "s.jsonl", *newer, *more)
+    source, events = read(path)
+    assert source.skipped["hologram"] == 3
+    whole = read(made.write(tmp_path / "whole.jsonl", *made.records))[1]
+    assert [event.text for event in events] == [event.text for event in whole]
+
+
+@each
+def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path: Path, made: Format) -> None:
+    path = made.write(tmp_path / "s.jsonl", made.said(1, "before"), made.said(2, "größer … 継続"))
+    content = json.dumps(made.said(2, "größer … 継続"), ensure_ascii=False).encode() + b"\n"
+    first = b"".join(path.read_bytes().splitlines(keepends=True)[:-1])
+    for cut in range(len(content)):
+        path.write_bytes(first + content[:cut])
+        source, events = read(path)
+        is_whole = cut == len(content) - 1
+        assert [event.text for event in events if event.text] == ["before", "größer … 継続"][: 1 + is_whole]
+        assert source.skipped["unfinished"] == (0 if is_whole or not cut else 1)
+        path.write_bytes(first + content[:cut] + b"\n" + content)  # a client that was killed, and another one
+        source, events = read(path)
+        assert [event.text for event in events if event.text][-1] == "größer … 継続"
+        assert len(source.malformed) == (0 if is_whole or not cut else 1)
+
+
+@each
+def test_a_line_of_ten_megabytes_is_told_by_its_ends_in_little_time(tmp_path: Path, made: Format) -> None:
+    path = made.write(tmp_path / "s.jsonl", made.printed("first " + "x" * LINE_LIMIT + "y" * (2 << 20) + " last"))
+    with path.open("a") as file:
+        file.write(json.dumps(made.said(2, "after")) + "\n")
+    began = time.process_time()
+    source, events = read(path)
+    assert time.process_time() - began < 5
+    assert source.skipped["oversized"] == 1
+    assert events[-1].text == "after"
+    (result,) = [event for event in events if event.kind == "result"]
+    assert result.text.startswith("first ")
+    assert len(result.text) < 1 << 18
+
+
+@each
+@pytest.mark.parametrize("depth", [500, 3_000, 200_000])
+def test_json_that_is_nested_deep_costs_its_own_line_alone(tmp_path: Path, made: Format, depth: int) -> None:
+    path = made.write(tmp_path / "s.jsonl", made.said(1, "before"))
+    line = json.dumps(made.records[2]).replace('"ls', '"ls"]}').encode()
+    deep = [b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth]
+    inner = json.dumps(made.printed("HERE")).encode().replace(b'"HERE"', deep[0])
+    with path.open("ab") as file:
+        for one in (*deep, inner, line):
+            file.write(one + b"\n")
+        file.write(json.dumps(made.said(2, "after")).encode() + b"\n")
+    texts = [event.text for event in read(path)[1]]
+    assert (texts[0], texts[-1]) == ("before", "after")
+
+
+@each
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<hook_context>",
+        "</hook_context>",
+        "<hook_context></hook_context>",
+        "<untrusted_context>\n",
+        "Exit Code: 1\n",
+        "Output: \n",
+        "<state_snapshot>",
+        '"',
+        "\\",
+        "*",
+        "\ud800",
+        "<!-- ralf:context 1 -->",
+    ],
+)
+def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format, text: str) -> None:
+    def seconds(times: int) -> float:
+        pumped = text * times
+        records = [made.said(1, pumped), made.printed(pumped), made.records[0] | {"text": pumped}]
+        if made is GEMINI:
+            records += [
+                g.asked(pumped),
+                g.asked(pumped, displayContent=pumped),
+                g.said("", g.ran("ls", pumped, id_="q")),
+            ]
+        path = made.write(tmp_path / "s.jsonl", *records)
+        began = time.process_time()
+        read(path)
+        return time.process_time() - began
+
+    seconds(100)
+    assert seconds(40_000) < 0.2 + 12 * seconds(10_000)
+
+
+@each
+def test_a_log_of_many_small_records_is_read_in_linear_time(tmp_path: Path, made: Format) -> None:
+    def seconds(count: int) -> float:
+        path = made.write(tmp_path / "s.jsonl", *(made.said(number, "x") for number in range(count)))
+        began = time.process_time()
+        assert len(read(path)[1]) == count
+        return time.process_time() - began
+
+    seconds(100)
+    assert seconds(20_000) < 0.3 + 12 * seconds(5_000)
+
+
+@each
+def test_a_checkpoint_of_a_damaged_log_says_what_it_could_not_read(tmp_path: Path, made: Format) -> None:
+    path = made.write(tmp_path / "s.jsonl", *made.records)
+    with path.open("ab") as file:
+        file.write(
+            b'{"type":"text","id":\n\xff\xfe\n[1]\n' + json.dumps(made.said(9, "We use SQLite.")).encode() + b"\n"
+        )
+    done = ralf.checkpoint("tides", path, root=tmp_path)
+    assert done.checkpoints
+    assert open_transcript(path).skipped == {}
+    source, _ = read(path)
+    assert source.skipped["malformed"] == 3
+    assert len(source.malformed) == 3
+
+
+@each
+@in_folder
+@given(data=st.data())
+def test_reading_in_pieces_tells_what_reading_at_once_tells(tmp_path: Path, made: Format, data: st.DataObject) -> None:
+    records = data.draw(st.lists(st.sampled_from(made.records), max_size=10))
+    whole = made.write(tmp_path / "whole.jsonl", *records)
+    at_once = read(whole)[1]
+    content = whole.read_bytes()
+    path, place, events = tmp_path / "growing.jsonl", START, []
+    ends = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
+    for end in [*(at for at in ends if content[at : at + 1] != b"\n"), len(content)]:
+        path.write_bytes(content[:end])
+        source = open_transcript(whole)  # its head tells what it is from the first byte on
+        source.path = path
+        if end >= place.byte:
+            events += list(source.events(place))
+            place = source.end
+    assert events == at_once
+
+
+@each
+@in_folder
+@given(data=st.data())
+def test_any_bytes_in_a_log_give_events_or_a_damaged_error(tmp_path: Path, made: Format, data: st.DataObject) -> None:
+    content = bytearray(made.write(tmp_path / "s.jsonl", *made.records).read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        piece = data.draw(
+            st.sampled_from([b"", b"\n", b'"', b"\\", b"{", b"}", b"[", b"\0", b"\xff", b"9" * 5_000, b"\r"])
+        )
+        content[at : at + data.draw(st.integers(0, 40))] = piece or b" "
+    (tmp_path / "s.jsonl").write_bytes(content)
+    try:
+        read(tmp_path / "s.jsonl")
+    except Damaged as error:
+        assert str(tmp_path) in str(error)
