@@ -709,6 +709,21 @@ def _version(revision: int, *decisions: Decision, dropped: tuple[Tombstone, ...]
     return render(edits.with_header(context, revision=revision, lineage=f"r{revision}-0123456789ab")).encode()
 
 
+def test_links_name_what_their_author_meant_where_git_brought_two_decisions_of_one_label() -> None:
+    """Clones 1 and 2 have each given DEC-002 and DEC-003, of which the latter replaces the former."""
+    base = _decided(fold.empty("api"), "Use metres", "1" * 6)
+    context = base
+    for tag in ("1" * 6, "2" * 6):
+        side = _decided(base, f"Ask {tag}", tag)
+        side = _decided(side, f"Tell {tag}", tag, supersedes="DEC-002")
+        context = replace(context, decisions=(*context.decisions, *side.decisions[1:]))
+    found = {item.id: item for item in spread.as_read(context, []).decisions}
+    assert len(found) == 5
+    for tag in ("1" * 6, "2" * 6):
+        asked, told = (item for item in found.values() if item.clone == tag and item.id != "DEC-001")
+        assert (asked.superseded_by, told.supersedes) == (told.id, asked.id)
+
+
 @quick
 @given(contexts, contexts, contexts)
 def test_any_two_versions_come_to_the_same_file_whichever_is_ours(
@@ -762,7 +777,7 @@ def test_what_each_of_two_clones_adds_is_there_once(words: list[str]) -> None:
     assert {item.decision for side in sides for item in side.decisions} == set(said)
 
 
-def _decided(context: RouteContext, text: str, tag: str) -> RouteContext:
-    payload = {"decision": {"decision": text, "timestamp": "2026-11-27T10:00:00Z", "status": "active"}}
+def _decided(context: RouteContext, text: str, tag: str, **more: str) -> RouteContext:
+    payload = {"decision": {"decision": text, "timestamp": "2026-11-27T10:00:00Z", "status": "active", **more}}
     ready = edits.signed(context, "decision", edits.labelled(context, "decision", payload), tag)
     return fold.apply(context, Record(context.revision + 1, "decision", dict(ready)))

@@ -22,7 +22,7 @@ The order of the list is that of the labels. Decisions whose labels are no such 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -175,33 +175,41 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     same in everything one is left out.
     """
     count = _last(decisions)
-    firsts: dict[str, Decision] = {}
-    moved: dict[tuple[str, str], str] = {}
-    made = []
+    bearers: dict[str, list[tuple[Decision, str]]] = {}  # by the label in the file: who bears it, and their labels now
+    made: list[tuple[Decision, str]] = []
     for item in decisions:
-        if item.id in firsts:
-            if item == firsts[item.id]:
-                continue
+        known = bearers.setdefault(item.id, []) if item.id else []
+        if any(item == other for other, _ in known):
+            continue
+        label = item.id
+        if known:
             count += 1
-            moved[item.clone, item.id] = f"DEC-{count:03d}"
-            aliases = tuple(dict.fromkeys([*item.aliases, item.id]))
-            item = replace(item, id=moved[item.clone, item.id], aliases=aliases)
-        elif item.id:
-            firsts[item.id] = item
-        made.append(item)
-    if not moved:
-        return tuple(made)
-    bearing = {(item.clone, item.id) for item in made}
-    replacing = {item.supersedes: item for item in made if item.supersedes}
-    linked = []
-    for item in made:
-        by = replacing.get(item.id)
-        if by is not None and item.superseded_by in by.aliases:
-            item = replace(item, superseded_by=by.id)
-        if (item.clone, item.supersedes) in moved and (item.clone, item.supersedes) not in bearing:
-            item = replace(item, supersedes=moved[item.clone, item.supersedes])
-        linked.append(item)
-    return tuple(sorted(linked, key=order))
+            label = f"DEC-{count:03d}"
+        known.append((item, label))
+        made.append((item, label))
+    if all(item.id == label for item, label in made):
+        return tuple(item for item, _ in made)
+    return tuple(sorted((_relinked(item, label, bearers) for item, label in made), key=order))
+
+
+def _relinked(item: Decision, label: str, bearers: Mapping[str, Sequence[tuple[Decision, str]]]) -> Decision:
+    """A decision under its label of now, with links to those of the decisions that are meant. A clone means its own
+    where several bear a label; and what replaced a decision says so itself.
+    """
+
+    def meant(link: str, clone: str) -> tuple[Decision | None, str]:
+        known = bearers.get(link, ())
+        return next((one for one in known if one[0].clone == clone), known[0] if known else (None, link))
+
+    by = [one for one in bearers.get(item.superseded_by, ()) if meant(one[0].supersedes, one[0].clone)[0] is item]
+    aliases = item.aliases if label == item.id else tuple(dict.fromkeys([*item.aliases, item.id]))
+    return replace(
+        item,
+        id=label,
+        aliases=aliases,
+        supersedes=meant(item.supersedes, item.clone)[1],
+        superseded_by=by[0][1] if by else meant(item.superseded_by, item.clone)[1],
+    )
 
 
 def order(item: Decision) -> tuple[Any, ...]:
