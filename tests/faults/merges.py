@@ -376,30 +376,56 @@ class Repository:
 _WHO = {"NAME": "t", "EMAIL": "t@example.org"}
 
 
-def by_git(
-    number: int, seed: int, found: rig.Found, counts: Counter[str], driver: str = "", *, links: bool = False
-) -> None:
-    """One history of two clones that decide different things, merged in each of the ways.
+DECIDED, LINKS, HOUR, LOPSIDED = "decisions", "with links", "an hour each", "an hour against decisions"
 
-    links  whether they also replace and drop decisions, those of the other, too
-    """
-    dice = random.Random(f"{seed} {number} {'links' if links else 'git'}")
+
+def _decides(clone: Clone) -> None:
+    clone.append("decision", {"decision": {"decision": f"Choose {clone._marker()}", "timestamp": clone._now()}})
+
+
+def _links(clone: Clone) -> None:
+    clone.replaces = 0.5
+    clone.dice.choice((clone.decide, clone.decide, clone.drop))()
+
+
+def _works(clone: Clone) -> None:
+    clone.decide()
+    clone.checkpoint()
+
+
+def _works_alone(clone: Clone) -> None:
+    (_works if clone.name == "k0" else _decides)(clone)
+
+
+STEPS: dict[str, Callable[[Clone], None]] = {
+    DECIDED: _decides,
+    LINKS: _links,
+    HOUR: _works,
+    LOPSIDED: _works_alone,
+}
+"""What two clones do between two commits: decide different things; replace and drop decisions, those of the other, too;
+each work with an agent, which is checkpointed; one does, and the other only decides.
+"""
+
+
+def by_git(
+    number: int, seed: int, found: rig.Found, counts: Counter[str], driver: str = "", steps: str = DECIDED
+) -> None:
+    """One history of two clones, merged in each of the ways; `steps`: what they do, of `STEPS`."""
+    dice = random.Random(f"{seed} {number} {steps}")
     one, other = Clone(0, dice), Clone(1, dice)
-    of = ", with links" if links else ""
+    of = f", {steps}" if steps != DECIDED else ""
     for _ in range(dice.randint(1, 6)):
         one.append("decision", {"decision": {"decision": f"Choose {one._marker()}", "timestamp": one._now()}})
+    if steps not in (DECIDED, LINKS):
+        one.checkpoint()
     base = one.content
     other.take(base)
     versions: list[list[bytes]] = []
     for clone in (one, other):
         made = []
         for _ in range(dice.randint(1, 4)):
-            if links:
-                clone.replaces = 0.5
-                dice.choice((clone.decide, clone.decide, clone.drop))()
-            else:
-                item = {"decision": f"Choose {clone._marker()}", "timestamp": clone._now()}
-                clone.append("decision", {"decision": item})
+            STEPS[steps](clone)
             made.append(clone.content)
         versions.append(made)
     wanted = one.made | other.made
@@ -502,11 +528,11 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
         if KINDS[0] in only:
             by_the_driver(number, seed, found)
         if KINDS[1] in only and number % 4 == 0:
-            by_git(number, seed, found, counts)
-            by_git(number, seed, found, counts, links=True)
+            for steps in STEPS:
+                by_git(number, seed, found, counts, steps=steps)
         if KINDS[2] in only and number % _EVERY == 0:
-            by_git(number, seed, found, counts, driver)
-            by_git(number, seed, found, counts, driver, links=True)
+            for steps in STEPS:
+                by_git(number, seed, found, counts, driver, steps)
     for name in [name for name in counts if name.endswith(": histories")]:
         way, of = name.removesuffix(": histories"), counts[name]
         clean = counts[f"{way}: clean"]
