@@ -29,7 +29,7 @@ _SLOW = 60  # seconds; a driver that has not answered by then does not
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the sharing of route files in git; nothing of a project that shares none."""
     if not project.git.shares():
-        if project.owner.has_opted_in and "routes/.gitattributes" in project.git.tracked():
+        if "routes/.gitattributes" in project.git.tracked():
             yield Check(_NAME, "warning", "this repository shares its route files, and you do not", _AGAIN)
         return
     found = merge_driver.setup_of(project)

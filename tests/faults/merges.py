@@ -34,11 +34,13 @@ from tests.faults.figures import told
 from ralf.errors import DamagedRouteFile
 from ralf.format import merge, routefile, spread
 from ralf.format.codec import to_tree
+from ralf.maintenance import trust
 from ralf.model import Decision, RouteContext
 from ralf.route import cap, edits, filed, fold, pairing, sharing
 from ralf.storage.journal import Record
 
 KINDS = ("by the driver", "by git alone", "by git with it")
+USERS = {"status": "active", "origin": "user"}  # of a decision that the user of a clone records
 CLEAN = 0.95  # of the merges by git alone
 _WAYS = ("merge", "squash", "rebase", "cherry-pick")
 _EVERY = (
@@ -88,7 +90,7 @@ class Clone:
 
     def decide(self) -> None:
         """Record a decision, now and then in the place of another one."""
-        item = {"decision": f"Choose {self._marker()}", "rationale": "so", "timestamp": self._now(), "status": "active"}
+        item = {"decision": f"Choose {self._marker()}", "rationale": "so", "timestamp": self._now()} | USERS
         if self.context.active_decisions and self.dice.random() < self.replaces:
             other = self.dice.choice(self.context.active_decisions)
             item["supersedes"] = other.id
@@ -153,7 +155,7 @@ class Clone:
         clones = [one for one in found.context_checkpoint.clones if spread.parsed(one)[0] != self.tag]
         more = {"accepts": True, "clones": clones}
         if not self.context.revision:
-            self.append("import", {"document": to_tree(found), **more})
+            self.append("import", {"document": trust._imported(to_tree(found)), **more})
         else:
             found = spread.as_merged(found, self.context)
             joined = [one for one in found.context_checkpoint.joined if one in self.by_lineage]
@@ -162,6 +164,7 @@ class Clone:
                 changes = edits.changes_of_foreign(self.context, found)
             else:
                 changes = edits.changes_since(base, spread.with_output(found, base), self.context)
+            changes = list(trust._with_origins(changes))
             self.append("edit", {"timestamp": self._now(), "origin": "import", "changes": changes, **more})
             route = {"route": found.route or self.context.route}
             self.context = edits.with_header(self.context, **route)
@@ -380,7 +383,8 @@ DECIDED, LINKS, HOUR, LOPSIDED = "decisions", "with links", "an hour each", "an 
 
 
 def _decides(clone: Clone) -> None:
-    clone.append("decision", {"decision": {"decision": f"Choose {clone._marker()}", "timestamp": clone._now()}})
+    item = {"decision": f"Choose {clone._marker()}", "timestamp": clone._now(), "origin": "user"}
+    clone.append("decision", {"decision": item})
 
 
 def _links(clone: Clone) -> None:
@@ -416,7 +420,7 @@ def by_git(
     one, other = Clone(0, dice), Clone(1, dice)
     of = f", {steps}" if steps != DECIDED else ""
     for _ in range(dice.randint(1, 6)):
-        one.append("decision", {"decision": {"decision": f"Choose {one._marker()}", "timestamp": one._now()}})
+        _decides(one)
     if steps not in (DECIDED, LINKS):
         one.checkpoint()
     base = one.content

@@ -16,6 +16,9 @@ lines that never change, the slots, and each clone writes below one of them, cho
 What every record would change is left out: the revision and the lineage, which those lines say for each clone; the
 counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
 which stays where it is. Readers of an earlier version take the lines for comments.
+What a clone has accepted is an import there, so accepting changes a line of each item that the file has. That line is
+the second one of its item, of `active_work` it is the first, above a line that never changes, and `goal_origin` stands
+below the decisions: so it is beside none that another clone changes while it works.
 The order of the list is that of the labels. Decisions whose labels are no such numbers stand below the last line.
 """
 
@@ -108,6 +111,32 @@ def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable
         yield from slots.get(number, ())
 
 
+_ORIGIN = regex(r" +origin: \"[a-z-]+\"\Z")
+
+_LABELLED = regex(r"  - (?:checkpoint_)?id: \"[A-Za-z0-9-]+\"\Z")
+
+
+def with_origin_apart(piece: str) -> str:
+    """The lines of an item of a list with its origin, if it has one, below its label: the status is beside it else."""
+    first, *rest = piece.split("\n")
+    origin = next((line for line in rest if line.startswith("    origin: ")), "")
+    if not _ORIGIN.match(origin) or not _LABELLED.match(first):
+        return piece
+    rest.remove(origin)
+    return "\n".join((first, origin, *rest))
+
+
+_WORK, _BELOW_ORIGIN = "active_work:", "  #: work"
+
+
+def work_lines(pieces: Sequence[str]) -> list[str]:
+    """The lines of the active work, laid out."""
+    if not pieces or pieces[0] != _WORK:
+        return list(pieces)  # in one line
+    origin = [line for line in pieces[1:] if line.startswith("  origin: ") and _ORIGIN.match(line)]
+    return [_WORK, *origin, _BELOW_ORIGIN, *(line for line in pieces[1:] if line not in origin)]
+
+
 def without_marks(front: str) -> tuple[str, list[str] | None]:
     """Front matter without the lines of the layout, and the clones that they name; None for another layout."""
     marks, is_whole = _marks(front)
@@ -135,6 +164,9 @@ def _marks(front: str) -> tuple[dict[int, str], bool]:
             marks[place] = entry(mark[2], mark[3]) if mark[2] else ""
             slots.add(mark[1] or "")
     is_whole = slots.issuperset(map(str, range(SLOTS)))
+    if _WORK in lines:
+        begin = lines.index(_WORK)
+        marks |= {place: "" for place in (begin + 1, begin + 2) if lines[place : place + 1] == [_BELOW_ORIGIN]}
     return marks if is_whole or any(marks.values()) else {}, is_whole
 
 
