@@ -163,9 +163,9 @@ def _environment(project: Project) -> Mapping[str, str] | None:
     plain = environment.of_a_model()
     if git_files.worktree(_root(project)) is not None:
         return plain
-    if not os.environ.get("GIT_DIR"):
+    given = environment.git_repository()
+    if "GIT_DIR" not in given:
         return None
-    given = {name: os.path.realpath(os.environ[name]) for name in ("GIT_DIR", "GIT_WORK_TREE") if os.environ.get(name)}
     found = {**plain, **given}
     if "GIT_WORK_TREE" not in given and not _told(project, found, "config", "--get", "core.worktree"):
         return None
