@@ -109,7 +109,7 @@ BROKEN = {
     "calls, plain write": ("calls", "not synced", "--only", "a decision"),
     "cuts, a cache of another journal": ("cuts", "lost", "--rounds", 10, "--only", "with the newer cache"),
     "shares, histories that nobody joins": ("shares", "undone|doubled|apart", "--rounds", 10),
-    "merges, labels as they are": ("merges", "doubled|unlinked", "--rounds", 20, "--only", "by the driver"),
+    "merges, labels as they are": ("merges", "doubled|mislinked", "--rounds", 20, "--only", "by the driver"),
     "merges, the newer alone": ("merges", "lost", "--rounds", 20, "--only", "by the driver"),
     "merges, no slots": ("merges", "conflicts", "--rounds", 400, "--only", "by git alone"),
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),

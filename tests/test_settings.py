@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership, settings
 from ralf.project import Project
 from ralf.refining.local_config import LocalConfig, load_local_config
-from storekit import configure
+from ralf.storage import files
+from storekit import HANGS, configure, finished, start
 
 
 @pytest.fixture
@@ -131,6 +133,36 @@ def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_a
     with pytest.raises(UsageError, match="came with the repository"):
         settings.change_setting(Project(tmp_path), "threshold", ["1000"])
     assert (project.config_file).read_text() == "inject: off\nroute_by: project\n"
+
+
+_SETS = "import sys; from ralf_cli.start import run; sys.argv[1:1] = ['config', 'set']; run()"
+
+
+def test_processes_that_change_settings_at_once_all_change_theirs(project: Project) -> None:
+    given = {"pressure": "70", "archive_days": "40", "brief_tokens": "300", "health_silent": "7"}
+    finished([start(_SETS, key, value, cwd=project.root) for key, value in given.items()])
+    assert {key: str(getattr(config.of(project), key)) for key in given} == given
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="what another process has open is not told")
+def test_a_configuration_that_git_brings_while_a_change_waits_for_its_turn_is_not_accepted_by_it(
+    project: Project,
+) -> None:
+    brought = "inject: off\n"
+    lock = project.folder / "locks" / "config.lock"
+    with files.locked(lock, "the settings"):
+        waiting = start(_SETS, "threshold", "1000", cwd=project.root)
+        open_files = Path(f"/proc/{waiting.pid}/fd")
+        until = time.monotonic() + HANGS
+        while str(lock) not in {os.path.realpath(file) for file in open_files.iterdir()}:
+            assert waiting.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        project.config_file.write_text(brought)
+        for words in (["init", "-q"], ["add", "-f", str(project.config_file)]):
+            subprocess.run(["git", "-C", str(project.root), *words], check=True)  # noqa: S607
+    _, said = waiting.communicate(timeout=HANGS)
+    assert (waiting.returncode, b"came with the repository" in said) == (2, True), said
+    assert project.config_file.read_text() == brought
 
 
 keys = st.sampled_from([field.name for field in fields(Config)])

@@ -19,7 +19,7 @@ from contexts import contexts, quick
 from ralf import project as projects
 from ralf.errors import DamagedRouteFile
 from ralf.format import guarded_yaml, spread
-from ralf.format.codec import outline
+from ralf.format.codec import outline, to_tree
 from ralf.format.routefile import parse, render
 from ralf.maintenance import merge_driver, ownership, trust
 from ralf.maintenance.verify import verify
@@ -709,6 +709,21 @@ def _version(revision: int, *decisions: Decision, dropped: tuple[Tombstone, ...]
     return render(edits.with_header(context, revision=revision, lineage=f"r{revision}-0123456789ab")).encode()
 
 
+def test_links_name_what_their_author_meant_where_git_brought_two_decisions_of_one_label() -> None:
+    """Clones 1 and 2 have each given DEC-002 and DEC-003, of which the latter replaces the former."""
+    base = _decided(fold.empty("api"), "Use metres", "1" * 6)
+    context = base
+    for tag in ("1" * 6, "2" * 6):
+        side = _decided(base, f"Ask {tag}", tag)
+        side = _decided(side, f"Tell {tag}", tag, supersedes="DEC-002")
+        context = replace(context, decisions=(*context.decisions, *side.decisions[1:]))
+    found = {item.id: item for item in spread.as_read(context, []).decisions}
+    assert len(found) == 5
+    for tag in ("1" * 6, "2" * 6):
+        asked, told = (item for item in found.values() if item.clone == tag and item.id != "DEC-001")
+        assert (asked.superseded_by, told.supersedes) == (told.id, asked.id)
+
+
 @quick
 @given(contexts, contexts, contexts)
 def test_any_two_versions_come_to_the_same_file_whichever_is_ours(
@@ -744,6 +759,70 @@ def test_what_the_layout_holds_is_read_back_as_it_was(context: RouteContext) -> 
     assert outline(spread.with_output(found, context)) == outline(context.as_filed())
 
 
+def _worked_on(context: RouteContext, text: str = "Use feet", replaces: str = "DEC-001") -> RouteContext:
+    """The context after a checkpoint that replaced a decision."""
+    payload = {
+        "source": {"session": "s", "from_line": 1, "to_line": 9},
+        "title": "An hour",
+        "goal": "Go on",
+        "decisions": [{"decision": text, "supersedes": replaces, "origin": "user"}],
+        "active_work": {"next_steps": ["Write it down"]},
+    }
+    return fold.apply(context, Record(context.revision + 1, "checkpoint", payload))
+
+
+def _accepted(content: bytes, tag: str) -> RouteContext:
+    """What a clone has that has accepted a file, as `ralf context trust` does."""
+    document = trust._imported(to_tree(spread.as_of(parse(content, "a file"), tag)))
+    clones = parse(content, "a file").context_checkpoint.clones
+    return fold.apply(fold.empty("api"), Record(1, "import", {"document": document, "clones": clones}))
+
+
+def test_git_merges_what_one_clone_has_accepted_with_what_the_other_has_changed_meanwhile(tmp_path: Path) -> None:
+    """Accepting marks each item as an import: no line that work changes is beside such a mark."""
+    one, other = "1" * 6, "2" * 6
+    base = _worked_on(_decided(_decided(fold.empty("api"), "Use metres", one, origin="user"), "Ask", one))
+    versions = (
+        filed.content_of(_worked_on(base, "Tell", "DEC-002"), one),
+        filed.content_of(base, one),
+        filed.content_of(_decided(_accepted(filed.content_of(base, one), other), "Use UTC", other), other),
+    )
+    names = [tmp_path / name for name in ("ours", "base", "theirs")]
+    for path, content in zip(names, versions, strict=True):
+        path.write_bytes(content)
+    done = subprocess.run(["git", "merge-file", "-p", *names], capture_output=True)  # noqa: S607
+    assert done.returncode == 0, done.stdout.decode()
+    found = parse(done.stdout, "a file")
+    assert {item.decision for item in found.decisions} == {"Use metres", "Ask", "Use feet", "Tell", "Use UTC"}
+    assert (found.goal, found.goal_origin, found.active_work.origin) == ("Go on", "import", "import")
+
+
+def test_a_file_of_yesterdays_layout_is_read_as_one_of_todays() -> None:
+    """Origins stood among the other lines of an item, and the line in the active work was not there."""
+    base = _worked_on(_decided(fold.empty("api"), "Use metres", "1" * 6, origin="user"))
+    content = filed.content_of(_accepted(filed.content_of(base, "1" * 6), "2" * 6), "2" * 6).decode()
+    assert '  - id: "DEC-001"\n    origin: "import"\n' in content
+    assert 'active_work:\n  origin: "import"\n  #: work\n' in content
+    earlier = content.replace("  #: work\n", "").replace('    origin: "import"\n', "")
+    earlier = earlier.replace('    decision: "', '    origin: "import"\n    decision: "')
+    earlier = earlier.replace('    session: "s"\n', '    session: "s"\n    origin: "import"\n')
+    earlier = earlier.replace('goal_origin: "import"\n', "").replace("goal:", 'goal_origin: "import"\ngoal:')
+    assert outline(parse(earlier.encode(), "a file")) == outline(parse(content.encode(), "a file"))
+
+
+origins = st.sampled_from(("", "user", "agent", "human-edit", "import"))
+
+
+@quick
+@given(contexts, st.lists(origins, min_size=2, max_size=2))
+def test_origins_are_read_back_from_where_the_layout_has_them(context: RouteContext, two: list[str]) -> None:
+    decisions = tuple(replace(item, origin=two[0]) for item in context.decisions)
+    work = replace(context.active_work, origin=two[1])
+    context = _labelled(replace(context, decisions=decisions, active_work=work, goal_origin=two[1]))
+    found = spread.as_of(parse(filed.content_of(context, _TAG), "a file"), _TAG)
+    assert outline(spread.with_output(found, context)) == outline(context.as_filed())
+
+
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, unique=True))
 @quick
 def test_what_each_of_two_clones_adds_is_there_once(words: list[str]) -> None:
@@ -762,7 +841,7 @@ def test_what_each_of_two_clones_adds_is_there_once(words: list[str]) -> None:
     assert {item.decision for side in sides for item in side.decisions} == set(said)
 
 
-def _decided(context: RouteContext, text: str, tag: str) -> RouteContext:
-    payload = {"decision": {"decision": text, "timestamp": "2026-11-27T10:00:00Z", "status": "active"}}
+def _decided(context: RouteContext, text: str, tag: str, **more: str) -> RouteContext:
+    payload = {"decision": {"decision": text, "timestamp": "2026-11-27T10:00:00Z", "status": "active", **more}}
     ready = edits.signed(context, "decision", edits.labelled(context, "decision", payload), tag)
     return fold.apply(context, Record(context.revision + 1, "decision", dict(ready)))

@@ -201,7 +201,8 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
         steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
     plan.add(steps, partial(ownership.init, project, share=share, accept=asks))
     if share:
-        command = f"{shlex.quote(sys.executable)} -P -m ralf_cli"
+        interpreter.check()
+        command = merge_driver.own_command()
         plan.add(_steps(merge_driver.plan_install(project, command)), partial(merge_driver.install, project, command))
     if client is None:
         return plan

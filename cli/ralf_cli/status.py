@@ -36,6 +36,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     """
     from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import status as look
+    from ralf.maintenance import merge_driver
     from ralf.refining.local_config import as_fields
     from ralf_cli.output import emit_json, fields_of
     from ralf_integrations.hooks import usage
@@ -74,6 +75,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         click.echo(f"other routes     {', '.join(found.others)}{rest}")
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
+    if merge_driver.is_missing(project):
+        click.echo("sharing          this clone has no merge driver for shared route files: ralf init --share")
     if found.transcript is None:
         click.echo("session          none found for this project")
     else:
@@ -189,6 +192,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       the versions, and whether the client trusts the hooks;
       whether the hooks were called, logged errors, and delivered their text;
       when the client deletes its transcripts;
+      whether git merges shared route files with ralf in this clone, and whether a merge left conflict markers;
       the store's integrity.
 
     Changes nothing and never executes code from the repository.

@@ -234,17 +234,20 @@ def of(project: Configured) -> Config:
     return Config(**bounded, worktrees=found.worktrees, hooks=found.hooks)
 
 
-def is_believed(project: Configured) -> bool:
+def is_believed(project: Configured, content: bytes | None = None) -> bool:
     """Whether this user wrote the configuration, or has accepted it: the project is opted in, the file is not one that
     was there before, and git did not bring it.
+
+    content  the bytes of the file, where they have been read already
     """
     owner = project.owner
     if not owner.has_opted_in:
         return False
-    try:
-        content = content_of(project.config_file, most=_MOST)
-    except OSError:
-        return True
+    if content is None:
+        try:
+            content = content_of(project.config_file, most=_MOST)
+        except OSError:
+            return True
     if not any(line.strip() and not line.lstrip().startswith(b"#") for line in content.splitlines()):
         return True  # it sets nothing
     digest = hashlib.sha256(content).hexdigest()

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,11 +34,13 @@ from tests.faults.figures import told
 from ralf.errors import DamagedRouteFile
 from ralf.format import merge, routefile, spread
 from ralf.format.codec import to_tree
-from ralf.model import RouteContext
+from ralf.maintenance import trust
+from ralf.model import Decision, RouteContext
 from ralf.route import cap, edits, filed, fold, pairing, sharing
 from ralf.storage.journal import Record
 
 KINDS = ("by the driver", "by git alone", "by git with it")
+USERS = {"status": "active", "origin": "user"}  # of a decision that the user of a clone records
 CLEAN = 0.95  # of the merges by git alone
 _WAYS = ("merge", "squash", "rebase", "cherry-pick")
 _EVERY = (
@@ -51,6 +53,8 @@ class Clone:
 
     seen  the version of the shared file that it has merged last
     """
+
+    replaces = 0.3  # of its decisions stand in the place of another one
 
     def __init__(self, number: int, dice: random.Random) -> None:
         self.tag = spread.tag_of(dice.randbytes(32))
@@ -86,10 +90,11 @@ class Clone:
 
     def decide(self) -> None:
         """Record a decision, now and then in the place of another one."""
-        item = {"decision": f"Choose {self._marker()}", "rationale": "so", "timestamp": self._now(), "status": "active"}
-        active = [one.id for one in self.context.active_decisions]
-        if active and self.dice.random() < 0.3:
-            item["supersedes"] = self.dice.choice(active)
+        item = {"decision": f"Choose {self._marker()}", "rationale": "so", "timestamp": self._now()} | USERS
+        if self.context.active_decisions and self.dice.random() < self.replaces:
+            other = self.dice.choice(self.context.active_decisions)
+            item["supersedes"] = other.id
+            item["decision"] += f" over {_marked(other)[1:-1]}"
         self.append("decision", {"decision": item})
 
     def reword(self) -> None:
@@ -102,9 +107,9 @@ class Clone:
         self._edit([{"at": ["decisions", item.id, name], "value": value}])
 
     def drop(self) -> None:
-        """Drop a decision."""
-        if self.context.active_decisions:
-            item = self.dice.choice(self.context.active_decisions)
+        """Drop a decision, whatever its status."""
+        if self.context.decisions:
+            item = self.dice.choice(self.context.decisions)
             self.append("drop", {"tombstone": to_tree(cap.tombstone(item)), "timestamp": self._now()})
 
     def checkpoint(self) -> None:
@@ -150,7 +155,7 @@ class Clone:
         clones = [one for one in found.context_checkpoint.clones if spread.parsed(one)[0] != self.tag]
         more = {"accepts": True, "clones": clones}
         if not self.context.revision:
-            self.append("import", {"document": to_tree(found), **more})
+            self.append("import", {"document": trust._imported(to_tree(found)), **more})
         else:
             found = spread.as_merged(found, self.context)
             joined = [one for one in found.context_checkpoint.joined if one in self.by_lineage]
@@ -159,6 +164,7 @@ class Clone:
                 changes = edits.changes_of_foreign(self.context, found)
             else:
                 changes = edits.changes_since(base, spread.with_output(found, base), self.context)
+            changes = list(trust._with_origins(changes))
             self.append("edit", {"timestamp": self._now(), "origin": "import", "changes": changes, **more})
             route = {"route": found.route or self.context.route}
             self.context = edits.with_header(self.context, **route)
@@ -201,11 +207,41 @@ def _judged(context: RouteContext, made: set[str], when: str, found: rig.Found) 
         found.note("doubled", f"{when}: labels of {name}: {sorted(labels)}", twice)
     doubled = [marker for marker, count in markers.items() if count > 1]
     found.note("doubled", f"{when}: {doubled[:4]} stand twice", len(doubled))
-    labels = {item.id for item in context.decisions}
+    for wrong in mislinked(context):
+        found.note("mislinked", f"{when}: {wrong}")
+
+
+def _marked(item: Decision) -> str:
+    return item.decision.split()[1]
+
+
+def mislinked(context: RouteContext) -> Iterator[str]:
+    """The links between decisions that are not what their authors meant: a decision says itself which one it was put in
+    the place of.
+    """
+    known = {item.id: item for item in context.decisions}
     for item in context.decisions:
-        for link in (item.supersedes, item.superseded_by):
-            if link and link not in labels:
-                found.note("unlinked", f"{when}: {item.id} names {link}")
+        meant = item.decision.partition(" over ")[2].partition(" ")[0]
+        other = known.get(item.supersedes)
+        if item.supersedes and other is None:
+            yield f"{item.id} supersedes {item.supersedes}, which is not there"
+        elif other is not None and _marked(other)[1:-1] != meant:
+            yield f"{item.id} supersedes {item.supersedes}, and its author meant another one"
+        elif other is None and meant in {_marked(one)[1:-1] for one in context.decisions}:
+            yield f"{item.id} does not say any more what it supersedes"
+        by = known.get(item.superseded_by)
+        if item.superseded_by and by is None:
+            yield f"{item.id} is superseded by {item.superseded_by}, which is not there"
+        elif by is not None and by.decision.partition(" over ")[2].partition(" ")[0] != _marked(item)[1:-1]:
+            yield f"{item.id} is superseded by {item.superseded_by}, whose author meant another one"
+        elif item.status == "superseded" and by is None:
+            yield f"{item.id} is superseded, and by none"
+        seen = {item.id}
+        while (item := known.get(item.supersedes)) is not None:  # type: ignore[assignment]
+            if item.id in seen:
+                yield f"{item.id} supersedes itself"
+                break
+            seen.add(item.id)
 
 
 def both_ways(base: bytes, ours: bytes, theirs: bytes, when: str, found: rig.Found) -> sharing.Merged:
@@ -343,19 +379,57 @@ class Repository:
 _WHO = {"NAME": "t", "EMAIL": "t@example.org"}
 
 
-def by_git(number: int, seed: int, found: rig.Found, counts: Counter[str], driver: str = "") -> None:
-    """One history of two clones that decide different things, merged in each of the ways."""
-    dice = random.Random(f"{seed} {number} git")
+DECIDED, LINKS, HOUR, LOPSIDED = "decisions", "with links", "an hour each", "an hour against decisions"
+
+
+def _decides(clone: Clone) -> None:
+    item = {"decision": f"Choose {clone._marker()}", "timestamp": clone._now(), "origin": "user"}
+    clone.append("decision", {"decision": item})
+
+
+def _links(clone: Clone) -> None:
+    clone.replaces = 0.5
+    clone.dice.choice((clone.decide, clone.decide, clone.drop))()
+
+
+def _works(clone: Clone) -> None:
+    clone.decide()
+    clone.checkpoint()
+
+
+def _works_alone(clone: Clone) -> None:
+    (_works if clone.name == "k0" else _decides)(clone)
+
+
+STEPS: dict[str, Callable[[Clone], None]] = {
+    DECIDED: _decides,
+    LINKS: _links,
+    HOUR: _works,
+    LOPSIDED: _works_alone,
+}
+"""What two clones do between two commits: decide different things; replace and drop decisions, those of the other, too;
+each work with an agent, which is checkpointed; one does, and the other only decides.
+"""
+
+
+def by_git(
+    number: int, seed: int, found: rig.Found, counts: Counter[str], driver: str = "", steps: str = DECIDED
+) -> None:
+    """One history of two clones, merged in each of the ways; `steps`: what they do, of `STEPS`."""
+    dice = random.Random(f"{seed} {number} {steps}")
     one, other = Clone(0, dice), Clone(1, dice)
+    of = f", {steps}" if steps != DECIDED else ""
     for _ in range(dice.randint(1, 6)):
-        one.append("decision", {"decision": {"decision": f"Choose {one._marker()}", "timestamp": one._now()}})
+        _decides(one)
+    if steps not in (DECIDED, LINKS):
+        one.checkpoint()
     base = one.content
     other.take(base)
     versions: list[list[bytes]] = []
     for clone in (one, other):
         made = []
         for _ in range(dice.randint(1, 4)):
-            clone.append("decision", {"decision": {"decision": f"Choose {clone._marker()}", "timestamp": clone._now()}})
+            STEPS[steps](clone)
             made.append(clone.content)
         versions.append(made)
     wanted = one.made | other.made
@@ -368,7 +442,7 @@ def by_git(number: int, seed: int, found: rig.Found, counts: Counter[str], drive
                 repository.commit(content)
         for way in _WAYS:
             repository.git("checkout", "-q", "--force", "-B", "work", "ours")
-            name = f"{way} {'with the driver' if driver else 'by git alone'}"
+            name = f"{way} {'with the driver' if driver else 'by git alone'}{of}"
             counts[f"{name}: histories"] += 1
             is_clean = _joined(repository, way)
             content = repository.path.read_bytes()
@@ -458,16 +532,18 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
         if KINDS[0] in only:
             by_the_driver(number, seed, found)
         if KINDS[1] in only and number % 4 == 0:
-            by_git(number, seed, found, counts)
+            for steps in STEPS:
+                by_git(number, seed, found, counts, steps=steps)
         if KINDS[2] in only and number % _EVERY == 0:
-            by_git(number, seed, found, counts, driver)
+            for steps in STEPS:
+                by_git(number, seed, found, counts, driver, steps)
     for name in [name for name in counts if name.endswith(": histories")]:
         way, of = name.removesuffix(": histories"), counts[name]
         clean = counts[f"{way}: clean"]
         found.figures[f"{way}, clean"] = f"{clean:,} of {of:,} ({clean / of:.1%})"
         if way == "merge by git alone" and of >= 100 and clean < CLEAN * of:
             found.note("conflicts", f"{of - clean} of {of} merges by git alone are not clean")
-        if way.endswith("with the driver") and clean < of:
+        if "with the driver" in way and clean < of:
             found.note("conflicts", f"{way}: {of - clean} of {of}")
     return found
 
@@ -484,7 +560,7 @@ def main(args: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     with BROKEN[given.broken]() if given.broken else nullcontext():
         found = run(given.rounds, given.seed, given.only or KINDS, given.first)
-    kinds = ("lost", "doubled", "one-sided", "apart", "damaged", "unmarked", "unsaid", "relabelled", "unlinked")
+    kinds = ("lost", "doubled", "one-sided", "apart", "damaged", "unmarked", "unsaid", "relabelled", "mislinked")
     figures: list[tuple[str, object, str]] = [
         (f"merges: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} recorded items", "0")
         for kind in dict.fromkeys((*kinds, *found.faults))

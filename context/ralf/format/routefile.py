@@ -15,7 +15,7 @@ from typing import Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
 from ralf.format import comments, listing, places, spread
-from ralf.format.codec import BadTree, ById, Tree, from_tree, shallow, written_item, yaml_pieces
+from ralf.format.codec import BadTree, ById, Tree, from_tree, know_by, shallow, written_item, yaml_pieces
 from ralf.format.listing import Listed
 from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, Facts, RouteContext, Section
 from ralf.text import tokens
@@ -120,6 +120,11 @@ def parse(content: bytes, where: object) -> RouteContext:
     noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
     context = replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
     return context if clones is None else spread.as_read(context, clones)
+
+
+def has_conflict(content: bytes) -> bool:
+    """Whether a file has the conflict markers of a merge, for which `parse` refuses it."""
+    return _CONFLICT.search(content.decode("utf-8", "replace").replace("\r", "\n")) is not None
 
 
 def _cut_out(lines: list[str], offset: int, where: object) -> tuple[list[str], list[str]]:
@@ -468,7 +473,7 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
     else:
         tree.pop("decisions", None)
     if body.is_spread:
-        tree = _with_list(tree)
+        tree = _with_origin_below(_with_list(tree))
     notes = {comment.key: comment.text for comment in body.comments}
     front = [FENCE, *_front(tree, notes, clones), *(_schema_line(notes) if tree else ()), FENCE]
     listed = listing.lines(Listed(context.facts, told, tuple(decisions[:moved]), words))
@@ -499,6 +504,19 @@ def _with_list(tree: Tree) -> Tree:
     return {**first, "decisions": [], **{key: inner for key, inner in tree.items() if key not in before}}
 
 
+def _with_origin_below(tree: Tree) -> Tree:
+    """A tree with a list of decisions, whose goal has its origin below them."""
+    if "goal_origin" not in tree:
+        return tree
+    made: Tree = {}
+    for key, inner in tree.items():
+        if key != "goal_origin":
+            made[key] = inner
+        if key == "decisions":
+            made["goal_origin"] = tree["goal_origin"]
+    return made
+
+
 def _front(tree: Tree, noted: Mapping[str, str], clones: Sequence[str] | None) -> list[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone stands at the end.
 
@@ -513,9 +531,17 @@ def _front(tree: Tree, noted: Mapping[str, str], clones: Sequence[str] | None) -
 
 
 def _of_key(key: str, inner: Any, clones: Sequence[str] | None) -> Iterable[str]:
-    if clones is None or key != "decisions":
-        return yaml_pieces({key: inner})
-    return spread.lines(yaml_pieces({key: inner})[1:] if inner else [], inner, clones)
+    pieces = yaml_pieces({key: inner})
+    if clones is None or key not in ("active_work", "decisions", "checkpoint_history"):
+        return pieces
+    if key == "active_work":
+        return spread.work_lines(pieces)
+    laid = [spread.with_origin_apart(piece) for piece in pieces[1:]] if inner else []
+    if key == "checkpoint_history":
+        return [*pieces[:1], *laid]
+    for one, other in zip(pieces[1:], laid, strict=False):
+        know_by(Decision, one, other)
+    return spread.lines(laid, inner, clones)
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:

@@ -16,13 +16,16 @@ lines that never change, the slots, and each clone writes below one of them, cho
 What every record would change is left out: the revision and the lineage, which those lines say for each clone; the
 counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
 which stays where it is. Readers of an earlier version take the lines for comments.
+What a clone has accepted is an import there, so accepting changes a line of each item that the file has. That line is
+the second one of its item, of `active_work` it is the first, above a line that never changes, and `goal_origin` stands
+below the decisions: so it is beside none that another clone changes while it works.
 The order of the list is that of the labels. Decisions whose labels are no such numbers stand below the last line.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -108,6 +111,32 @@ def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable
         yield from slots.get(number, ())
 
 
+_ORIGIN = regex(r" +origin: \"[a-z-]+\"\Z")
+
+_LABELLED = regex(r"  - (?:checkpoint_)?id: \"[A-Za-z0-9-]+\"\Z")
+
+
+def with_origin_apart(piece: str) -> str:
+    """The lines of an item of a list with its origin, if it has one, below its label: the status is beside it else."""
+    first, *rest = piece.split("\n")
+    origin = next((line for line in rest if line.startswith("    origin: ")), "")
+    if not _ORIGIN.match(origin) or not _LABELLED.match(first):
+        return piece
+    rest.remove(origin)
+    return "\n".join((first, origin, *rest))
+
+
+_WORK, _BELOW_ORIGIN = "active_work:", "  #: work"
+
+
+def work_lines(pieces: Sequence[str]) -> list[str]:
+    """The lines of the active work, laid out."""
+    if not pieces or pieces[0] != _WORK:
+        return list(pieces)  # in one line
+    origin = [line for line in pieces[1:] if line.startswith("  origin: ") and _ORIGIN.match(line)]
+    return [_WORK, *origin, _BELOW_ORIGIN, *(line for line in pieces[1:] if line not in origin)]
+
+
 def without_marks(front: str) -> tuple[str, list[str] | None]:
     """Front matter without the lines of the layout, and the clones that they name; None for another layout."""
     marks, is_whole = _marks(front)
@@ -135,6 +164,9 @@ def _marks(front: str) -> tuple[dict[int, str], bool]:
             marks[place] = entry(mark[2], mark[3]) if mark[2] else ""
             slots.add(mark[1] or "")
     is_whole = slots.issuperset(map(str, range(SLOTS)))
+    if _WORK in lines:
+        begin = lines.index(_WORK)
+        marks |= {place: "" for place in (begin + 1, begin + 2) if lines[place : place + 1] == [_BELOW_ORIGIN]}
     return marks if is_whole or any(marks.values()) else {}, is_whole
 
 
@@ -175,33 +207,41 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     same in everything one is left out.
     """
     count = _last(decisions)
-    firsts: dict[str, Decision] = {}
-    moved: dict[tuple[str, str], str] = {}
-    made = []
+    bearers: dict[str, list[tuple[Decision, str]]] = {}  # by the label in the file: who bears it, and their labels now
+    made: list[tuple[Decision, str]] = []
     for item in decisions:
-        if item.id in firsts:
-            if item == firsts[item.id]:
-                continue
+        known = bearers.setdefault(item.id, []) if item.id else []
+        if any(item == other for other, _ in known):
+            continue
+        label = item.id
+        if known:
             count += 1
-            moved[item.clone, item.id] = f"DEC-{count:03d}"
-            aliases = tuple(dict.fromkeys([*item.aliases, item.id]))
-            item = replace(item, id=moved[item.clone, item.id], aliases=aliases)
-        elif item.id:
-            firsts[item.id] = item
-        made.append(item)
-    if not moved:
-        return tuple(made)
-    bearing = {(item.clone, item.id) for item in made}
-    replacing = {item.supersedes: item for item in made if item.supersedes}
-    linked = []
-    for item in made:
-        by = replacing.get(item.id)
-        if by is not None and item.superseded_by in by.aliases:
-            item = replace(item, superseded_by=by.id)
-        if (item.clone, item.supersedes) in moved and (item.clone, item.supersedes) not in bearing:
-            item = replace(item, supersedes=moved[item.clone, item.supersedes])
-        linked.append(item)
-    return tuple(sorted(linked, key=order))
+            label = f"DEC-{count:03d}"
+        known.append((item, label))
+        made.append((item, label))
+    if all(item.id == label for item, label in made):
+        return tuple(item for item, _ in made)
+    return tuple(sorted((_relinked(item, label, bearers) for item, label in made), key=order))
+
+
+def _relinked(item: Decision, label: str, bearers: Mapping[str, Sequence[tuple[Decision, str]]]) -> Decision:
+    """A decision under its label of now, with links to those of the decisions that are meant. A clone means its own
+    where several bear a label; and what replaced a decision says so itself.
+    """
+
+    def meant(link: str, clone: str) -> tuple[Decision | None, str]:
+        known = bearers.get(link, ())
+        return next((one for one in known if one[0].clone == clone), known[0] if known else (None, link))
+
+    by = [one for one in bearers.get(item.superseded_by, ()) if meant(one[0].supersedes, one[0].clone)[0] is item]
+    aliases = item.aliases if label == item.id else tuple(dict.fromkeys([*item.aliases, item.id]))
+    return replace(
+        item,
+        id=label,
+        aliases=aliases,
+        supersedes=meant(item.supersedes, item.clone)[1],
+        superseded_by=by[0][1] if by else meant(item.superseded_by, item.clone)[1],
+    )
 
 
 def order(item: Decision) -> tuple[Any, ...]:

@@ -151,11 +151,12 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
     value = None if values is None else _value(path, key, values, _kind(cls, key))
     if local:
         return local_config.set_local(project, key, value)
-    if path.exists() and not config.is_believed(project):
-        what = "came with the repository, and you have not accepted it: a change would accept all of it"
-        raise UsageError(path, what, "ralf init shows it and asks")
     with files.locked(project.folder / "locks" / "config.lock", str(path)):
-        text = config.decoded(path, files.content_of(path, most=_MOST)) if path.exists() else ""
+        content = files.content_of(path, most=_MOST) if path.exists() else b""
+        if not config.is_believed(project, content):  # asked of the bytes that are changed: git takes no lock of ours
+            what = "came with the repository, and you have not accepted it: a change would accept all of it"
+            raise UsageError(path, what, "ralf init shows it and asks")
+        text = config.decoded(path, content)
         changed = config.with_setting(path, text, key, value)
         config.parse(path, changed)
         if changed != text:

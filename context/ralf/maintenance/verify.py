@@ -13,6 +13,7 @@ from ralf import config, project as projects, routing
 from ralf.agent import contents
 from ralf.brief.changes import told_unresolved
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
+from ralf.format import spread
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
 from ralf.maintenance import memories, opaque
@@ -160,7 +161,8 @@ def _file(
             what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
             yield Finding(journal_path, what, _TAKE_IN)
         elif shown.status == "stale":
-            what = f"shows revision {found.revision} of {context.revision}"
+            own_view = spread.as_of(found, project.git.clone)  # others write into a shared file, too
+            what = f"shows revision {own_view.revision} of {context.revision}"
             yield Finding(path, what, "write it anew from the journal", damage=False)
         elif shown.status == "foreign":
             yield Finding(path, f"is {_FOREIGN}", damage=False)
