@@ -173,6 +173,18 @@ def test_what_comes_from_another_clone_is_foreign_until_it_is_accepted(tmp_path:
     assert not one.context.foreign
 
 
+def test_a_decision_that_a_colleague_replaces_is_still_told_as_its_authors(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    before = one.said["Use metres"].origin
+    other.decide("Use feet", supersedes="DEC-001")
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    one.accept()
+    now = one.said
+    assert (now["Use metres"].status, now["Use metres"].origin) == ("superseded", before)
+    assert now["Use feet"].origin == "import" != before
+
+
 def test_a_label_that_both_gave_is_told_apart_and_the_old_one_still_finds_the_decision(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=True)
     assert one.decide("Read one") == other.decide("Read other") == ["DEC-002"]

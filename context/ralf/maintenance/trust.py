@@ -29,6 +29,9 @@ _LINEAGE = regex(r"r[0-9]{1,9}-[0-9a-f]{12}")
 _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""
 
+_WITHOUT_WORDS = frozenset(("aliases", "status", "superseded_by", "supersedes"))
+"""The fields of a decision that another clone may change and whose words stay whose they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForeignPart:
@@ -245,6 +248,6 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2 and at[2] != "aliases":
+        elif at[0] == "decisions" and len(at) > 2 and at[2] not in _WITHOUT_WORDS:
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made
