@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ralf import environment, extensions
@@ -74,16 +75,22 @@ def names_of(project: Project) -> list[str]:
 class Move(NamedTuple):
     """A rename or a merge of a route.
 
+    kind     `RENAME` or `MERGE`
+    old, new the names of the two routes; `new` is "" where the move was given up
     record   the id of the record under which the other route has what moved
-    arrived  whether that is all that there was
+    first    the lineage of the old route's first record: no other route of this name is meant
+    labels   of a merge: the labels of decisions and checkpoints as they were, and as they are in the other route
+    arrived  whether the old stream is gone
     """
 
     kind: str
     old: str
     new: str
     record: str
+    first: str
     timestamp: str
     origin: str
+    labels: Mapping[str, str] = MappingProxyType({})
     arrived: bool = False
 
 
@@ -93,18 +100,33 @@ MOVED = "moved/"
 """How the names of the streams begin that tell of moves."""
 
 
+def stream_of_move(route: str) -> str:
+    """The stream that tells what became of a route of this name, in any case."""
+    return f"{MOVED}{route.lower()}"
+
+
 def move_of(project: Project, route: str) -> Move | None:
-    """The last move of a route of this name; None where this user made none, or took it back."""
-    stream, kept = f"{MOVED}{route}", project.store.properties.files
-    if kept is None or not kept.path(stream).exists():  # no store on servers is asked: it moves none
+    """The last move of a route of this name, in any case; None where this user made none, or gave it up, and where what
+    tells of it cannot be read.
+    """
+    try:
+        return _move_of(project, route)
+    except (Damaged, OSError):
+        return None
+
+
+def _move_of(project: Project, route: str) -> Move | None:
+    stream, kept = stream_of_move(route), project.store.properties.files
+    if kept is None or not os.path.lexists(kept.path(stream)):  # no store on servers is asked: it moves none
+        return None
+    entry = project.store.newest(stream)
+    if entry is None or entry.foreign or project.tracks(stream):
         return None
     try:
-        entry = project.store.newest(stream)
-        move = Move(**journal.parsed(stream, entry).payload) if entry is not None and not entry.foreign else None
-    except (Damaged, OSError, TypeError):
+        move = Move(**journal.parsed(stream, entry).payload)
+    except TypeError:  # of a later version
         return None
-    is_one = move is not None and move.old == route and move.kind in (RENAME, MERGE)
-    return move if move is not None and is_one and cleaning.is_valid(str(move.new)) else None
+    return move if move.old.lower() == route.lower() and move.new and cleaning.is_valid(move.new) else None
 
 
 def moves_of(project: Project) -> list[Move]:
@@ -117,17 +139,53 @@ def moves_of(project: Project) -> list[Move]:
 
 def renamed(project: Project, route: str) -> str | None:
     """The name of the route that was called so before; None where there is none, or one is called so now."""
-    seen: set[str] = set()
+    moves = _moves_from(project, route)
+    return moves[-1].new if moves and _has_records(project, moves[-1].new) else None
+
+
+def _moves_from(project: Project, route: str) -> list[Move]:
+    """The moves from a name of before to the name of now, in order; none for a route that is called so now."""
+    found: list[Move] = []
     name = route
-    while name not in seen and (move := move_of(project, name)) is not None and not _has_records(project, name):
-        seen.add(name)
+    while (move := move_of(project, name)) is not None and not _has_records(project, move.old):
+        if move in found:
+            return []
+        found.append(move)
         name = move.new
-    return name if name not in seen and name != route and _has_records(project, name) else None
+    return found
 
 
-def streams_before(project: Project, route: str) -> list[str]:
-    """The streams that tell of the names which a route had before, and of the routes that were merged into it."""
-    return [f"{MOVED}{move.old}" for move in moves_of(project) if renamed(project, move.old) == route]
+def label_now(project: Project, route: str, label: str) -> str:
+    """The label of a decision or a checkpoint as it is now, where its route is named as it was called before a merge.
+
+    UsageError for a revision under such a name: the other route counts its own.
+    """
+    for move in _moves_from(project, route):
+        if move.kind == MERGE and label[:1] in "rR" and label[1:].isdecimal():
+            what = f"was merged into {move.new}, which has revisions of its own"
+            raise UsageError(route, what, f"ralf context log {move.new}")
+        label = move.labels.get(label, label)
+    return label
+
+
+def check_begun_anew(project: Project, route: str) -> None:
+    """For a name that has no record: Busy where its route was renamed or merged a moment ago, DamagedJournal, OSError
+    where what tells of that cannot be read. Else a route of this name may begin.
+    """
+    _move_of(project, route)
+    if now := renamed(project, route):
+        raise Busy(route, f"was renamed to {now} at this moment", "try again")
+
+
+def names_before(project: Project, route: str) -> list[str]:
+    """The names that a route had before, and those of the routes that were merged into it."""
+    return [move.old for move in moves_of(project) if move.old != route and renamed(project, move.old) == route]
+
+
+def streams_of_moves(project: Project, route: str) -> list[str]:
+    """The streams that tell of moves to a route, from it, and between names that it had before."""
+    own = {route, *names_before(project, route)}
+    return [stream_of_move(move.old) for move in moves_of(project) if own & {move.old, move.new}]
 
 
 def check_at_rest(project: Project, route: str) -> None:
@@ -140,13 +198,6 @@ def check_at_rest(project: Project, route: str) -> None:
 
 def _has_records(project: Project, route: str) -> bool:
     return project.store.head(journal.stream_of(route)) is not None
-
-
-def _renamed_in_any_case(project: Project, route: str) -> str | None:
-    """As `renamed`, for a name that may differ from the earlier one in case."""
-    wanted = route.casefold()
-    found = (renamed(project, move.old) for move in moves_of(project) if move.old.casefold() == wanted)
-    return next(filter(None, found), None)
 
 
 def strays(project: Project) -> list[Path]:
@@ -171,7 +222,7 @@ def known(project: Project, route: str) -> str | None:
     found, wanted = names_of(project), route.casefold()
     if route in found:
         return route
-    return next((name for name in found if name.casefold() == wanted), None) or _renamed_in_any_case(project, route)
+    return next((name for name in found if name.casefold() == wanted), None) or renamed(project, route)
 
 
 def existing(project: Project, route: str) -> str:

@@ -512,7 +512,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
             set_aside.drop_blobs(path, own)
         removed(kept)  # now that nothing is needed any more that these name
         _remove(caches)
-        for dropped in (*routing.streams_before(project, route), stream):
+        for dropped in (*routing.streams_of_moves(project, route), stream):
             replacing.drop(dropped)
         heap.sweep()
         _remove(_caches(project, route))  # a search may have come in between

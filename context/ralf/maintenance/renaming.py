@@ -83,7 +83,7 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
         cleaning.check(name)
         _check_free(project, old, name)
         _settle(project, old)
-        return _move(project, store, Move(RENAME, old, name, _new_id(RENAME), utc_now(), _whose()), because)
+        return _move(project, store, Move(RENAME, old, name, _new_id(RENAME), "", utc_now(), _whose()), because)
 
 
 def merge_routes(route: str, into: str, *, because: str = "", root: str | os.PathLike[str] | None = None) -> Moved:
@@ -106,7 +106,7 @@ def merge_routes(route: str, into: str, *, because: str = "", root: str | os.Pat
             raise UsageError(route, f"is the route {new} itself", "ralf list")
         _settle(project, old)
         _settle(project, new)
-        return _move(project, store, Move(MERGE, old, new, _new_id(MERGE), utc_now(), _whose()), because)
+        return _move(project, store, Move(MERGE, old, new, _new_id(MERGE), "", utc_now(), _whose()), because)
 
 
 def complete_moves(project: Project) -> list[Moved]:

@@ -14,7 +14,6 @@ from ralf.brief import rendering
 from ralf.brief.changes import places
 from ralf.errors import (
     MEND_JOURNAL,
-    Busy,
     DamagedJournal,
     DamagedRouteFile,
     RalfError,
@@ -423,8 +422,8 @@ def open_route(project: Project, route: str, *, leave: bool = True) -> Iterator[
     with files.locked(project.route_lock(route), route, seen=True):
         unseen = durable.sweep(project.route_file(route), end=_END)  # dead writers' temporary files
         saving, state = _read_state(project, route)
-        if state.token is None and (now := routing.renamed(project, route)):
-            raise Busy(route, f"was renamed to {now} at this moment", "try again")  # else it would begin anew
+        if state.token is None:
+            routing.check_begun_anew(project, route)
         if state.status == "damaged" and state.token is not None:
             _refuse_damaged_journal(project, route)
         if not state.damage and (what := project.git.would_commit(project.route_file(route))):
