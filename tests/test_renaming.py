@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -19,7 +20,8 @@ import forks
 import ralf
 import storekit
 from ralf import project as projects, routing
-from ralf.errors import Busy, RouteNotFound, UsageError
+from ralf.checkpointing.record import RecordBuilder
+from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
 from ralf.maintenance import renaming, trust
 from ralf.maintenance.renaming import merge_routes, rename_route
 from ralf.maintenance.repair import repair
@@ -27,7 +29,7 @@ from ralf.maintenance.verify import verify
 from ralf.route import history
 from ralf.route.write import open_route
 from ralf.routing import Move
-from ralf.storage import journal
+from ralf.storage import files, journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from storekit import journal_file, route_file, write_session
@@ -168,7 +170,7 @@ def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
 
 
 def test_a_merged_route_follows_the_other_with_labels_of_its_own(made: Path) -> None:
-    ralf.record_decision("gates", "Use SQLite", root=made)
+    ralf.record_decision("gates", "Use SQLite", rationale="one file", root=made)
     ralf.api.set_goal("gates", "Open the gates in time", origin="user", root=made)
     mine, theirs = ids_of(made, "gates"), ids_of(made, "tide")
     count = len(ralf.get_context("tide", root=made).decisions)
@@ -186,6 +188,60 @@ def test_a_merged_route_follows_the_other_with_labels_of_its_own(made: Path) -> 
     assert not verify(root=made).findings
     assert ralf.checkpoint("gates", made / "session.jsonl", root=made).checkpoints == ()
     assert ralf.why("gates", "cp-001", root=made).evidence == "kept"
+
+
+def test_a_decision_of_both_keeps_the_reason_and_the_options_that_each_gave(made: Path) -> None:
+    ralf.record_decision("gates", "use  SQLite", rationale="the audit in March", root=made)
+    ralf.record_decision("tide", "Use ropes", alternatives=["chains: loud"], root=made)
+    ralf.record_decision("gates", "Use ropes", root=made)
+    merge_routes("tide", "gates", root=made)
+    told = {
+        (item.decision.casefold(), item.rationale, item.alternatives)
+        for item in ralf.get_context("gates", root=made).decisions
+    }
+    assert {("use sqlite", "one file", ()), ("use ropes", "", ("chains: loud",)), ("use ropes", "", ())} <= told
+    assert "the audit in March" in {item.rationale for item in ralf.get_context("gates", root=made).decisions}
+
+
+def test_what_one_route_dropped_stays_in_the_other_that_decided_it(made: Path) -> None:
+    label = ralf.record_decision("tide", "Use ropes", root=made).id
+    ralf.api.drop("tide", label, because="too weak", root=made)
+    ralf.record_decision("gates", "Use ropes", rationale="the new ones hold", root=made)
+    ralf.record_decision("tide", "Use nails", root=made)
+    ralf.record_decision(
+        "tide", "Use screws", supersedes=ralf.get_context("tide", root=made).decisions[-1].id, root=made
+    )
+    ralf.record_decision("gates", "Use nails", root=made)
+    merge_routes("tide", "gates", root=made)
+    found = [(item.decision, item.status) for item in ralf.get_context("gates", root=made).decisions]
+    assert ("Use ropes", "active") in found
+    assert ("Use nails", "active") in found
+    assert ("Use nails", "superseded") in found
+
+
+def test_a_segment_that_both_have_taken_is_there_once(made: Path) -> None:
+    ralf.checkpoint("gates", made / "session.jsonl", root=made)
+    tokens = ralf.get_context("gates", root=made).context_checkpoint.total_tokens_consumed
+    merge_routes("tide", "gates", root=made)
+    context = ralf.get_context("gates", root=made)
+    assert len(context.checkpoint_history) == 1
+    assert context.context_checkpoint.total_tokens_consumed == tokens
+    assert not verify(root=made).findings
+
+
+def test_a_label_of_before_a_merge_means_what_it_meant(made: Path) -> None:
+    label = ralf.record_decision("tide", "Use ropes", root=made).id
+    merge_routes("tide", "gates", root=made)
+    project = projects.find(made)
+    now = routing.label_now(project, "tide", label)
+    assert (
+        next(item.decision for item in ralf.get_context("gates", root=made).decisions if item.id == now) == "Use ropes"
+    )
+    rename_route("gates", "doors", root=made)
+    assert routing.label_now(project, "tide", label) == now
+    assert routing.label_now(project, "gates", "DEC-001") == "DEC-001"
+    with pytest.raises(UsageError, match="revisions of its own"):
+        routing.label_now(project, "tide", "r3")
 
 
 def test_a_route_cannot_be_merged_into_itself_by_any_of_its_names(made: Path) -> None:
@@ -395,9 +451,9 @@ def test_records_that_no_seal_of_this_user_covers_move_no_route(made: Path) -> N
     """As a repository may bring them: they hide, redirect and delete nothing."""
     whole = kept(made)
     for name, new in (("tide", "gates"), ("gates", "tide"), ("other", "tide")):
-        payload = Move("rename", name, new, "rename-1", "2026-01-01T00:00:00Z", "user")._asdict()
+        payload = Move("rename", name, new, "rename-1", "", "2026-01-01T00:00:00Z", "user")._asdict()
         for number, arrived in enumerate((False, True)):
-            record = Record(1, "move", payload | {"arrived": arrived})
+            record = Record(1, "move", {**payload, "labels": {}, "arrived": arrived})
             stream = f"moved/{name}"
             store = projects.find(made).store.inner
             store.append(stream, journal.line_of(journal.sealed(record)), id=str(number), after=store.head(stream))
@@ -411,6 +467,13 @@ def test_records_that_no_seal_of_this_user_covers_move_no_route(made: Path) -> N
     assert {path: content for path, content in kept(made).items() if "moved" not in path} == whole
     assert rename_route("tide", "tables", root=made).new == "tables"
     assert ralf.get_context("tide", root=made).route == "tables"
+
+
+def begin(root: Path, kind: str, old: str, new: str) -> None:
+    """Leave the first record of a move, as a process that was killed behind it."""
+    project = projects.find(root)
+    first = renaming._first(project, old)
+    renaming._tell(project, Move(kind, old, new, f"{kind}-1", first, "2026-01-01T00:00:00Z", "user"))
 
 
 def kept(root: Path) -> dict[str, bytes]:
@@ -449,11 +512,7 @@ def test_the_sessions_of_default_go_on_in_the_route_that_it_was_renamed_to(tmp_p
 
 
 def test_a_route_that_is_being_moved_is_not_forgotten_by_half(made: Path) -> None:
-    project = projects.find(made)
-    move = Move("rename", "tide", "tables", "rename-1", "2026-01-01T00:00:00Z", "user")
-    project.store.append(
-        "moved/tide", journal.line_of(journal.sealed(Record(1, "move", move._asdict()))), id="1", after=None
-    )
+    begin(made, "rename", "tide", "tables")
     with pytest.raises(Busy, match="has not ended"):
         ralf.api.forget_route("tide", root=made)
     repair(root=made)
@@ -461,17 +520,93 @@ def test_a_route_that_is_being_moved_is_not_forgotten_by_half(made: Path) -> Non
     assert names(made) == ["gates"]
 
 
+def test_an_edit_that_was_saved_after_a_kill_is_in_the_route_that_it_was_completed_to(made: Path) -> None:
+    begin(made, "merge", "tide", "gates")
+    path = route_file(made, "tide")
+    path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
+    repair(root=made)
+    assert names(made) == ["gates"]
+    assert "Use DuckDB" in said(made, "gates")
+    assert not list(path.parent.glob("*.displaced-*"))
+
+
+def test_a_merge_after_an_edit_and_a_rename_warns_of_nothing(made: Path) -> None:
+    path = route_file(made, "tide")
+    path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
+    assert rename_route("tide", "tables", root=made).warnings == ()
+    assert merge_routes("tables", "gates", root=made).warnings == ()
+
+
+def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> None:
+    """The model works on the route: the caller is told that nothing was done."""
+    project = projects.find(made)
+    with (
+        files.locked(project.worker_lock("tide"), "the model's work"),
+        patch.object(files, "LOCK_TIMEOUT", 0.1),
+        pytest.raises(Busy),
+    ):
+        rename_route("tide", "tables", root=made)
+    assert routing.moves_of(project) == []
+    rename_route("gates", "doors", root=made)
+    assert sorted(names(made)) == ["doors", "tide"]
+
+
+def test_a_record_of_a_move_that_comes_back_moves_no_other_route_of_that_name(made: Path) -> None:
+    """Out of a backup, or since the newest line was damaged."""
+    begin(made, "merge", "tide", "gates")
+    path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
+    before = path.read_bytes()
+    repair(root=made)
+    ralf.api.forget_route("gates", root=made)
+    for name in ("tide", "gates"):
+        ralf.record_decision(name, f"Of a new {name}", root=made)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(before)
+    repair(root=made)
+    assert sorted(names(made)) == ["gates", "tide"]
+    assert (said(made, "tide"), said(made, "gates")) == (["Of a new tide"], ["Of a new gates"])
+    assert rename_route("tide", "tables", root=made).new == "tables"
+
+
+def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> None:
+    rename_route("tide", "tables", root=made)
+    path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
+    content = bytearray(path.read_bytes())
+    content[-40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(Damaged):
+        ralf.record_decision("tide", "Lost", root=made)
+    repair(root=made)
+    assert ralf.get_context("tide", root=made).route == "tables"
+
+
+def test_a_file_that_comes_back_under_the_old_name_is_merged_into_the_route(made: Path) -> None:
+    path = route_file(made, "tide")
+    before = path.read_text()
+    rename_route("tide", "tables", root=made)
+    ralf.record_decision("tables", "Since", root=made)
+    path.write_text(before.replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
+    assert sorted(names(made)) == ["gates", "tables"]
+    (finding,) = verify(root=made).findings
+    assert finding.what.endswith("ralf route merge tide tables")
+    merge_routes("tide", "tables", root=made)
+    assert not path.exists()
+    assert "Since" in said(made, "tables")
+    assert "Use DuckDB" in route_file(made, "tables").read_text()
+    repair(root=made)
+    assert sorted(names(made)) == ["gates", "tables"]
+
+
 def test_a_route_that_another_began_under_the_new_name_is_not_merged_unasked(made: Path) -> None:
     project = projects.find(made)
-    move = Move("rename", "tide", "tables", "rename-1", "2026-01-01T00:00:00Z", "user")
-    project.store.append(
-        "moved/tide", journal.line_of(journal.sealed(Record(1, "move", move._asdict()))), id="1", after=None
-    )
+    begin(made, "rename", "tide", "tables")
     with open_route(project, "tables") as writer:  # as a process that was killed left it, and somebody wrote since
         writer.absorb_edits()
         writer.append("decision", {"decision": {"decision": "Another route", "origin": "user"}}, id="other")
         writer.render_file()
-    assert renaming.complete_moves(project) == []
+    assert [what for _, what in renaming.complete_moves(project)] == [
+        "the rename of tide to tables was given up: one of them is another route now"
+    ]
     assert sorted(names(made)) == ["gates", "tables", "tide"]
     assert said(made, "tables") == ["Another route"]
     assert not verify(root=made).findings
@@ -510,3 +645,22 @@ def test_a_clone_takes_over_the_name_that_another_has_given_and_loses_nothing(tm
             assert names(root) == ["tables"]
             assert sorted(said(root, "api")) == sorted(whole)
             assert not verify(root=root).damaged
+
+
+def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_twice(tmp_path: Path) -> None:
+    """It would begin `default` anew with all of the session."""
+    write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint("default", tmp_path / "session.jsonl", root=tmp_path)
+    storekit.grow(tmp_path / "session.jsonl", 6_000, 3_000)
+    build = RecordBuilder.build_record
+
+    def built(*arguments: Any, **more: Any) -> Any:
+        if "default" in names(tmp_path):
+            rename_route("default", "first", root=tmp_path)
+        return build(*arguments, **more)
+
+    with patch.object(RecordBuilder, "build_record", built), pytest.raises(Busy, match="at this moment"):
+        ralf.checkpoint("default", tmp_path / "session.jsonl", root=tmp_path)
+    assert names(tmp_path) == ["first"]
+    assert routing.choose(projects.find(tmp_path), session="s-1").route == "first"
+    assert len(ralf.checkpoint("first", tmp_path / "session.jsonl", root=tmp_path).checkpoints) == 1

@@ -191,6 +191,8 @@ class Ingest:
             before = ingest_offset(self.project, self.route, self.source.session).position
             if self._ingest_new(limit, restart=restart, begin=begin, progress=progress):
                 return
+            if self._known is not None and self.project.store.head(stream_of(self.route)) is None:
+                raise Busy(self.route, "was renamed, merged or forgotten at this moment", "try again")
             tries = tries + 1 if ingest_offset(self.project, self.route, self.source.session).position == before else 0
         raise Busy(self.route, "other writers take this session's segments as fast as they are made", "try again")
 

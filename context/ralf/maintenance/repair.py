@@ -180,8 +180,6 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     before = verify.verify(route, root=root)
     health = health_of(project.store, project.folder)
     mending = _Repair(project, health)
-    for move in renaming.complete_moves(project) if route is None else ():
-        mending.note(project.route_file(move.new), f"the {move.kind} of {move.old} to {move.new} is complete")
     if before.findings:
         if route is None:
             for path in list(verify.links(project)):
@@ -197,6 +195,8 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         scans = (health.scan(journals.stream_of(name)) for name in before.routes)
         for path in health.note_lost({digest for scan in scans for _, digest in verify.evidence(scan)}):
             mending.note(path, "noted as lost")  # so that it is reported once
+    for move, what in renaming.complete_moves(project) if route is None else ():
+        mending.note(project.route_file(move.new), what)
     after = verify.verify(_still(project, route), root=root) if mending.done else before
     return RepairReport(before, tuple(mending.done), after)
 

@@ -418,9 +418,10 @@ def _moves(project: Project) -> Iterator[Finding]:
             what = f"the {move.kind} of {move.old} to {move.new} has not ended"
             yield Finding(path, what, "complete it", damage=False)
         elif os.path.lexists(path) and (now := routing.renamed(project, move.old)):
-            yield Finding(
-                path, f"was saved after {move.old} was called {now}: merge it by hand, then delete it", damage=False
-            )
+            what = f"was saved or pulled after {move.old} was called {now}: ralf route merge {move.old} {now}"
+            yield Finding(path, what, damage=False)
+    for path in sorted(project.routes.glob("*.displaced-*")):
+        yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
 
 
 def _vanished(project: Project, routes: Container[str]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,7 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Ma
 
 
 def labels_given(
-    context: RouteContext, kind: str, payload: Mapping[str, Any]
+    context: RouteContext, kind: str, payload: Mapping[str, Any], apart: Container[str] = ()
 ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels; and by
     `#n` the label of the nth decision of the list, "" for one that is left out as it was dropped.
@@ -46,6 +46,8 @@ def labels_given(
     makes, or a person's hand-over brings it back. `#n`, the nth decision of the list, becomes that one's label in
     `supersedes` and `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has
     been folded away, calls them the same.
+
+    apart  which of them, as `#n`, get a label of their own, also where one in the same words is active
     """
     if kind not in ("checkpoint", "refinement", "decision", "handover"):
         return payload, {}
@@ -72,6 +74,7 @@ def labels_given(
             decision = from_tree(Decision, item)
             alike = active.get(said(decision), [])
             known = next((one for one in reversed(alike) if _is_one(one, decision)), None)
+            known = None if f"#{number}" in apart else known
             if known is None or decision.supersedes == known.id or decision.status != "active":
                 count += 1
                 while f"DEC-{count:03d}" in taken:  # an imported file may have used it

@@ -2,21 +2,22 @@
 
 A record stays what it is, under its id. What it says by place is put right: its revision and those that it names, and
 labels of decisions and checkpoints that the other history has given to others. A decision that both made in the same
-words is one. Where an edit and the other history changed the same field, the edit stands and the other value is kept
-under `unresolved`, as where a person edits an older file.
+words is one, unless it would lose its reason or its rejected options. Where an edit and the other history changed the
+same field, the edit stands and the other value is kept under `unresolved`, as where a person edits an older file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ralf.brief.changes import KEY, of_edit
 from ralf.format import merge
-from ralf.format.codec import Tree, from_tree, shared
-from ralf.model import BODY, Decision, RouteContext
+from ralf.format.codec import Tree, from_tree, shared, to_tree
+from ralf.model import BODY, Checkpoint, Decision, RouteContext
 from ralf.route import cap, edits, fold, matching
 from ralf.storage import journal
 from ralf.storage.journal import Entry
@@ -46,7 +47,25 @@ def rebased(
 
     DamagedJournal for a record that is none of a route.
     """
-    moved = _Moved(route, before, onto)
+    return _entries_of(_Moved(route, before, onto), entries, known)
+
+
+def joined(
+    route: str, entries: Sequence[Entry], *, onto: RouteContext, known: Mapping[str, Entry] = MappingProxyType({})
+) -> tuple[list[Entry], dict[str, str]]:
+    """All records of another route as they are after this one's, as `rebased`, and the labels of its decisions and
+    checkpoints as they were: as they are here, "" for one that was left out.
+
+    A decision that came to be dropped, replaced or reversed there stays apart from one in the same words here.
+    """
+    whole = fold.fold((journal.parsed(route, entry) for entry in entries), fold.empty(route))
+    settled = frozenset(item.id for item in whole.decisions if item.status != "active")
+    moved = _Moved(route, fold.empty(route), onto, settled | {stone.id for stone in cap.of(whole)})
+    made = list(_entries_of(moved, entries, known))
+    return made, moved.labels
+
+
+def _entries_of(moved: _Moved, entries: Iterable[Entry], known: Mapping[str, Entry]) -> Iterator[Entry]:
     for entry in entries:
         if entry.id in known:
             moved.pass_over(entry, known[entry.id])
@@ -60,15 +79,24 @@ class _Moved:
     labels       of decisions that the records brought, as they were: as they are, "" for one that was left out
     checkpoints  the same of checkpoints
     revisions    the same of records
+    apart        labels of the old history whose decisions are no others in the same words
     """
 
-    def __init__(self, route: str, before: RouteContext, onto: RouteContext) -> None:
+    def __init__(
+        self, route: str, before: RouteContext, onto: RouteContext, apart: frozenset[str] = frozenset()
+    ) -> None:
         self._route = route
+        self._apart = apart
         self._old = before
         self._new = onto
         self._labels: dict[str, str] = {}
         self._checkpoints: dict[str, str] = {}
         self._revisions: dict[int, int] = {}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of decisions and checkpoints."""
+        return self._labels | self._checkpoints
 
     def put(self, entry: Entry) -> Entry:
         """The next record."""
@@ -102,16 +130,18 @@ class _Moved:
         self._old, before = fold.apply(self._old, record), self._old
         known = {item.id for item in before.decisions}
         labels = {matching.said(item): item.id for item in self._new.decisions}
+        olds, news = _ids_of(record), _ids_of(found)
+        paired = dict(zip(olds, news, strict=True)) if len(olds) == len(news) else {}
         self._labels |= {
-            item.id: labels.get(matching.said(item), "")
+            item.id: paired.get(item.id) or labels.get(matching.said(item), "")
             for item in self._old.decisions
             if item.id not in known and item.id not in self._labels
         }
-        olds = self._old.checkpoint_history[-1:]
-        if olds and olds != before.checkpoint_history[-1:]:
-            told = matching.segment_of(olds[0])
-            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if matching.segment_of(one) == told)
-            self._checkpoints[olds[0].checkpoint_id] = next(found_as, olds[0].checkpoint_id)
+        entries = self._old.checkpoint_history[-1:]
+        if entries and entries != before.checkpoint_history[-1:]:
+            told = _segment_of(entries[0])
+            found_as = (one.checkpoint_id for one in self._new.checkpoint_history if _segment_of(one) == told)
+            self._checkpoints[entries[0].checkpoint_id] = next(found_as, entries[0].checkpoint_id)
 
     def _note(self, before: RouteContext, brought: Mapping[str, str]) -> None:
         """Know the labels that a record has given."""
@@ -162,8 +192,19 @@ class _Moved:
         if payload.get("amended"):
             changed = ({**self._linked(item, known), "id": self._label(str(item["id"]))} for item in payload["amended"])
             payload["amended"] = [item for item in changed if item["id"]]
-        labelled, given = edits.labels_given(self._new, kind, payload)
+        places_apart = frozenset(place for label, place in places.items() if self._is_apart(label, items))
+        labelled, given = edits.labels_given(self._new, kind, payload, places_apart)
         return labelled, {label: given.get(place, "") for label, place in places.items()}
+
+    def _is_apart(self, label: str, items: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a new decision is another one than those in the same words: of these it would be a copy that says
+        less.
+        """
+        item = next(from_tree(Decision, item) for item in items if item.get("id") == label)
+        alike = [
+            one for one in self._new.decisions if one.status == "active" and matching.said(one) == matching.said(item)
+        ]
+        return label in self._apart or not all(_holds(one, item) for one in alike)
 
     def _item(self, item: Mapping[str, Any], known: Mapping[str, str], *, is_new: bool) -> dict[str, Any]:
         """A decision as it is to be labelled: without a label where it is new."""
@@ -180,11 +221,30 @@ class _Moved:
             return "import", payload, {}
         theirs = from_tree(RouteContext, payload.get("document", {}))
         changes = edits.changes_of_foreign(self._new, theirs)
+        apart = self._told_otherwise(theirs, changes)
+        changes += apart.values()
         made = {key: value for key, value in payload.items() if key != "document"} | {"changes": changes}
         after = from_tree(RouteContext, merge.apply(shared(self._new), changes))
         labels = {matching.said(item): item.id for item in after.decisions}
         brought = {item.id: labels.get(matching.said(item), "") for item in theirs.decisions if item.id}
+        brought |= {label: str(change["at"][1]) for label, change in apart.items()}
         return "edit", {"origin": "import", **made}, brought
+
+    def _told_otherwise(self, theirs: RouteContext, changes: Sequence[merge.Change]) -> dict[str, merge.Change]:
+        """By label, what adds those decisions of a file of which others in the same words do not tell all."""
+        after = from_tree(RouteContext, merge.apply(shared(self._new), list(changes)))
+        alike = {matching.said(item): item for item in self._new.decisions}
+        apart = [item for item in theirs.decisions if (one := alike.get(matching.said(item))) and not _holds(one, item)]
+        taken = {item.id for item in after.decisions} | {stone.id for stone in cap.of(after)}
+        made: dict[str, merge.Change] = {}
+        count = after.context_checkpoint.decision_count
+        for item in apart:
+            count += 1
+            while f"DEC-{count:03d}" in taken:
+                count += 1
+            label = f"DEC-{count:03d}"
+            made[item.id] = {"at": ["decisions", label], "value": to_tree(replace(item, id=label))}
+        return made
 
     def _stone(self, stone: Mapping[str, Any]) -> dict[str, Any]:
         return {**stone, "id": self._label(str(stone.get("id", "")))}
@@ -229,7 +289,7 @@ class _Moved:
         where that is free, else the next ones.
         """
         ours = {item.id for item in self._old.decisions}
-        same = {matching.said(item): item.id for item in self._new.decisions if item.id not in ours}
+        same = {matching.said(item): item for item in self._new.decisions if item.id not in ours}
         taken = {item.id for item in self._new.decisions} | {stone.id for stone in cap.of(self._new)}
         count = self._new.context_checkpoint.decision_count
         brought: dict[str, str] = {}
@@ -238,9 +298,10 @@ class _Moved:
             if len(at) != 2 or at[0] != "decisions" or not isinstance(value, dict) or not self._is_new(str(at[1])):
                 continue
             old, number = str(at[1]), _DECISION.match(str(at[1]))
-            words = matching.said(from_tree(Decision, value))
-            if words in same:
-                brought[old] = same[words]
+            item = from_tree(Decision, value)
+            known = same.get(matching.said(item))
+            if known is not None and old not in self._apart and _holds(known, item):
+                brought[old] = known.id
                 continue
             new = old
             if old in taken or (number is not None and int(number[1]) <= count):
@@ -331,3 +392,20 @@ class _Moved:
             moved = [self._value([BODY, "sections"], section, known) for section in sections]
             tree[BODY] = {**tree[BODY], "sections": moved}
         return tree
+
+
+def _ids_of(record: journal.Record) -> list[str]:
+    """The labels of the decisions that a record brings."""
+    payload = record.payload
+    items = [payload["decision"]] if payload.get("decision") else payload.get("decisions", ())
+    return [str(item.get("id", "")) for item in items]
+
+
+def _segment_of(entry: Checkpoint) -> tuple[str, ...]:
+    return matching.segment_of(entry)[:3]
+
+
+def _holds(known: Decision, item: Decision) -> bool:
+    """Whether a decision in the same words has all that another one tells."""
+    told = item.rationale in ("", known.rationale) and item.alternatives in ((), known.alternatives)
+    return told and item.kind == known.kind

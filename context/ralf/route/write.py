@@ -228,6 +228,11 @@ class RouteWriter:
     # ---- the file ----
 
     @property
+    def file_digest(self) -> str:
+        """The sha256 of the route file as it is known, all of which the journal has once edits are absorbed."""
+        return self._digest
+
+    @property
     def _leaves_file(self) -> bool:
         return bool(self.damage) or self.foreign
 
