@@ -126,7 +126,7 @@ def imports_of(tree: ast.Module) -> list[tuple[str, str]]:
         elif isinstance(node, ast.Import):
             found += [(each.name, "") for each in node.names]
         elif isinstance(node, ast.Call):
-            found.append((ast.unparse(node.func).rpartition(".")[2], ""))
+            found.append((getattr(node.func, "attr", getattr(node.func, "id", "")), ""))
     return found
 
 
