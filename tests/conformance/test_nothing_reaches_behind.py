@@ -98,7 +98,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 def used(root: Path) -> str:
     """Use a project for all that any store can do; the label of a decision in it."""
     session = root / "s-1.jsonl"
-    following = write_session(session, 12_000)
+    following = write_session(session, 3_000)
     assert ralf.checkpoint("tide", session, root=root).checkpoints
     grow(session, 3_000, following)
     assert ralf.checkpoint("tide", session, root=root).checkpoints
