@@ -57,6 +57,7 @@ def test_no_expression_of_the_package_takes_more_than_linear_time(found: list[Ex
     assert [str(growth) for one in found if (growth := grown(one, 32_000)) is not None] == []
 
 
+@pytest.mark.slow(seconds=3)
 def test_a_checkpoint_of_hostile_text_takes_about_as_long_as_one_of_kind_text() -> None:
     """Without redaction, which has tests of its own."""
     pumps = ("\n#", " ", "<tick></tick>", "a_", "=", "...")
