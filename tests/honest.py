@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def rows(what: str, name: str) -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in lines)
 
 
+@cache
 def measured(name: str, *, each: bool = False) -> Figures:
     """The figures of a set; `each` prints what is missed and what is promoted."""
     figures = Figures()

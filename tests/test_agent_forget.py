@@ -31,6 +31,7 @@ def holding(root: Path, words: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow(seconds=3)
 def test_the_words_of_a_forget_go_from_states_answers_signals_output_and_stored_results(tmp_path: Path) -> None:
     ralf.record_decision("route-1", "Use the mill", root=tmp_path)
     text, binary = f'{{"a": "say \\"{WORDS}\\""}}'.encode(), b"\xff\x00" + WORDS.encode() + b"\x80tail"

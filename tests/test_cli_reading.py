@@ -58,11 +58,18 @@ def test_a_time_is_told_as_how_long_ago_it_was_on_a_terminal_alone(seconds: int,
     assert times.shown("no time", now, terminal=True) == "no time"
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def forty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose route has forty decisions; `made` is a copy of it."""
+    root = tmp_path_factory.mktemp("forty")
     for number in range(40):
-        ralf.record_decision("tide", f"Decision number {number}", rationale="it has to be", root=tmp_path)
-    return tmp_path
+        ralf.record_decision("tide", f"Decision number {number}", rationale="it has to be", root=root)
+    return root
+
+
+@pytest.fixture
+def made(forty: Path, tmp_path: Path) -> Path:
+    return storekit.copied(forty, tmp_path, dirs_exist_ok=True)
 
 
 def at_a_screen(root: Path, *arguments: str, rows: int = 20, **more: str) -> str:

@@ -26,12 +26,19 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def six(root: Path) -> Path:
-    """A project with six tasks."""
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with six tasks; `six` is a copy of it."""
+    made = tmp_path_factory.mktemp("parts")
+    storekit.configure(made, "")
     for number in range(1, 7):
-        editing.add(f"Part {number}", id=f"TASK-{number}", root=root)
-    return root
+        editing.add(f"Part {number}", id=f"TASK-{number}", root=made)
+    return made
+
+
+@pytest.fixture
+def six(parts: Path, tmp_path: Path) -> Path:
+    return storekit.copied(parts, tmp_path / "project")
 
 
 def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:

@@ -54,13 +54,17 @@ def states(root: Path) -> dict[str, str]:
     return {state.task.title: state_of(state) for state in store.list_tasks(root=root).tasks}
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project whose user has opted in."""
-    made = tmp_path / "project"
-    made.mkdir()
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose user has opted in; `root` is a copy of it."""
+    made = tmp_path_factory.mktemp("empty")
     storekit.configure(made, "")
     return made
+
+
+@pytest.fixture
+def root(empty: Path, tmp_path: Path) -> Path:
+    return storekit.copied(empty, tmp_path / "project")
 
 
 # ---- add ----
@@ -461,22 +465,36 @@ WRITES = [
 ]
 
 
-@pytest.fixture
-def made(root: Path) -> Path:
-    """Three tasks, one of them held."""
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with three tasks, one of them held, for what only reads; `made` is a copy of it."""
+    root = tmp_path_factory.mktemp("three")
+    storekit.configure(root, "")
     for title, fields in (("Build", {"role": "builder"}), ("Paint", {"after": ["Build"]}), ("Held", {"priority": 9})):
         added(root, title, id=f"TASK-{title.lower()}", **fields)
     claims.claim("TASK-held", by="a-1", root=root)
     return root
 
 
+@pytest.fixture
+def made(three: Path, tmp_path: Path) -> Path:
+    return storekit.copied(three, tmp_path / "project")
+
+
 def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
     return forks.forked(*arguments, cwd=root, way=way, RALF_AGENT="a-1")
 
 
+def is_fenced(ran: storekit.Ran, arguments: list[str]) -> bool:
+    """Whether all that is printed in a pipe stands in the fence, where it is not for programs or from click."""
+    return outside(ran.out) == "" or "--help" in arguments or "--json" in arguments
+
+
 @pytest.mark.parametrize("arguments", READS, ids=" ".join)
-def test_the_two_ways_to_an_answer_print_the_same(made: Path, arguments: list[str]) -> None:
-    assert answered(forks.PLAIN, made, *arguments) == answered(forks.CLICK, made, *arguments)
+def test_the_two_ways_to_an_answer_print_the_same_in_the_fence(three: Path, arguments: list[str]) -> None:
+    plain = answered(forks.PLAIN, three, *arguments)
+    assert plain == answered(forks.CLICK, three, *arguments)
+    assert is_fenced(plain, arguments)
 
 
 def _told(answer: storekit.Ran) -> tuple[int, str, str]:
@@ -488,7 +506,7 @@ def _told(answer: storekit.Ran) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
-def test_the_two_ways_to_a_write_print_the_same(made: Path, tmp_path: Path, arguments: list[str]) -> None:
+def test_the_two_ways_to_a_write_print_the_same_in_the_fence(made: Path, tmp_path: Path, arguments: list[str]) -> None:
     import shutil
 
     before = shutil.copytree(made, tmp_path / "kept", symlinks=True)
@@ -496,6 +514,7 @@ def test_the_two_ways_to_a_write_print_the_same(made: Path, tmp_path: Path, argu
     shutil.rmtree(made)
     shutil.copytree(before, made, symlinks=True)
     assert _told(plain) == _told(answered(forks.CLICK, made, "task", *arguments))
+    assert is_fenced(plain, arguments)
 
 
 @pytest.mark.parametrize(
@@ -521,13 +540,6 @@ def test_what_agents_type_most_loads_no_click(made: Path, arguments: list[str]) 
     assert (done.returncode, done.stdout[:17]) == (0, b"<!-- ralf:context"), done.stderr[-500:]
     loaded = {line.rpartition(b"|")[2].strip() for line in done.stderr.split(b"\n")}
     assert {b"click", b"rich", b"tiktoken"}.isdisjoint(loaded)
-
-
-@pytest.mark.parametrize("arguments", [*READS, *(["task", *each] for each in WRITES)], ids=" ".join)
-def test_what_is_printed_in_a_pipe_stands_in_the_fence(made: Path, arguments: list[str]) -> None:
-    ran = answered(forks.PLAIN, made, *arguments)
-    if "--help" not in arguments and "--json" not in arguments:
-        assert outside(ran.out) == ""
 
 
 # ---- JSON ----

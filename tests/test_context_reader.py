@@ -21,17 +21,23 @@ from ralf_integrations.blackbox5.context_reader import ContextReader
 ROUTE = "TASK-001"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project of a tree, with a route."""
-    root = tmp_path / "tree" / "5-project-memory" / "blackbox5"
-    (root / ".autonomous").mkdir(parents=True)
-    session = tmp_path / "session.jsonl"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a route; `project` is a copy of it in a tree."""
+    root = tmp_path_factory.mktemp("made")
+    (root / ".autonomous").mkdir()
+    session = tmp_path_factory.mktemp("session") / "session.jsonl"
     storekit.write_session(session, 2_000)
     ralf.checkpoint(ROUTE, session, root=root)
     for number in range(5):
         ralf.record_decision(ROUTE, f"Keep table {number} as --- it is", rationale="read by others", root=root)
     return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    storekit.write_session(tmp_path / "session.jsonl", 2_000)
+    return storekit.copied(made, tmp_path / "tree" / "5-project-memory" / "blackbox5")
 
 
 def test_a_project_is_found_by_its_folder_its_name_and_the_environment(

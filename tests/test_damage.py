@@ -8,10 +8,6 @@ from tests.faults import damage
 from ralf.storage.journal_file import framed
 
 
-def test_a_store_that_is_harmed_at_random_is_named_damaged_and_mended() -> None:
-    assert damage.run(9)["failed"] == []
-
-
 def test_a_repair_that_removes_what_it_cannot_read_is_caught() -> None:
     with damage.broken_repair(), pytest.raises(damage.Failed, match="gone"):
         damage.run(9)

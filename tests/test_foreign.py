@@ -30,7 +30,7 @@ from ralf.route.corrections import drop, revert
 from ralf.route.history import diff, log
 from ralf.storage import git_files, journal, registry
 from ralf.storage.git_files import blob_in_index
-from storekit import V100, Cli, context_of, journal_file, known, records_of, route_file, write_session
+from storekit import V100, Cli, context_of, copied, journal_file, known, records_of, route_file, write_session
 
 ROUTE = "api"
 STATE = "zqx106 how it stands"
@@ -75,12 +75,16 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
     return Users(tmp_path / "users", monkeypatch)
 
 
-@pytest.fixture
-def theirs(tmp_path: Path, users: Users) -> Path:
-    """Somebody else's repository, with a route that they share and whose journal they have committed, too."""
-    root = tmp_path / "theirs"
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody else's repository, with a route that they share and whose journal they have committed, too, beside the
+    settings of these people; `theirs` is a copy of it.
+    """
+    folder = tmp_path_factory.mktemp("shared")
+    root = folder / "theirs"
     root.mkdir()
-    with users.as_("them"):
+    with pytest.MonkeyPatch.context() as patch:
+        Users(folder / "users", patch).be("them")
         git(root, "init", "-q")
         ownership.init(Project(root), share=True)
         write_session(root / "session.jsonl", 1_500)
@@ -92,7 +96,14 @@ def theirs(tmp_path: Path, users: Users) -> Path:
         ralf.hand_over(ROUTE, "zqx108 words", state=STATE, next=["zqx107 step"], root=root)
         git(root, "add", "-A")
         git(root, "commit", "-qm", "shared")
-    return root
+    return folder
+
+
+@pytest.fixture
+def theirs(shared: Path, tmp_path: Path, users: Users) -> Path:
+    shutil.copytree(shared / "users", tmp_path / "users", dirs_exist_ok=True)
+    with users.as_("them"):
+        return copied(shared / "theirs", tmp_path / "theirs")
 
 
 def edited(root: Path, key: str, line: str, route: str = ROUTE) -> None:

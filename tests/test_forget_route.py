@@ -22,18 +22,24 @@ from ralf.storage import journal
 ASKED = "Please carry part 0 of the tide table over"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project with a route that has all that a route may have."""
-    storekit.write_session(tmp_path / "session.jsonl", 1_500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    ralf.record_decision("other", "Never push to main", root=tmp_path)
-    ralf.search("tide table", root=tmp_path)
-    project = projects.find(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a route that has all that a route may have; `root` is a copy of it."""
+    root = tmp_path_factory.mktemp("made")
+    storekit.write_session(root / "session.jsonl", 1_500)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root)
+    ralf.record_decision("other", "Never push to main", root=root)
+    ralf.search("tide table", root=root)
+    project = projects.find(root)
     routing.use(project, "tide")
     for name in ("tide.displaced-12345678", ".ralf-tide.md-0123456789ab-0123456789ab.old"):
         (project.routes / name).write_text(ASKED, encoding="utf-8")
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    return storekit.copied(made, tmp_path, dirs_exist_ok=True)
 
 
 def named(root: Path) -> list[str]:

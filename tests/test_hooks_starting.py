@@ -289,6 +289,7 @@ def test_a_memory_of_another_version_keeps_what_is_understood(tmp_path: Path) ->
     assert (known.route, known.told, known.handed[0].at) == ("r", 0, 0)
 
 
+@pytest.mark.slow(seconds=2)
 @pytest.mark.usefixtures("on_route")
 def test_five_megabytes_of_context_fit_the_clients_limit_and_name_what_is_left_out(tmp_path: Path) -> None:
     from dataclasses import replace

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,14 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield process.pid
 
 
+served = cache(
+    server.server
+)  # it keeps nothing of a call: a project needs one, whose tools take a while to be declared
+
+
 def driven(root: Path, drive: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
     async def run() -> Any:
-        async with Client(server.server(root)) as client:
+        async with Client(served(root)) as client:
             return await drive(client)
 
     return asyncio.run(run())

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import storekit
 from ralf import api, record_decision
 from ralf.memory import records, selection, writing
 from ralf.memory.selection import for_task, task_of
@@ -43,17 +44,22 @@ def trap(command: str, error: str, resolution: str, **more: object) -> records.A
     return new_item("trap", command=command, error=error, resolution=resolution, origin="mechanical", uses=1, **more)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = find(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
     own = [
         trap("npm test", "connect ECONNREFUSED 127.0.0.1:6379", "docker compose up -d redis"),
         trap("make docs", "mkdocs: plugin 'awesome-pages' not installed", "pip install -r docs/requirements.txt"),
         new_item("preference", key="indent", value="tabs", origin="person"),
         new_item("command", command="npm test", purpose="test", successes=9, origin="mechanical", routes=("a",)),
     ]
-    writing.record(made, "main", [*distractors(300), *own], whole=False)
-    return made
+    writing.record(find(root), "main", [*distractors(300), *own], whole=False)
+    return root
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Project:
+    return find(storekit.copied(made, tmp_path, dirs_exist_ok=True))
 
 
 def labels(found: selection.Selection) -> list[str]:

@@ -596,6 +596,7 @@ def test_a_plan_that_would_be_too_large_to_read_is_written_without_titles_or_ref
     assert text_of(project) == before
 
 
+@pytest.mark.slow(seconds=2)
 def test_ten_thousand_tasks_are_planned_written_and_read_in_a_moment(project: Project) -> None:
     known = [
         TaskState(task=task(f"TASK-{number:05d}", title="Carry the tide table over " * 9, created=f"{number:05d}"))

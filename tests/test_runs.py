@@ -330,6 +330,7 @@ def begin(root: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
     return handingkit.prompt(name, root, "# RALF\n\nOne task per run.")
 
 
+@pytest.mark.slow(seconds=2)
 def test_a_new_run_hears_of_earlier_ones_even_killed_ones_and_counts_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

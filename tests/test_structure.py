@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,18 @@ def modules(tree: Path = TREE) -> dict[str, Path]:
     return found
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements below a node, at any depth; of expressions, which hold none, nothing is gone through."""
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)
+
+
 def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     """The modules that one module imports, lazily and for types too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

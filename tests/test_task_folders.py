@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from clocks import in_line
 from ralf.tasks import folders
 from ralf.tasks.folders import new_id, place, scan, scan_changed, stamp
 from ralf.tasks.taskfile import parse, render
@@ -99,18 +102,20 @@ def test_a_folder_that_nests_without_end_is_left_at_a_depth(tmp_path: Path) -> N
     assert found(tmp_path) == [".autonomous/tasks/active/TASK-1/task.md"]
 
 
-def test_each_file_is_looked_at_once_and_ten_thousand_take_little_time(tmp_path: Path) -> None:
+def test_ten_thousand_files_take_little_more_time_than_one_stat_each(tmp_path: Path) -> None:
     tasks = tmp_path / ".autonomous/tasks"
     (tasks / "active").mkdir(parents=True)
     for number in range(10_000):
         (tasks / f"active/TASK-{number:05}.md").touch()
-    took = []
-    for _ in range(5):
+    assert sum(1 for _ in scan(tasks)) == 10_000
+
+    def taken(work: Callable[[], object]) -> float:
         began = time.process_time()
-        count = sum(1 for _ in scan(tasks))
-        took.append(time.process_time() - began)
-    assert count == 10_000
-    assert min(took) < 0.12  # 0.05 s of CPU on the machine that this was measured on
+        work()
+        return time.process_time() - began
+
+    by_hand = partial(taken, lambda: [os.stat(entry.path) for entry in os.scandir(tasks / "active")])
+    in_line(by_hand, partial(taken, lambda: sum(1 for _ in scan(tasks))), most=2.8)  # 1.9
 
 
 def test_what_is_scanned_says_size_and_time(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def look(root: Path, number: int, name: str, before: object, after: object, file
     return shown
 
 
-def all_kills(tmp_path: Path, name: str, step: int) -> None:
+@pytest.mark.slow(seconds=60)
+@pytest.mark.parametrize("name", WORKS)
+def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
     made, root = tmp_path / "made", tmp_path / "project"
     made.mkdir()
     ownership.init(store.at(made).project, share=False)
@@ -122,19 +124,8 @@ def all_kills(tmp_path: Path, name: str, step: int) -> None:
         shown = look(root, number, name, before, after, files)
         seen.add(shown == after)
         assert not lived or shown == after
-        number += step
+        number += 1
     assert seen == {True, False}
-
-
-@pytest.mark.parametrize("name", WORKS)
-def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
-    all_kills(tmp_path, name, 9)
-
-
-@pytest.mark.slow(seconds=60)
-@pytest.mark.parametrize("name", WORKS)
-def test_a_kill_at_each_call_leaves_before_or_after(tmp_path: Path, name: str) -> None:
-    all_kills(tmp_path, name, 1)
 
 
 def cut(text: str) -> str:

@@ -79,6 +79,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
 
 
+@pytest.mark.slow(seconds=2)
 def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

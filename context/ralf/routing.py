@@ -131,7 +131,8 @@ def _move_of(project: Project, route: str) -> Move | None:
 
 def moves_of(project: Project) -> list[Move]:
     """The last move of each route that was renamed, or merged into another."""
-    if project.store.properties.files is None:
+    kept = project.store.properties.files
+    if kept is None or not kept.path(stream_of_move(DEFAULT)).parent.exists():
         return []
     names = sorted(stream.removeprefix(MOVED) for stream in project.store.streams(MOVED))
     return [move for name in names if (move := move_of(project, name)) is not None]

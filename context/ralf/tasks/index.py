@@ -258,7 +258,8 @@ class Index(Answers):
 
     def _was_looked_lately(self) -> bool:
         """Whether all files were looked at within a second, and no folder changed since."""
-        if not 0 <= time.monotonic_ns() - self.meta("looked", 0) < LATELY:
+        looked = self.meta("looked", 0)  # 0: never, however short ago the clock began, with the machine
+        if not looked or not 0 <= time.monotonic_ns() - looked < LATELY:
             return False
         return all(was and was == self._stamp_above(name) for name, was in self.meta("folders", {}).items())
 
