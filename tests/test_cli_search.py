@@ -30,8 +30,8 @@ def search(root: Path, *arguments: str) -> list[str]:
 def test_on_a_terminal_the_words_that_were_asked_for_stand_out(project: Path) -> None:
     arguments = ("context", "search", "oil gearbox")
     _, printed = storekit.on_a_terminal(project, *arguments, TERM="xterm")
-    assert f"{BOLD}33m{BOLD}1mgearbox" in printed
-    assert f"{BOLD}33m{BOLD}1moil" in printed
+    assert f"{BOLD}31m{BOLD}1mgearbox" in printed
+    assert f"{BOLD}31m{BOLD}1moil" in printed
 
 
 def test_in_a_pipe_nothing_stands_out(project: Path) -> None:
