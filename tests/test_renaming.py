@@ -664,3 +664,26 @@ def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_tw
     assert names(tmp_path) == ["first"]
     assert routing.choose(projects.find(tmp_path), session="s-1").route == "first"
     assert len(ralf.checkpoint("first", tmp_path / "session.jsonl", root=tmp_path).checkpoints) == 1
+
+
+def test_what_a_clone_goes_on_to_write_under_the_old_name_is_taken_into_the_route(tmp_path: Path) -> None:
+    """It is foreign until it is accepted, and nothing of it is hidden or lost."""
+    one, other = pair(tmp_path, driver=True)
+    with one.works() as root:
+        rename_route("api", "tables", root=root)
+    one.commit()
+    other.commit()  # what it has accepted
+    other.fetch(one)
+    other.git("merge", "--no-edit", "FETCH_HEAD")
+    other.decide("Under the old name")
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    with one.works() as root:
+        project = projects.find(root)
+        assert [(old, now) for _, old, now in renaming.stray_files(project)] == [("api", "tables")]
+        merge_routes("api", "tables", root=root)
+        assert renaming.stray_files(project) == []
+        assert said(root, "tables") == ["Use metres"]
+        trust.accept_route(project, "tables")
+        assert said(root, "tables") == ["Use metres", "Under the old name"]
+        assert not verify(root=root).damaged

@@ -58,6 +58,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
         emit_json(_plain(found, parts, settings))
         return
     if not parts and not settings and not (found and found.streams):
+        _show_renamed(project, parts)
         click.echo(f"{route or project.folder}: nothing here came from elsewhere")
         return
     with handed_over():
@@ -100,12 +101,16 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
 
 
 def _show_renamed(project: Project, parts: dict[str, ForeignPart]) -> None:
-    """Say which of them are routes of the user that another clone has renamed."""
-    from ralf.maintenance.renaming import renamed_elsewhere
+    """Say which of them are routes of the user that another clone has renamed, and what was pulled under a name that a
+    route had before.
+    """
+    from ralf.maintenance.renaming import renamed_elsewhere, stray_files
 
     for name, part in parts.items():
         if part.whole and (old := renamed_elsewhere(project, name)):
             click.echo(f"{name}: is your route {old} under another name; first: ralf route rename {old} {name}")
+    for path, old, now in stray_files(project):
+        click.echo(f"{path}: is of {now}, which was called {old}; first: ralf route merge {old} {now}")
 
 
 def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:

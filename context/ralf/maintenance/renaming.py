@@ -138,6 +138,15 @@ def renamed_elsewhere(project: Project, name: str) -> str | None:
     return next((old for old in names if _is_what_it_became(project, old, name)), None)
 
 
+def stray_files(project: Project) -> list[tuple[Path, str, str]]:
+    """The route files that were saved, or pulled, under a name of before; with that name and the one of now."""
+    moves = (
+        (project.route_file(move.old), move.old, routing.renamed(project, move.old))
+        for move in routing.moves_of(project)
+    )
+    return [(path, old, now) for path, old, now in moves if now and os.path.lexists(path)]
+
+
 def pending_moves(project: Project) -> list[Move]:
     """The renames and merges that were begun and have not ended."""
     return [move for move in routing.moves_of(project) if not move.arrived]
@@ -449,7 +458,9 @@ def _move_file(project: Project, move: Move, shown: str) -> list[str]:
 
 def _take_file(project: Project, name: str, route: str) -> Moved:
     """Merge a file that was saved, or pulled, under a name that a route had before, into that route's file."""
-    _settle(project, route)
+    with open_route(project, route, leave=False) as writer:
+        writer.absorb_edits()
+        writer.render_file()
     path, into = project.route_file(name), project.route_file(route)
     theirs, ours = _content(path), _content(into)
     merged = sharing.merge_files(b"", ours, theirs, into, route=route)

@@ -16,7 +16,7 @@ from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownTo
 from ralf.format import spread
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, opaque
+from ralf.maintenance import memories, opaque, renaming
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, load, offsets, state
@@ -412,14 +412,12 @@ def _moves(project: Project) -> Iterator[Finding]:
     """Yield the renames and merges of routes whose process was killed, or is at it, and what was saved into the file of
     a name that a route had.
     """
-    for move in routing.moves_of(project):
-        path = project.route_file(move.old)
-        if not move.arrived:
-            what = f"the {move.kind} of {move.old} to {move.new} has not ended"
-            yield Finding(path, what, "complete it", damage=False)
-        elif os.path.lexists(path) and (now := routing.renamed(project, move.old)):
-            what = f"was saved or pulled after {move.old} was called {now}: ralf route merge {move.old} {now}"
-            yield Finding(path, what, damage=False)
+    for move in renaming.pending_moves(project):
+        what = f"the {move.kind} of {move.old} to {move.new} has not ended"
+        yield Finding(project.route_file(move.old), what, "complete it", damage=False)
+    for path, old, now in renaming.stray_files(project):
+        what = f"was saved or pulled after {old} was called {now}: ralf route merge {old} {now}"
+        yield Finding(path, what, damage=False)
     for path in sorted(project.routes.glob("*.displaced-*")):
         yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
 
