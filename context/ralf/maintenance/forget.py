@@ -119,7 +119,7 @@ def forget(
     found = routing.existing(project, route)
     if (id is None) == (text is None):
         raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
-    label = history.label(id or "", "DEC")
+    label = history.label_now(project, route, history.label(id, "DEC")) if id is not None else ""
     if dry_run:
         target = of_text(found, text) if text is not None else of_item(project, found, label)
         return _Forgetting(project, found, target).looked_at()
