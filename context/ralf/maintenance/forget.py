@@ -67,7 +67,8 @@ class Forgotten:
     ids      labels of what is forgotten, () for a text and for a whole route
     whole    whether it is the route itself
     done     whether it was done, or only looked at
-    records  how many records were changed, by route
+    records  how many records were changed, by route; of a stream `moved/NAME`, whose name or target held the words, how
+             many were dropped with it
     files    route files that were written anew or removed, and files beside them; by their whole path the session logs
              outside the store in which words were masked
     blobs    how many blobs were put anew without the words, or dropped
