@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_root, with_route
+from ralf_cli.options import called_now, with_json, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.route.steering import Recorded
@@ -88,7 +88,7 @@ def handover(
         named = {"decisions": recorded.decisions, "failed_approaches": recorded.failed_approaches}
         emit_json({**to_tree(made), **named, "left_out": recorded.left_out, "buried": recorded.buried})
     else:
-        _tell(route, recorded)
+        _tell(called_now(root, route), recorded)
     if recorded.damage:
         complain(recorded.damage, "what was handed over is in the journal; mend the file: the next write shows it")
         ctx.exit(4)

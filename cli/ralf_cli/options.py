@@ -123,14 +123,17 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
     def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if ctx.resilient_parsing:
             return value
-        return _called_now(ctx, value) if value is not None else meant(ctx)
+        if value is None:
+            return meant(ctx)
+        _tell_name(ctx, value)
+        return value
 
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is None and not ctx.resilient_parsing:
             value = _not_missing(ctx, param, ctx.params["route"])
             ctx.params["route"] = meant(ctx)
         elif not ctx.resilient_parsing:
-            ctx.params["route"] = _called_now(ctx, ctx.params["route"])
+            _tell_name(ctx, ctx.params["route"])
         return value
 
     def adding(command: F) -> F:
@@ -197,28 +200,35 @@ def route_and_labels(ctx: click.Context, given: Sequence[str], most: int) -> tup
     no route's name is about the route that is meant. UsageError for more arguments.
     """
     found = list(given)
-    route = _called_now(ctx, found.pop(0)) if found and not is_label(ctx, found[0]) else meant(ctx)
+    is_named = bool(found) and not is_label(ctx, found[0])
+    route = found.pop(0) if is_named else meant(ctx)
+    if is_named:
+        _tell_name(ctx, route)
     if len(found) > most:
         raise click.UsageError(f"Got unexpected extra argument ({found[most]})", ctx)
     return route, found
 
 
-def _called_now(ctx: click.Context, route: str) -> str:
-    """A route as it is called now, which is said where it was renamed or merged into another; any other name as it
-    is.
+def _tell_name(ctx: click.Context, route: str) -> None:
+    """Say how a route is called now that was renamed, or merged into another. It stays as it was typed: under its
+    earlier name, labels mean what they meant there.
     """
-    from ralf import project as projects, routing
-    from ralf.text import cleaning
     from ralf_cli.output import say
 
-    project = projects.find(_root(ctx))
+    found = called_now(_root(ctx), route)
+    if found.casefold() != route.casefold():
+        say(f"route {found} (called {route} before)")
+
+
+def called_now(root: str | None, route: str) -> str:
+    """A route as it is called now, where it was renamed or merged into another; any other name as it is."""
+    from ralf import project as projects, routing
+    from ralf.text import cleaning
+
+    project = projects.find(root)
     if not cleaning.is_valid(route) or not routing.moves_of(project):
         return route
-    found = routing.known(project, route)
-    if found is None or found.casefold() == route.casefold():
-        return route
-    say(f"route {found} (called {route} before)")
-    return found
+    return routing.known(project, route) or route
 
 
 def is_label(ctx: click.Context, text: str) -> bool:

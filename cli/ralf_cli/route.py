@@ -135,8 +135,9 @@ def merge(ctx: click.Context, source: str, into: str, because: str, root: str | 
     """Merge the route FROM into the route INTO: its records follow those of INTO, and its name finds INTO from now on.
 
     Labels that both have given become the next free ones of INTO, and a decision that both made in the same words is
-    one. The goal, the hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is
-    interrupted loses nothing: type it again, and it is completed.
+    one. Under the name FROM, a label still means the item that had it there: `ralf why FROM DEC-001`. The goal, the
+    hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is interrupted loses
+    nothing: type it again, and it is completed.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import with_json, with_json_alone, with_root, with_route
+from ralf_cli.options import called_now, with_json, with_json_alone, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -236,7 +236,7 @@ def decide(
     if as_json:
         emit_json(to_tree(decision))
     else:
-        click.echo(f"{route}: {decision.id}: {decision.decision}")
+        click.echo(f"{called_now(root, route)}: {decision.id}: {decision.decision}")
     damage = ralf.get_context(route, root=root).warnings
     if _complained(damage[0] if damage else ""):
         ctx.exit(4)

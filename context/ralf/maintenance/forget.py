@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +16,7 @@ from ralf import project as projects, routing
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, opaque, session_logs, set_aside
+from ralf.maintenance import memories, opaque, remnants, session_logs, set_aside
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -57,6 +55,8 @@ _DIGITS = 32  # of a digest in a record: whoever looks for the blobs that record
 
 _ROUTES = journal.stream_of("")
 
+_NAMES = ("old", "new")  # of routes, in what tells of a move
+
 _MOST_TRIES = 5  # at a route into which somebody writes the words again
 
 
@@ -67,7 +67,8 @@ class Forgotten:
     ids      labels of what is forgotten, () for a text and for a whole route
     whole    whether it is the route itself
     done     whether it was done, or only looked at
-    records  how many records were changed, by route
+    records  how many records were changed, by route; of a stream `moved/NAME`, whose name or target held the words, how
+             many were dropped with it
     files    route files that were written anew or removed, and files beside them; by their whole path the session logs
              outside the store in which words were masked
     blobs    how many blobs were put anew without the words, or dropped
@@ -119,16 +120,22 @@ def forget(
     found = routing.existing(project, route)
     if (id is None) == (text is None):
         raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
-    label = history.label(id or "", "DEC")
+
+    def forgetting() -> _Forgetting:
+        if text is not None:
+            return _Forgetting(project, found, of_text(found, text))
+        label = history.label_now(project, route, history.label(id or "", "DEC"))
+        return _Forgetting(project, found, of_item(project, found, label))
+
     if dry_run:
-        target = of_text(found, text) if text is not None else of_item(project, found, label)
-        return _Forgetting(project, found, target).looked_at()
+        return forgetting().looked_at()
     with alone(project):
+        found = routing.existing(project, route)  # it may have been renamed meanwhile
+        routing.check_at_rest(project, found)
         if project.store.head(journal.stream_of(found)) is not None:
             with open_route(project, found) as writer:
                 writer.absorb_edits()  # what a person wrote into the file is in the journal now
-        target = of_text(found, text) if text is not None else of_item(project, found, label)
-        return _Forgetting(project, found, target).run()
+        return forgetting().run()
 
 
 class _Forgetting:
@@ -160,6 +167,7 @@ class _Forgetting:
 
     def run(self) -> Forgotten:
         """Forget, and report what was done."""
+        self._check_at_rest()
         logs = self._blanked_logs(dry_run=False)
         self._purge_all()
         self._heap.sweep()
@@ -172,6 +180,14 @@ class _Forgetting:
     def _blanked_logs(self, *, dry_run: bool) -> list[Path]:
         return session_logs.of_checkpoints(self._project, self._route, self._target.item.revisions, dry_run=dry_run)
 
+    def _check_at_rest(self) -> None:
+        """Busy where a route that holds the words is being renamed or merged: it may lie in two streams."""
+        for move in routing.moves_of(self._project):
+            for route in (move.old, move.new) if not move.arrived else ():
+                stream = journal.stream_of(route)
+                if self._changed(stream) or self._is_in_file(stream):
+                    routing.check_at_rest(self._project, route)
+
     def _purge_all(self) -> None:
         named = named_digests(self._store, self._streams)
         self._find_blobs(named)
@@ -183,11 +199,15 @@ class _Forgetting:
         for stream in held:
             if memories.is_memory(stream):
                 self._records[stream] = memories.rewritten(self._project, stream, partial(self._replace, stream))
+            elif stream.startswith(routing.MOVED):  # a name without the words would be another's
+                self._records[stream] = self._changed(stream)
+                self._replacing.drop(stream)
             elif not stream.startswith(_ROUTES):
                 self._records[stream] = self._replace(stream)
             elif stream != self._stream:
                 self._purge(stream)
         _sweep_temporary(self._project)
+        remnants.sweep_former(self._project)
         for path in _loose_files(self._project):
             stream = journal.stream_of(_route_of_file(path, self._project))
             if purge_file(self._project, path, self._purge_of(stream)):
@@ -261,7 +281,13 @@ class _Forgetting:
         return self._replacing.replace(stream, self._purge_of(stream))
 
     def _changed(self, stream: str) -> int:
-        """How many records of a stream hold something that is to be forgotten."""
+        """How many records of a stream hold something that is to be forgotten; of one that tells of moves, all, where a
+        name does.
+        """
+        if stream.startswith(routing.MOVED):
+            payloads = [journal.parsed(stream, entry).payload for entry in self._store.read(stream)]
+            names = [stream.removeprefix(routing.MOVED), *(str(one.get(key, "")) for one in payloads for key in _NAMES)]
+            return len(payloads) if any(map(self._target.wording.stands_in, names)) else 0
         purge = self._purge_of(stream)
         for entry in self._store.read(stream):
             purge(entry)
@@ -337,9 +363,8 @@ class _Forgetting:
     # ---- the report ----
 
     def _files_held(self) -> list[str]:
-        return [
-            self._project.name_of(path) for path in _loose_files(self._project) if holds(path, self._target.wording)
-        ]
+        found = (*_loose_files(self._project), *remnants.hidden_of_former(self._project))
+        return [self._project.name_of(path) for path in found if holds(path, self._target.wording)]
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
         wording = self._target.wording
@@ -478,33 +503,35 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     """
     project = projects.find(root)
     project.check_links()
-    found = routing.existing(project, route)
-    routing.check_at_rest(project, found)
     if dry_run:
+        found = routing.existing(project, route)
+        routing.check_at_rest(project, found)
         return _gone(project, found, dry_run=True)
-    with (
-        alone(project),
-        files.locked(project.worker_lock(found), f"{found}: the model's work"),
-        files.locked(project.route_lock(found), found),
-    ):
-        return _gone(project, found, dry_run=False)
+    with alone(project):  # so that no rename begins from here on
+        found = routing.existing(project, route)
+        routing.check_at_rest(project, found)
+        with remnants.held(project, found, routing.names_before(project, found)):
+            return _gone(project, found, dry_run=False)
 
 
 def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream, properties = journal.stream_of(route), project.store.properties
+    names = (route, *routing.names_before(project, route))
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
     streams, unreached = journal.within_reach(project.store)
     named = named_digests(project.store, streams)
-    kept = set_aside.of_route(project, route)
+    kept = [path for name in names for path in set_aside.of_route(project, name)]
     lost = set_aside.digests_named(kept) - named.keys()  # of records that were damaged
     own = lost | {digest for digest, streams in named.items() if streams == {stream}}
     blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
     kept_blobs = set_aside.blobs(project, own)
     count = sum(1 for _ in project.store.read(stream))
     logs = session_logs.of_checkpoints(project, route, dry_run=dry_run)
-    shown, caches, left = list(_files(project, route)), list(_caches(project, route)), list[Path]()
+    shown = [path for name in names for path in remnants.files_of(project, name)]
+    caches, left = list(remnants.caches_of(project, names)), list[Path]()
     if not dry_run:
-        durable.sweep(project.route_file(route), grace=0)
+        for name in names:
+            durable.sweep(project.route_file(name), grace=0)
         removed(shown)
         for digest in blobs:
             heap.drop_blob(digest)
@@ -515,9 +542,12 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         for dropped in (*routing.streams_of_moves(project, route), stream):
             replacing.drop(dropped)
         heap.sweep()
-        _remove(_caches(project, route))  # a search may have come in between
+        _remove(remnants.caches_of(project, names))  # a search may have come in between
         sync_below(project.folder)
-        left = [*_files(project, route), *_caches(project, route), *set_aside.blobs(project, own)]
+        left = [
+            path for name in names for path in (*remnants.files_of(project, name), *set_aside.of_route(project, name))
+        ]
+        left += [*remnants.caches_of(project, names), *set_aside.blobs(project, own)]
     return Forgotten(
         route=route,
         ids=(),
@@ -530,32 +560,6 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         left=tuple(project.name_of(path) for path in left),
         unreached=unreached,
     )
-
-
-def _files(project: Project, route: str) -> Iterator[Path]:
-    """The route's file, and what was set aside beside it, also under a hidden name."""
-    ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
-    hidden = hidden_beside(project.route_file(route))
-    yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
-
-
-def _caches(project: Project, route: str) -> Iterator[Path]:
-    """What the cache has of the route, by name, the choices of it, the sessions that hooks have seen to work on it, and
-    the search index and the spends, which have all routes.
-    """
-    seen = f'"route": {json.dumps(route)}'.encode()
-    choices = project.cache / "chosen", project.cache / "named" / "sessions"
-    named = set(project.caches_named(route))
-    for top, folders, names in os.walk(project.cache):
-        for name in [*folders, *names]:
-            path = Path(top, name)
-            ours = path in named
-            chosen = path.parent in choices and path.is_file() and path.read_bytes().strip() == route.encode()
-            worked = path.parent == project.cache / "hooks" and path.is_file() and seen in path.read_bytes()
-            if ours or chosen or worked:
-                yield path
-    yield from project.cache.glob("search*")
-    yield from project.cache.glob("spend.json")
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -16,14 +16,16 @@ from ralf.transcripts.events import digests_in
 
 
 def of_route(project: Project, route: str) -> list[Path]:
-    """What a repair kept of a route because it could not be read: its file, and of its journal."""
+    """What a repair kept of a route because it could not be read: its file, of its journal, and what told of a move."""
     folder = project.folder / "damaged"
     ours = re.compile(rf"{re.escape(route)}\.(?:md|jsonl)(?:\.[0-9a-f]+)?")
     found = [path for name in ("routes", "journal/routes") for path in (folder / name).glob("*")]
     parts = [
         path for path in (folder / "archive/journal/routes" / route).glob("*") if not durable.is_temporary(path.name)
     ]
-    return sorted([*(path for path in found if ours.fullmatch(path.name)), *parts])
+    of_moves = re.compile(rf"{re.escape(route.lower())}\.jsonl(?:\.[0-9a-f]+)?")
+    moves = [path for path in (folder / "journal/moved").glob("*") if of_moves.fullmatch(path.name)]
+    return sorted([*(path for path in found if ours.fullmatch(path.name)), *moves, *parts])
 
 
 def digests_named(paths: Iterable[Path]) -> set[Digest]:

@@ -187,7 +187,7 @@ def loss_reports(route: str, *, at: str | None = None, root: str | os.PathLike[s
     Raises RouteNotFound, NotFound (no such checkpoint), UsageError (a refused name), DamagedJournal.
     """
     project, found = routing.find(route, root)
-    wanted = history.label(at) if at is not None else None
+    wanted = history.label_now(project, route, history.label(at)) if at is not None else None
     payloads: dict[str, Mapping[str, Any]] = {}
     answers: dict[str, Answered] = {}
     for checkpoint_id, record in history.records(project, found):

@@ -77,8 +77,10 @@ def record_decision(
     if kind not in KINDS:
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
-    route = routing.check_new(project, route)
+    named, route = route, routing.check_new(project, route)
     project.check_links()
+    if supersedes:
+        supersedes = history.label_now(project, named, supersedes)
     redacted = redactor_for(project).text
     made = Decision(
         kind=kind,
@@ -207,6 +209,8 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
     DamagedJournal.
     """
     project, found = routing.find(route, root)
+    if since is not None:
+        history.label_now(project, route, f"r{since}")
     known = since if since is not None else _revision(project, found)
     with open_route(project, found) as writer:
         writer.absorb_edits()
@@ -237,10 +241,10 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
 
     Without a change nothing is written; a route that is not there is made. Durable when this returns, and the file
     shows it. Raises UsageError (a refused name, data that no route file holds, a route of which something is foreign),
-    Busy, OSError, DamagedJournal.
+    Busy (also for what was loaded before the route was merged into another), OSError, DamagedJournal.
     """
     project = projects.find(root)
-    route = routing.check_new(project, route)
+    named, route = route, routing.check_new(project, route)
     found = routing.known(project, route) or route
     served = load_state(project, found)
     if served is not None and served.context.foreign:  # what was loaded may hold it
@@ -248,6 +252,10 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     with open_route(project, found, leave=False) as writer:
         writer.absorb_edits()
         base = _loaded(project, writer.context, fields)
+        header = fields.get("context_checkpoint")
+        lineage = header.get("lineage") if isinstance(header, Mapping) else None
+        if named.casefold() != found.casefold() and lineage and lineage != base.lineage:  # its labels are others'
+            raise Busy(found, f"took in {named} after this was loaded", f"ralf context show {found} --json")
         try:
             edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
         except BadTree as error:
@@ -305,7 +313,7 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project, found = routing.find(route, root)
-    label = history.label(id, "DEC")
+    label = history.label_now(project, route, history.label(id, "DEC"))
     with open_route(project, found) as writer:
         writer.absorb_edits()
         decision = decision_of(project, writer.context, label)
@@ -340,6 +348,8 @@ def resolve(
     """
     project, found = routing.find(route, root)
     keys = tuple(at)
+    if len(keys) > 1 and keys[0] == "decisions":
+        keys = (keys[0], history.label_now(project, route, keys[1]), *keys[2:])
     with open_route(project, found) as writer:
         writer.absorb_edits()
         before = writer.context
@@ -409,7 +419,7 @@ def revert(
     refused name), Busy, DamagedJournal, OSError.
     """
     project, found = routing.find(route, root)
-    moment = history.label(to)
+    moment = history.label_now(project, route, history.label(to))
     if dry_run:
         then = history.contexts_at(project, found, [moment])[moment]
         now = history.at_present(project, found)

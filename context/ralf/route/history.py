@@ -39,7 +39,7 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
     """
     project, found = routing.find(route, root)
-    name = label(moment)
+    name = label_now(project, route, label(moment))
     return contexts_at(project, found, [name])[name]
 
 
@@ -114,6 +114,19 @@ def label(said: str, kind: str = "cp") -> str:
     if match is None or prefix not in ("cp", "dec"):
         return said
     return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
+
+
+def label_now(project: Project, route: str, label: str) -> str:
+    """The label that an item has now, for a route as a caller names it: under the name of one that was merged into
+    another, a label means the item that had it there.
+
+    NotFound for one that the merge has left out, UsageError for a revision under such a name.
+    """
+    found = routing.label_now(project, route, label)
+    if not found:
+        now = routing.existing(project, route)
+        raise NotFound(route, f"has no {label} any more since it was merged into {now}", f"ralf context show {now}")
+    return found
 
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
@@ -243,10 +256,11 @@ def diff(
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
     """
     project, found = routing.find(route, root)
+    before, after = (label_now(project, route, label(moment)) if moment else moment for moment in (before, after))
     if before is None:
         labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
         before = labels[-2] if len(labels) > 1 else "r0"
-    before, after = (label(moment or NOW) for moment in (before, after))
+    before, after = before or NOW, after or NOW
     contexts = contexts_at(project, found, {before, after} - {NOW})
     one, other = (at_present(project, found) if moment == NOW else contexts[moment] for moment in (before, after))
     return between(project, found, (before, one), (after, other))

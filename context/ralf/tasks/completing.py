@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage.journal import stream_of
 from ralf.tasks.model import Evidence, Task, TaskState
+from ralf.tasks.routes import route_of
 from ralf.text.cleaning import one_line, trimmed
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ _LONGEST = 300  # characters of a piece
 
 def context_of(project: Project, task: Task) -> RouteContext | None:
     """The context of a task's route; None where nothing was recorded for it, and for one that is not this user's."""
-    route = task.context_route
     try:
-        if not project.route_file(route).exists() and project.store.head(stream_of(route)) is None:
+        route = route_of(project, task.context_route)
+        if route is None:
             return None
         from ralf.finding.reader import get_context  # loaded where there is one
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.tasks.model import TaskState
+from ralf.tasks.routes import route_of
 from ralf.text.cleaning import clean, one_line
 
 
@@ -29,10 +30,12 @@ def noted(project: Project, states: Iterable[TaskState]) -> list[TaskState]:
 def _note(project: Project, state: TaskState) -> str:
     from ralf.route.load import load_state
 
-    route = state.task.context_route
-    if state.task.status != "pending" or state.is_foreign or not project.route_file(route).exists():
+    if state.task.status != "pending" or state.is_foreign:
         return ""
     with suppress(RalfError, OSError):
+        route = route_of(project, state.task.context_route)
+        if route is None or not project.route_file(route).exists():
+            return ""
         found = load_state(project, route)
         if found is not None and found.status == "foreign":
             served = found.context

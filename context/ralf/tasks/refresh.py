@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ralf import environment, project as projects
 from ralf.errors import RalfError, RouteNotFound, UsageError
 from ralf.model import RouteContext
-from ralf.storage.journal import stream_of
 from ralf.tasks.evidence import edited
 from ralf.tasks.model import ENDED_ITSELF, TaskState
 from ralf.tasks.refresh_text import composed
 from ralf.tasks.refresh_words import MAX_TOKENS, Before, Next, Refresh
+from ralf.tasks.routes import route_of
 from ralf.text.cleaning import OWN_OUTPUT
 from ralf.text.frozen import dataclass
 
@@ -325,21 +325,36 @@ def _with_routes(
     """The tasks with what their routes say, each route read once, and the routes that were not read: there would be no
     room for what they hold.
     """
-    known: dict[str, RouteContext | None] = {own: context}
+    now = context.route if context is not None else own
+    called: dict[str, str] = {own: now}  # as the tasks name the routes, as they are called now
+    known: dict[str, RouteContext | None] = {now: context}
     made: list[Before] = []
     unread: dict[str, None] = {}
     room = 2 * CHARACTERS_PER_TOKEN * max_tokens
     for one in before:
-        if one.route not in known:
-            if room < 0 or len(known) > MOST_ROUTES:
+        if one.route not in called:
+            if room < 0 or len(called) > MOST_ROUTES:
                 unread[one.route] = None
                 made.append(one)
                 continue
-            known[one.route] = _state_of(project, one.route, warnings)
-            held = known[one.route]
-            room -= sum(len(item.decision) for item in held.active_decisions) if held is not None else 0
-        made.append(_with_route(one, known[one.route], is_own=one.route == own))
+            found = _called_now(project, one.route, warnings)
+            called[one.route] = found or one.route
+            if called[one.route] not in known:
+                held = _state_of(project, found, warnings) if found else None
+                known[called[one.route]] = held
+                room -= sum(len(item.decision) for item in held.active_decisions) if held is not None else 0
+        route = called[one.route]
+        made.append(_with_route(replace(one, route=route), known[route], is_own=route == now))
     return tuple(made), tuple(unread)
+
+
+def _called_now(project: Project, route: str, warnings: list[str]) -> str | None:
+    """The name that a task's route has now; None where there is none, or its name is refused."""
+    try:
+        return route_of(project, route)
+    except (RalfError, OSError) as error:
+        warnings.append(str(error))
+        return None
 
 
 def _with_route(one: Before, context: RouteContext | None, *, is_own: bool) -> Before:
@@ -360,11 +375,12 @@ def _with_route(one: Before, context: RouteContext | None, *, is_own: bool) -> B
 def _context(project: Project, route: str, warnings: list[str]) -> RouteContext | None:
     """The context of the task's own route, None where it has nothing yet."""
     try:
-        if not _exists(project, route):
-            return None  # without a look at the names of all others
+        found = route_of(project, route)  # without a look at the names of all others
+        if found is None:
+            return None
         from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
 
-        return get_context(route, root=project.root)
+        return get_context(found, root=project.root)
     except RouteNotFound:
         return None
     except (RalfError, OSError) as error:
@@ -372,18 +388,11 @@ def _context(project: Project, route: str, warnings: list[str]) -> RouteContext 
         return None
 
 
-def _exists(project: Project, route: str) -> bool:
-    """Whether a route has a file or a journal under this very name. UsageError for a refused name."""
-    return project.route_file(route).exists() or project.store.head(stream_of(route)) is not None
-
-
 def _state_of(project: Project, route: str, warnings: list[str]) -> RouteContext | None:
     """The context of another route, as its records and file have it."""
-    try:
-        if not _exists(project, route):
-            return None
-        from ralf.route.load import load_state
+    from ralf.route.load import load_state
 
+    try:
         state = load_state(project, route)
     except (RalfError, OSError) as error:
         warnings.append(str(error))

@@ -328,7 +328,8 @@ class _Composer:
         return [Piece(words.summary_forms(one), EARLIER, "summary") for one in self.found.before]
 
     def _told_handover(self) -> list[Piece]:
-        own = self.found.task.task.context_route if self.found.task is not None else ""
+        context, task = self.found.context, self.found.task
+        own = context.route if context is not None else task.task.context_route if task is not None else ""
         one = next((one for one in self.found.before if one.handover and one.route != own), None)
         if one is None or one.handover is None:
             return []

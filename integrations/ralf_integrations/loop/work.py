@@ -18,6 +18,7 @@ from ralf.tasks import claims, evidence as proofs, folders, keeping, standing
 from ralf.tasks.index import Index
 from ralf.tasks.model import Evidence, TaskState
 from ralf.tasks.refresh import refresh
+from ralf.tasks.routes import route_of
 from ralf.tasks.store import Tasks
 from ralf_integrations.loop import prompts
 
@@ -80,7 +81,9 @@ class Work:
 
     def has_context(self, route: str) -> bool:
         """Whether anything was recorded for a route."""
-        return self.project.route_file(route).exists()
+        with suppress(RalfError, OSError):
+            return route_of(self.project, route) is not None
+        return False
 
     def renew_evidence(self, task: str, place: Path) -> None:
         """Record of a completed task what its agent's session says that `ralf task done` could not know yet.

@@ -13,7 +13,7 @@ from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, Trans
 from ralf.finding.reader import RouteSummary
 from ralf.finding.search import UNSURE, SearchHit
 from ralf.project import Project
-from ralf.route import offsets
+from ralf.route import history, offsets
 from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
@@ -104,6 +104,8 @@ class Tools:
     ) -> Recorded:
         """Record an agent's decision."""
         choice = self._choice(route)
+        if route and supersedes:  # under an earlier name, a label means what it meant there
+            supersedes = history.label_now(self._project, route, supersedes)
         made = ralf.record_decision(
             choice.route,
             decision,

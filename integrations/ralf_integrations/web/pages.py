@@ -206,7 +206,7 @@ class Pages:
         """What changed between two checkpoints, by decision and field."""
         name, asked = _route(request), request.query_params
         found = routes.difference(self.reader.project(), name, asked.get("a", "")[:40], asked.get("b", "")[:40])
-        return self._html("diff.html", "routes", route=name, found=found)
+        return self._html("diff.html", "routes", route=found.route, found=found)
 
     # ---- tasks, memory, runs, search ----
 

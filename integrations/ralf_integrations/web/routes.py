@@ -263,10 +263,12 @@ class Row:
 class Difference:
     """What changed between two moments, in words by subject, and field by field.
 
+    route    as it is called now
     moments  between which a person can choose
     rows     fields of decisions and of the work; `more`: how many others changed
     """
 
+    route: str
     before: str
     after: str
     moments: tuple[str, ...]
@@ -283,8 +285,8 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
     route = routing.existing(project, name)
     present = history.at_present(project, route)
     labels = [entry.checkpoint_id for entry in present.checkpoint_history]
-    before = history.label(before) if before else (labels[-2] if len(labels) > 1 else "r0")
-    after = history.label(after) if after else history.NOW
+    before = _moment(project, name, before) if before else (labels[-2] if len(labels) > 1 else "r0")
+    after = _moment(project, name, after) if after else history.NOW
     contexts = history.contexts_at(project, route, {before, after} - {history.NOW}) | {history.NOW: present}
     one, other = contexts[before], contexts[after]
     found = history.between(project, route, (before, one), (after, other))
@@ -293,7 +295,12 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
         words.setdefault(told.subject, []).append(told)
     rows = list(_rows(to_tree(one), to_tree(other), found.changes))
     moments = tuple(dict.fromkeys(("r0", *labels, history.NOW, before, after)))
-    return Difference(before, after, moments, words, tuple(rows[:_MOST_CHANGES]), max(0, len(rows) - _MOST_CHANGES))
+    more = max(0, len(rows) - _MOST_CHANGES)
+    return Difference(route, before, after, moments, words, tuple(rows[:_MOST_CHANGES]), more)
+
+
+def _moment(project: ViewedProject, name: str, said: str) -> str:
+    return history.label_now(project, name, history.label(said))
 
 
 _NOT_SHOWN = frozenset(("source", "further_sources", "timestamp", "origin", "open_files", "completed_steps", "todos"))

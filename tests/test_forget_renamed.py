@@ -1,0 +1,217 @@
+"""Forgetting where routes were renamed or merged: nothing is left under a name that a route had before."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import moveskit
+import ralf
+import storekit
+from ralf import project as projects, routing
+from ralf.errors import Busy
+from ralf.maintenance.forget import alone, forget, forget_route
+from ralf.maintenance.purge import Wording, remains
+from ralf.route import state
+
+WORDS = "Carry the tide table over to Klondike"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A route `tables` that was called `Tide` and then `levels`, with what may lie under each name, and another."""
+    ralf.record_decision("tables", "Use SQLite", root=tmp_path)
+    ralf.record_decision("other", "Never push to main", root=tmp_path)
+    moveskit.told(tmp_path, "Tide", "levels")
+    moveskit.told(tmp_path, "levels", "tables")
+    return tmp_path
+
+
+def put(root: Path, names: tuple[str, ...] = ("Tide", "levels", "tables"), words: str = WORDS) -> list[Path]:
+    """Put what writers, a person, a pull and a repair leave under these names; the files."""
+    project = projects.find(root)
+    made = []
+    for name in names:
+        known = state.digest_of(words.encode())[:12]
+        seen = f"{0:x}-{len(words):x}-0123456789ab"
+        for path in (
+            project.routes / f".ralf-{name}.md-{known}-0123456789ab.old",  # of which a writer knew the content
+            project.routes / f".ralf-{name}.md-0123456789ab-0123456789ab.old",  # that a person saved
+            project.routes / f".ralf-{name}.md-{seen}.seen",
+            project.routes / f"{name}.displaced-12345678",
+            project.folder / "damaged" / "routes" / f"{name}.md",
+            project.folder / "damaged" / "journal" / "routes" / f"{name}.jsonl.0123",
+            project.folder / "damaged" / "journal" / "moved" / f"{name.lower()}.jsonl",
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(words, encoding="utf-8")
+            made.append(path)
+        if name != "tables":
+            path = project.route_file(name)
+            path.write_text(f"---\nroute: {name}\ngoal: {words}\n---\n", encoding="utf-8")
+            made.append(path)
+    return made
+
+
+def still(root: Path, words: str = WORDS) -> list[Path]:
+    return remains(storekit.context_of(root), Wording([words], within_words=True))
+
+
+# ---- a text ----
+
+
+def test_a_text_goes_from_all_that_lies_under_a_name_of_before(root: Path) -> None:
+    made = put(root)
+    looked = forget("tables", text=WORDS, dry_run=True, root=root)
+    told = {path for path in map(projects.find(root).name_of, made) if "/.ralf-tables" not in path}
+    assert told <= set(looked.files)
+    assert len(still(root)) == len(made)
+    done = forget("tables", text=WORDS, root=root)
+    assert done.left == ()
+    assert still(root) == []
+    assert not storekit.hidden(projects.find(root).route_file("Tide"))
+    assert [item.decision for item in ralf.get_context("Tide", root=root).decisions] == ["Use SQLite"]
+    assert forget("tables", text=WORDS, root=root).touched is False
+
+
+def test_what_a_person_saved_under_a_name_of_before_stays_without_the_words(root: Path) -> None:
+    project = projects.find(root)
+    path = project.routes / ".ralf-Tide.md-0123456789ab-0123456789ab.old"
+    path.write_text(f"kept by hand. {WORDS}. And this", encoding="utf-8")
+    forget("tables", text=WORDS, root=root)
+    (kept,) = project.routes.glob("Tide.displaced-*")
+    said = kept.read_text(encoding="utf-8")
+    assert said.startswith("kept by hand.") and said.endswith("And this") and WORDS not in said
+
+
+def test_what_cannot_be_swept_under_a_name_of_before_is_named(root: Path) -> None:
+    project = projects.find(root)
+    path = project.routes / ".ralf-Tide.md-0123456789ab-0123456789ab.old"
+    path.write_text(WORDS, encoding="utf-8")
+    with open(path, "r+", encoding="utf-8"):  # somebody may still save into it
+        done = forget("tables", text=WORDS, root=root)
+    assert done.left == (project.name_of(path),)
+
+
+def test_what_tells_of_a_move_goes_as_a_whole_where_a_name_holds_the_text(root: Path) -> None:
+    moveskit.told(root, "klondike-plan", "other")
+    looked = forget("other", text="klondike", dry_run=True, root=root)
+    assert looked.records == {"moved/klondike-plan": 1}
+    done = forget("other", text="klondike", root=root)
+    assert (done.records, done.left) == ({"moved/klondike-plan": 1}, ())
+    project = projects.find(root)
+    assert routing.known(project, "klondike-plan") is None
+    assert not [path for path in (root / ".autonomous").rglob("*klondike*") if "locks" not in path.parts]
+    assert ralf.get_context("Tide", root=root).route == "tables"
+
+
+def test_what_tells_of_a_move_stays_as_it_is_where_no_name_holds_the_text(root: Path) -> None:
+    """A word such as the kind of the record is no name."""
+    project = projects.find(root)
+    before = [entry.record for entry in project.store.read("moved/tide")]
+    ralf.record_decision("tables", "Let the user rename it in 2026", root=root)
+    assert "moved/tide" not in forget("tables", text="rename", root=root).records
+    assert "moved/tide" not in forget("tables", text="2026", root=root).records
+    assert [entry.record for entry in project.store.read("moved/tide")] == before
+    assert ralf.get_context("Tide", root=root).route == "tables"
+
+
+def test_a_text_that_a_route_holds_which_is_being_moved_is_not_forgotten_by_half(root: Path) -> None:
+    ralf.record_decision("moving", WORDS, root=root)
+    ralf.record_decision("other", WORDS, root=root)
+    moveskit.told(root, "moving", "moved-there", arrived=False)
+    kept = storekit.kept_bytes(root)
+    with pytest.raises(Busy, match="the rename of moving to moved-there has not ended"):
+        forget("other", text=WORDS, root=root)
+    with pytest.raises(Busy, match="has not ended"):
+        forget("moving", text="none of its words", root=root)
+    with pytest.raises(Busy, match="has not ended"):
+        forget("moving", "DEC-001", root=root)
+    assert {name: kept[name] for name in kept if "moving" in name or "other" in name} == {
+        name: content for name, content in storekit.kept_bytes(root).items() if "moving" in name or "other" in name
+    }
+    ralf.record_decision("other", "Another thing to forget", root=root)
+    assert forget("other", text="Another thing", root=root).left == ()
+
+
+# ---- a whole route ----
+
+
+def test_a_whole_route_goes_under_each_of_its_names(root: Path) -> None:
+    made, project = put(root), projects.find(root)
+    chosen, named = project.cache / "chosen", project.cache / "named"
+    for name in ("Tide", "levels", "tables"):
+        routing.use(project, name, session=f"s-{name}")
+        for path in (named / "sessions" / f"s-{name}", named / "routes" / name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{name}\n", encoding="utf-8")
+    other = project.folder / "cache" / "another-user" / "chosen" / "s-9"
+    other.parent.mkdir(parents=True)
+    other.write_text("levels\n", encoding="utf-8")
+    routing.use(project, "other", session="s-other")
+    looked = forget_route("levels", dry_run=True, root=root)
+    assert set(map(project.name_of, made)) <= set(looked.files)
+    done = forget_route("levels", root=root)
+    assert (done.route, done.left) == ("tables", ())
+    assert set(map(project.name_of, made)) <= set(done.files)
+    assert still(root) == []
+    assert not other.exists()
+    assert [path.name for path in chosen.iterdir()] == ["s-other"]
+    assert not [path for path in named.rglob("*") if path.is_file()]
+    assert list(project.store.streams("moved/")) == []
+    names = ("Tide", "tide", "levels", "tables")
+    assert not [path for path in project.folder.rglob("*") if path.stem in names and "locks" not in path.parts]
+    ralf.record_decision("Tide", "Anew", root=root)
+    assert sorted(one.route for one in ralf.list_routes(root=root)) == ["Tide", "other"]
+
+
+def test_a_route_that_was_begun_anew_under_a_name_of_before_keeps_all_that_it_has(root: Path) -> None:
+    """As `default` is."""
+    project = projects.find(root)
+    moveskit.told(root, "begun", "tables")
+    project.store.append(
+        "routes/begun", next(iter(project.store.read("routes/other"))).record, id="decision-1", after=None
+    )
+    ralf.record_decision("begun", "Of another", root=root)
+    (aside,) = (path for path in put(root, ("begun",)) if path.name == "begun.displaced-12345678")
+    forget_route("tables", root=root)
+    assert aside.exists() and project.route_file("begun").exists()
+    assert routing.known(project, "begun") == "begun"
+
+
+def test_whether_a_route_is_being_moved_is_asked_once_no_rename_can_begin(root: Path) -> None:
+    project, told = projects.find(root), list[BaseException]()
+
+    def forgotten() -> None:
+        try:
+            forget_route("tables", root=root)
+        except Busy as error:
+            told.append(error)
+
+    with alone(project):
+        thread = threading.Thread(target=forgotten)
+        thread.start()
+        thread.join(1)  # it waits
+        moveskit.told(root, "tables", "elsewhere", arrived=False)
+    thread.join(30)
+    assert [str(error) for error in told] == ["tables: the rename of tables to elsewhere has not ended"]
+    assert ralf.get_context("tables", root=root).decisions
+
+
+def test_a_route_that_was_renamed_while_a_forget_waited_is_forgotten_under_its_new_name(root: Path) -> None:
+    project, done = projects.find(root), list[str]()
+    with alone(project):
+        thread = threading.Thread(target=lambda: done.append(forget("other", text=WORDS, root=root).route))
+        thread.start()
+        thread.join(1)
+        for entry in list(project.store.read("routes/other")):
+            project.store.append(
+                "routes/moved-on", entry.record, id=entry.id, after=project.store.head("routes/moved-on")
+            )
+        project.store.properties.replace.drop("routes/other")  # type: ignore[union-attr]
+        project.route_file("other").unlink()
+        moveskit.told(root, "other", "moved-on")
+    thread.join(30)
+    assert done == ["moved-on"]
