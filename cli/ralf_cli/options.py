@@ -213,10 +213,15 @@ def _tell_name(ctx: click.Context, route: str) -> None:
     """Say how a route is called now that was renamed, or merged into another. It stays as it was typed: under its
     earlier name, labels mean what they meant there.
     """
+    from ralf import project as projects, routing
     from ralf_cli.output import say
 
     found = called_now(_root(ctx), route)
-    if found.casefold() != route.casefold():
+    if found.casefold() == route.casefold():
+        return
+    if routing.is_merged_away(projects.find(_root(ctx)), route):
+        say(f"route {found} ({route} was merged into it: labels behind {route} mean what they meant there)")
+    else:
         say(f"route {found} (called {route} before)")
 
 

@@ -169,6 +169,11 @@ def label_now(project: Project, route: str, label: str) -> str:
     return label
 
 
+def is_merged_away(project: Project, route: str) -> bool:
+    """Whether a name is one of before a merge, under which labels mean what they meant then."""
+    return any(move.kind == MERGE for move in _moves_from(project, route))
+
+
 def check_begun_anew(project: Project, route: str) -> None:
     """For a name that has no record: Busy where its route was renamed or merged a moment ago, DamagedJournal, OSError
     where what tells of that cannot be read. Else a route of this name may begin.
