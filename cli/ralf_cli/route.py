@@ -134,10 +134,10 @@ def rename(ctx: click.Context, old: str, new: str, because: str, root: str | Non
 def merge(ctx: click.Context, source: str, into: str, because: str, root: str | None, as_json: bool) -> None:
     """Merge the route FROM into the route INTO: its records follow those of INTO, and its name finds INTO from now on.
 
-    Labels that both have given become the next free ones of INTO; behind the name FROM they mean what they meant. A
-    decision that both made in the same words, and for the same reason, is one. Under the name FROM, a label still means the item that had it there: `ralf why FROM DEC-001`. The goal, the
-    hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is interrupted loses
-    nothing: type it again, and it is completed.
+    Labels that both have given become the next free ones of INTO. Under the name FROM, a label still means the item
+    that had it there: `ralf why FROM DEC-001`. A decision that both made in the same words, and for the same reason, is
+    one. The goal, the hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is
+    interrupted loses nothing: type it again, and it is completed.
 
     \b
     Examples:
