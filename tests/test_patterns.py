@@ -10,6 +10,7 @@ import pytest
 
 from ralf.text import matcher
 from ralf.text.patterns import regex
+from storekit import SOURCE
 
 ALL = """
 import gc
@@ -24,7 +25,7 @@ print(len(found))
 
 
 def test_every_pattern_of_the_product_compiles() -> None:
-    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", ALL], cwd=SOURCE, capture_output=True, text=True, check=False)
     assert (done.returncode, int(done.stdout or 0) > 300) == (0, True), done.stderr
 
 
