@@ -29,8 +29,8 @@ _LINEAGE = regex(r"r[0-9]{1,9}-[0-9a-f]{12}")
 _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""
 
-_WITHOUT_WORDS = frozenset(("aliases", "status", "superseded_by", "supersedes"))
-"""The fields of a decision that another clone may change and whose words stay whose they were."""
+_LABEL = regex(r"DEC-[0-9]{1,9}")
+_STATUSES = frozenset(("active", "superseded", "reversed", "done", "proposed", "dropped"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +248,16 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2 and at[2] not in _WITHOUT_WORDS:
+        elif at[0] == "decisions" and len(at) > 2 and not _is_wordless(at[2], change["value"]):
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made
+
+
+def _is_wordless(field: str, value: Any) -> bool:
+    """Whether a field of a decision has a known status or labels and nothing else: then its words stay whose they were,
+    although another clone has changed it.
+    """
+    if field == "status":
+        return value in _STATUSES
+    labels = value if isinstance(value, list) else [value]
+    return field in ("aliases", "superseded_by", "supersedes") and all(_LABEL.fullmatch(str(one)) for one in labels)

@@ -409,7 +409,11 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     lost, changes = 0, []
     if _is_in_journal(project, route, states.digest_of(content), rendered=False):
         pass
-    elif found.revision > recorded.revision and is_of_lost_record(project, route, content, found, recorded):
+    elif (
+        found.revision > recorded.revision
+        and not _is_of_other_clone(project, found)
+        and is_of_lost_record(project, route, content, found, recorded)
+    ):
         lost, changes = found.revision, edits.changes_since(recorded, found, recorded)
     elif is_known(project, route, content):
         changes = edits.changes_of_foreign(recorded, found)
@@ -420,6 +424,14 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     return replace(
         state, status="stale", lost=lost, renders=(*state.renders, (states.TAKEN_IN, states.digest_of(content)))
     )
+
+
+def _is_of_other_clone(project: Project, found: RouteContext) -> bool:
+    """Whether a shared file shows the newest record of another clone, so that it tells nothing of what is lost here,
+    however it came: a patch, a copy.
+    """
+    clones = map(spread.parsed, found.context_checkpoint.clones) if found.body.is_spread else ()
+    return any(tag != project.git.clone and lineage == found.lineage for tag, lineage, _ in clones)
 
 
 def _with_theirs(
