@@ -179,7 +179,7 @@ def test_the_command_line_means_what_the_name_that_was_typed_meant(made: Path) -
     assert "doors: DEC-003 dropped" in ran("context", "drop", "tide", "DEC-001")
     undone = process("undo", "tide", "r2", cwd=made)
     assert undone.status == 2 and "revisions of its own" in undone.err
-    assert "(called tide before)" in undone.err
+    assert "tide was merged into it" in undone.err
 
 
 def test_a_shell_offers_no_label_that_means_another_item_under_the_name(made: Path) -> None:

@@ -311,12 +311,14 @@ def _put(project: Project, store: FileStore, move: Move, because: str) -> _Put |
     if not entries:
         return _Put(0, dict(move.labels))
     entries = _told_apart(move, entries, known)
-    before = fold.fold((journal.parsed(move.new, entry) for entry in kept), fold.empty(move.new))
-    made, labels = entries, dict[str, str]()
+    made, labels, changes = entries, dict[str, str](), list[merging.Change]()
+    revision = journal.parsed(move.old, entries[-1]).revision
     if kept:
-        made, labels = rebase.joined(move.new, entries, onto=before, known=known)
+        before = fold.fold((journal.parsed(move.new, entry) for entry in kept), fold.empty(move.new))
+        made, labels, after = rebase.joined(move.new, entries, onto=before, known=known)
+        revision, changes = after.revision, merging.diff(to_tree(after), to_tree(_as_about(after, before)))
     if move.record not in known:
-        made = [*made, _record_of(project, move, because, made, before)]
+        made = [*made, _record_of(project, move, because, revision + 1, changes)]
     stream = stream_of(move.new)
     if made:
         lines = [(entry.id, entry.record) for entry in store.read(stream)]
@@ -334,14 +336,12 @@ def _is_in_later_name(project: Project, move: Move) -> bool:
     return now is not None and any(entry.id == move.record for entry in project.store.read(stream_of(now)))
 
 
-def _record_of(project: Project, move: Move, because: str, made: Sequence[Entry], before: RouteContext) -> Entry:
+def _record_of(project: Project, move: Move, because: str, revision: int, changes: Sequence[merging.Change]) -> Entry:
     """The record that tells of a move, after those that moved."""
-    after = fold.fold((journal.parsed(move.new, entry) for entry in made), before)
     said = redactor_for(project).text(one_line(clean(because)))
     payload: dict[str, Any] = {"from": [move.old], "timestamp": move.timestamp, "origin": move.origin}
-    if move.kind == MERGE:
-        payload["changes"] = merging.diff(to_tree(after), to_tree(_as_about(after, before)))
-    record = journal.sealed(Record(after.revision + 1, move.kind, payload | ({"because": said} if said else {})))
+    payload |= {"changes": list(changes)} if move.kind == MERGE else {}
+    record = journal.sealed(Record(revision, move.kind, payload | ({"because": said} if said else {})))
     return Entry("", move.record, journal.line_of(record))
 
 

@@ -52,9 +52,9 @@ def rebased(
 
 def joined(
     route: str, entries: Sequence[Entry], *, onto: RouteContext, known: Mapping[str, Entry] = MappingProxyType({})
-) -> tuple[list[Entry], dict[str, str]]:
-    """All records of another route as they are after this one's, as `rebased`, and the labels of its decisions and
-    checkpoints as they were: as they are here, "" for one that was left out.
+) -> tuple[list[Entry], dict[str, str], RouteContext]:
+    """All records of another route as they are after this one's, as `rebased`; the labels of its decisions and
+    checkpoints as they were: as they are here, "" for one that was left out; and what all comes to.
 
     A decision that came to be dropped, replaced or reversed there stays apart from one in the same words here.
     """
@@ -62,7 +62,7 @@ def joined(
     settled = frozenset(item.id for item in whole.decisions if item.status != "active")
     moved = _Moved(route, fold.empty(route), onto, settled | {stone.id for stone in cap.of(whole)})
     made = list(_entries_of(moved, entries, known))
-    return made, moved.labels
+    return made, moved.labels, moved.context
 
 
 def _entries_of(moved: _Moved, entries: Iterable[Entry], known: Mapping[str, Entry]) -> Iterator[Entry]:
@@ -92,6 +92,11 @@ class _Moved:
         self._labels: dict[str, str] = {}
         self._checkpoints: dict[str, str] = {}
         self._revisions: dict[int, int] = {}
+
+    @property
+    def context(self) -> RouteContext:
+        """What both histories come to."""
+        return self._new
 
     @property
     def labels(self) -> dict[str, str]:
