@@ -372,11 +372,14 @@ def session_log(home: Path, root: Path, session: str, client: str = "claude-code
     return path
 
 
+_CHOSEN = ("BB5_", "RALF_", "CLAUDE", "GIT_", "GEMINI_CLI", "CURSOR_AGENT", "AI_AGENT")
+
+
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a process of ours: no variable that chooses a route or project, everything below `home`."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("BB5_", "RALF_", "CLAUDE", "GIT_"))
-    }
+    """The environment of a process of ours: no variable that chooses a route or project or names some agents, and
+    everything below `home`.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_CHOSEN)}
     paths = [PACKAGES, *filter(None, [os.environ.get("PYTHONPATH", "")])]
     return kept | {
         "HOME": str(home),

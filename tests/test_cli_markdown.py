@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import forks
 import ralf
 import storekit
-from clocks import within
+from clocks import in_line, within
 from ralf_cli.markdown import rendered
 from storekit import AT_ONCE
 from test_cli_reading import at_a_screen
@@ -51,6 +52,9 @@ def test_headings_items_code_and_bold_words_lose_their_marks_and_get_a_style() -
         "2 * 3 * 4, 2*3*4, 2**3**4, a ** b ** c",
         "src/**/a.py and lib/**/b.py, *.py and *.md, rm *cache tmp*",
         "char **argv, **envp; {**a, **b}; (**a)**b",
+        "**kwargs in f(x**, y), **args in a[b**, c]. {**d and {e**. f",
+        "f(**a, b**(c)) and f(**a, b**) and **a to b**-1",
+        "_Foo calls bar._",
         "<promise>COMPLETE</promise> <b>x</b> <!-- a note --> <div>",
         "&lt;b&gt; &amp; &#42;",
         r"C:\*\_\# and \[a\]",
@@ -110,7 +114,54 @@ def test_code_is_set_apart_and_not_wrapped_and_a_fence_without_an_end_stays() ->
         "after",
     ]
     assert "│     **x**" in plainly("> ```\n> **x**\n> ```\n")
-    assert plainly("```\n## Goal\n- one\n").splitlines() == ["```", "", "Goal", "  • one"]
+    for source in ("```\n## Goal\n- one\n**x**", "> ~~~ sh\n> # one\n> **x**", "```"):
+        assert plainly(f"{source}\n") == f"{source.replace('>', '│')}\n"
+
+
+def test_a_block_of_code_of_any_length_keeps_its_comments_and_is_shown_as_its_source_if_it_is_too_large() -> None:
+    comments = [f"# comment {number}" for number in range(300)]
+    shown = plainly("\n".join(["```py", *comments, "```", "# Heading", "- item"])).splitlines()
+    assert shown == ["    py", *(f"    {line}" for line in comments), "", "Heading", "  • item"]
+    large = ["```", *comments * 20, "```"]
+    assert plainly("\n".join([*large, "# Heading"])).splitlines() == [*large, "", "Heading"]
+
+
+def test_what_follows_a_table_and_rows_with_another_number_of_cells_are_no_rows_of_it() -> None:
+    table = "| a | b |\n| - | - |\n| `x | y` | z |\n"
+    for line, shown in (
+        ("- run `ls | wc`", "  • run `ls | wc`"),
+        ("1. run `ls` | wc", "  1. run `ls` | wc"),
+        ("# Heading | bar", "Heading | bar"),
+        ("> a | b", "│ a | b"),
+        ("| x || y | z |", "| x || y | z |"),
+        ("| one |", "| one |"),
+        ("a | b | c", "a | b | c"),
+        ("| " + "x" * 10_000 + " | y |", "| " + "x" * 10_000 + " | y |"),
+    ):
+        assert plainly(table + line).splitlines()[-1] == shown
+    assert plainly(table + "```a|b\nx\n```\n").splitlines()[-2:] == ["    a|b", "    x"]
+    assert plainly(table).splitlines()[-1].split() == ["`x", "|", "y`", "z"]
+    for header in ("- a | b", "# a | b", "> a | b"):
+        assert "- | -" in plainly(f"{header}\n- | -\n").replace("•", "-").replace("\n\n", "\n")
+
+
+def test_the_carets_of_a_traceback_begin_no_block_of_code() -> None:
+    trace = '  File "a.py", line 1\n    f(x)\n    ~^^^\n    ~~~~~~^^^\n    ~~~~~~\n~~~~^^^\n'
+    shown = plainly(f"{trace}# Heading\n**x**\n").splitlines()
+    assert [line.strip() for line in shown[:6]] == [line.strip() for line in trace.splitlines()]
+    assert shown[-2:] == ["Heading", "x"]
+    assert plainly("~~~ py\n# x\n~~~\n").splitlines() == ["    py", "    # x"]
+
+
+def test_of_emphasised_lines_only_the_notes_that_ralf_writes_lose_their_marks() -> None:
+    for note in (
+        "_Revision 3, 1 checkpoint._",
+        "_Left out of this text: 5 lines; all of it: ralf._",
+        "_Moved out of the file: DEC-001._",
+    ):
+        assert plainly(note).strip() == note[1:-1]
+    for code in ("_Foo calls bar._", "_A and self._", "_(a) and (b)_"):
+        assert plainly(code).strip() == code
 
 
 def test_a_table_is_aligned_keeps_each_cell_and_fits_the_screen() -> None:
@@ -165,11 +216,65 @@ def test_nothing_but_marks_goes_and_words_keep_their_order(text: str) -> None:
         "|a|b|\n|-|-|\n|c|d|\n\n" * 300,
         "> ```\n" * 5_001,
         "_A " + "b " * 200_000,
+        ("|a" * 10 + "|\n" + "|-" * 10 + "|\n" + ("|" + "word " * 120 + "|") * 1_000),
     ],
     ids=lambda text: text[:6],
 )
 def test_no_text_takes_long_to_render(text: str) -> None:
     within(2 * AT_ONCE, lambda: rendered(text, width=80, coloured=True))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "x{blanks}y\n",
+        "- x{blanks}\n",
+        "a|b\n{blanks}x\n",
+        "a|b\n|{rule}x\n",
+        "{nbsp}x\n",
+        "- {nbsp}{blanks}x\n",
+        "**a( {closed}\n",
+        "|a|b|\n|-|-|\n|{words}|{words}|\n\n",
+        "> |a|b|\n> |-|-|\n> |{words}|{nbsp}x|\n\n",
+        "```\n{words}\n```\n",
+        "```x\n" * 1_000,
+    ],
+)
+def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
+    parts = {
+        "blanks": " " * 4_000,
+        "nbsp": "\xa0" * 4_000,
+        "rule": " -|" * 1_300,
+        "closed": "x**. " * 800,
+        "words": "word " * 200,
+    }
+    part = piece.format(**parts)
+
+    def seconds(times: int) -> float:
+        began = time.process_time()
+        rendered(part * times, width=80, coloured=True)
+        return time.process_time() - began
+
+    seconds(1)
+    in_line(lambda: seconds(20), lambda: seconds(40), 2.6, 0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x{}y", "- x{}", "a|b\n{}x", "{}x", "- {}x"],
+)
+@pytest.mark.parametrize("blank", [" ", "\xa0", "\t"])
+def test_a_run_of_blanks_twice_as_long_takes_about_twice_the_time(text: str, blank: str) -> None:
+    def seconds(size: int) -> float:
+        made = text.format(blank * size)
+        began = time.process_time()
+        for _ in range(20):
+            rendered(made, width=80, coloured=True)
+        return time.process_time() - began
+
+    seconds(10)
+    for size in (4_000, 20_000):  # below and beyond the longest line that is rendered
+        in_line(lambda size=size: seconds(size), lambda size=size: seconds(2 * size), 2.6, 0.03)  # type: ignore[misc]
 
 
 # ---- at a real terminal ----

@@ -12,6 +12,7 @@ import pytest
 import ralf
 import storekit
 from ralf.text import tokens
+from ralf_cli.narrowing import narrowed
 from storekit import Cli, Ran
 
 Run = Callable[..., Ran]
@@ -80,15 +81,51 @@ def test_json_keeps_to_max_tokens_and_says_what_it_leaves_out(show: Run, most: i
     ran = show("--json", "--max-tokens", most)
     found = ran.json()
     assert 0 < tokens.count(ran.out.rstrip("\n")) <= most and found["route"] == "tide"
-    if "decisions" not in found:
+    left = found.get("left_out", {})
+    if "items" in left:
         assert set(found) == {"route", "revision", "left_out"}
         return
-    left = found.get("left_out", {})
-    assert len(found["decisions"]) + left.get("decisions", 0) == len(whole["decisions"])
-    assert found["history"].count("### Checkpoint") + left.get("history", 0) == 4
-    texts = [one["decision"] for one in found["decisions"]]
+    decisions, history = found.get("decisions", []), found.get("history", "")
+    assert len(decisions) + left.get("decisions", 0) == len(whole["decisions"])
+    assert history.count("### Checkpoint") + left.get("history", 0) == 4
+    assert len(found.get("checkpoints", [])) + left.get("checkpoints", 0) == len(whole["checkpoints"])
+    if left:
+        nested = [found.get("facts", {}), found.get("active_work", {})]
+        assert [(key, v) for tree in (found, *nested) for key, v in tree.items() if v in ("", [], {})] == []
+        for key in ("goal", "decisions", "history", "checkpoints", "facts", "active_work"):
+            assert key in found or left[key] > 0
+    texts = [one["decision"] for one in decisions]
     if texts:
         assert "Never push to main" in texts  # a rule goes last of all
+
+
+def test_within_a_budget_0_and_false_stay_and_only_whole_words_are_said() -> None:
+    items = [{"id": f"DEC-{number:03}", "decision": "Keep " + "it " * 30, "pinned": False} for number in (1, 2)]
+    tree = {
+        "route": "tide",
+        "revision": 1,
+        "steps": 0,
+        "empty": "",
+        "decisions": items,
+        "facts": {"commands": [{"command": "make", "exit": 0, "note": ""}]},
+    }
+    whole = json.loads(narrowed(tree, None, 10_000, ""))
+    assert whole == tree
+    lean = json.loads(narrowed(tree, None, 150, ""))
+    assert (lean["steps"], lean["decisions"][0]["pinned"], "empty" in lean) == (0, False, False)
+    assert lean["facts"] == {"commands": [{"command": "make", "exit": 0}]}
+    for said, kept in (
+        ("DEC-0010, DEC-002.", "DEC-002"),
+        ("DEC-001: Keep. XDEC-002", "DEC-001"),
+        ("of/DEC-001, DEC-001-a, DEC-002", "DEC-002"),
+    ):
+        found = json.loads(narrowed(tree, "decisions", 80, said))
+        assert [one["id"] for one in found["decisions"]] == [kept] and found["left_out"] == {"decisions": 1}, said
+    assert json.loads(narrowed(tree, "decisions", 30, "")) == {
+        "route": "tide",
+        "revision": 1,
+        "left_out": {"decisions": 2},
+    }
 
 
 def test_json_and_text_that_have_no_room_say_so_and_what_would_do(show: Run) -> None:

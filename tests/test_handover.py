@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -212,13 +217,45 @@ def test_a_hand_over_typed_at_a_terminal_is_the_users_and_one_in_a_pipe_or_an_ag
         return context.handover.author, context.goal_origin, context.decisions[0].origin
 
     assert author_after() == ("user", "user", "user")
-    for variable in ("CLAUDE_CODE_SESSION_ID", "CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "RALF_AGENT"):
+    for variable in (
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDECODE",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "CURSOR_AGENT",
+        "AI_AGENT",
+        "RALF_AGENT",
+    ):
         assert author_after(**{variable: "s-1"}) == ("agent", "agent", "agent"), variable
     piped = tmp_path / "piped"
     piped.mkdir()
     assert storekit.process(*said, cwd=piped).status == 0
     context = ralf.get_context("tide", root=piped)
     assert context.handover is not None and (context.handover.author, context.goal_origin) == ("agent", "agent")
+
+
+@pytest.mark.parametrize(
+    ("reads", "author"),
+    [("capture_output=True", "agent"), ("stdout=-1", "agent"), ("stderr=-1", "agent"), ("", "user")],
+)
+def test_a_hand_over_is_an_agents_if_the_program_at_the_terminal_that_runs_it_reads_what_it_prints(
+    tmp_path: Path, reads: str, author: str
+) -> None:
+    tool = shlex.join(storekit.command("handover", "tide", "--state", "Half done"))
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import subprocess; subprocess.run(['sh', '-c', {tool!r}], check=True, {reads})"],
+        cwd=tmp_path,
+        env=storekit.environment(tmp_path),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    printed = storekit.read_terminal(ours)
+    assert child.wait(storekit.HANGS) == 0, printed
+    context = ralf.get_context("tide", root=tmp_path)
+    assert context.handover is not None and context.handover.author == author
 
 
 def test_a_users_hand_over_says_so_in_file_brief_log_and_json_and_only_the_user_undoes_it(tmp_path: Path) -> None:

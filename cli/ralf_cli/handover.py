@@ -49,7 +49,8 @@ def handover(
     Without options it reads Markdown, or a JSON object with the names of the API, from standard input. Parts under
     headings such as "State", "Next", "Open questions", "Decided" and "Never" go where they belong. The hand-over leads
     the brief of the route until newer work makes it old. What it decides is recorded as the agent's decisions; nothing
-    of it is a rule. What you type at a terminal, outside of an agent's shell, is recorded as the user's.
+    of it is a rule. What you type at a terminal, outside of an agent's shell, is recorded as the user's,
+    unless its output goes into a pipe or a file.
 
     \b
     Examples:

@@ -29,16 +29,25 @@ if TYPE_CHECKING:
 _LABEL, _CODE, _NOTE = "bold magenta", "magenta", "dim"  # readable on a light and on a dark background
 
 _NARROWEST = 20  # columns
-_MOST_LINES, _LONGEST = 200, 10_000  # of a block of code or a table, characters of a line: longer ones stay as they are
+# What is longer or larger than this stays as it is:
+_LONGEST = 10_000  # characters of a line
+_LARGEST = 65_536  # characters of a table or a block of code
+_MOST_ROWS = 200  # of a table
 
-_HEADING = regex(r"(#{1,6}) +(\S[^\n]*+)")
-_ITEM = regex(r"( *+)([-*]|[0-9]{1,9}[.)]) +(?=\S)")
+_HEADING = regex(r"(#{1,6}) ++(\S[^\n]*+)")
+_ITEM = regex(r"( *+)([-*]|[0-9]{1,9}[.)]) ++(?=\S)")
 _LABELLED = regex(r"(?:DEC|cp)-[0-9]{1,9}(?![0-9])")
-_FENCE = regex(r"( *+)(`{3,}|~{3,})([^`]*+)")
-_RULE = regex(r" {0,3}(?:-{3,}|\*{3,}|_{3,}) *")
-_TABLE_RULE = regex(r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?")
-_BAR = regex(r"(?<!\\)\|")
-_MARK = regex(r"`+|\*{2,}")
+_FENCE = regex(r"( *+)(`{3,}+)([^`]*+)|( {0,3})(~{3,}+) *+([\w.+#-]*+)")  # a traceback has `    ~~~~~~^^^`
+_RULE = regex(r" {0,3}(?:-{3,}+|\*{3,}+|_{3,}+)")
+_TABLE_RULE = regex(r" *+\|?+(?: *+:?+-++:?+ *+\|)++(?: *+:?+-++:?+)?+")
+_MARK = regex(r"`++|\*{2,}+")
+_BAR_OR_CODE = regex(r"\\?\||`++")
+_WORD = regex(r"\S++")
+_NOTE_OF_OURS = regex(
+    r"_(?:Revision [0-9]++, |Left out(?: of this text| here)?+: |Moved out of the file: |Last compacted: |\(cut: `)"
+    r"[^\n]*(?<=[^ ])_"
+)
+"""A closed list: `_Foo calls self._` may be code."""
 
 _VERBATIM_QUOTE = "**It had just seen"
 """How the line above the output of a tool begins, in which no mark is one of Markdown."""
@@ -47,6 +56,7 @@ _VERBATIM_GROUP = "Commands that"
 
 _CLOSERS = ".:!?)]>\"'`…"  # what may stand before the mark that ends bold words, beside letters and digits
 _OPENERS = "(`<[_"  # what may stand behind the mark that begins them
+_BEHIND = ".,:;!?)]…"  # what may stand behind the mark that ends them, beside blanks
 
 
 def show(text: str, *, plain: bool = False) -> None:
@@ -77,7 +87,7 @@ def rendered(text: str, *, width: int | None = None, coloured: bool | None = Non
     encoding = (sys.__stdout__.encoding if sys.__stdout__ else None) or "utf-8"
     signs = ("•", "│", "─") if encoding.lower().startswith("utf") else ("-", "|", "-")
     screen = _Screen(max(_NARROWEST, columns), wants, *signs)
-    lines = clean(text).removesuffix("\n").expandtabs(8).split("\n")
+    lines = [line.rstrip() for line in clean(text).removesuffix("\n").expandtabs(8).split("\n")]
     return "".join(f"{line}\n" for line in _blocks(lines, screen))
 
 
@@ -86,7 +96,10 @@ def _blocks(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
     number, group, is_blank = 0, "", True
     while number < len(lines):
         line = lines[number]
-        if (end := _end_of_fence(lines, number)) or (end := _end_of_table(lines, number)):
+        end = 0
+        if len(line) > _LONGEST:
+            yield line
+        elif (end := _end_of_fence(lines, number)) or (end := _end_of_table(lines, number)):
             yield from _set_apart(lines[number:end], screen)
         elif line.startswith(">"):
             end = next((n for n in range(number, len(lines)) if not lines[n].startswith(">")), len(lines))
@@ -105,14 +118,14 @@ def _blocks(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
             body = line[item.end() :]
             is_verbatim = group.startswith(_VERBATIM_GROUP) or any(mark in line for mark in _VERBATIM_ITEM)
             yield from _wrapped(f"  {item[1]}{sign} ", _labelled(body, screen, verbatim=is_verbatim), screen)
-        elif _is_note(line):
+        elif _NOTE_OF_OURS.fullmatch(line):
             yield from _wrapped("", _inline(line[1:-1], screen, _NOTE), screen)
         else:
             body = line.lstrip(" ")
             indented = len(line) - len(body)
             yield from _wrapped(" " * (indented + 2 * (indented > 1)), _inline(body, screen), screen)
-        is_blank = not line.strip()
-        number = max(number + 1, end or 0)
+        is_blank = not line
+        number = max(number + 1, end)
 
 
 def _quotation(lines: Sequence[str], screen: _Screen, *, verbatim: bool) -> Iterator[str]:
@@ -131,6 +144,9 @@ def _quotation(lines: Sequence[str], screen: _Screen, *, verbatim: bool) -> Iter
 
 
 def _quoted_line(line: str, screen: _Screen, *, verbatim: bool) -> Iterator[str]:
+    if len(line) > _LONGEST:
+        yield line
+        return
     body = line.lstrip(" ")
     style = "bold" if _HEADING.fullmatch(line) else ""
     text = _plain(body) if verbatim else _inline(body, screen, style)
@@ -140,48 +156,98 @@ def _quoted_line(line: str, screen: _Screen, *, verbatim: bool) -> Iterator[str]
 # ---- code and tables ----
 
 
+def _fence(line: str) -> tuple[int, str, str]:
+    """The blanks before a line that can begin a block of code, its mark and what follows it; no mark for none."""
+    found = _FENCE.fullmatch(line) if len(line) <= _LONGEST else None
+    if found is None:
+        return 0, "", ""
+    indented, mark, info = found.group(1, 2, 3) if found[2] else found.group(4, 5, 6)
+    return len(indented), mark, info.strip()
+
+
 def _end_of_fence(lines: Sequence[str], number: int) -> int:
-    """The number of the line behind a block of code that begins here; 0 for none, and for one that never ends."""
-    fence = _FENCE.fullmatch(lines[number])
-    if fence is None:
+    """The number of the line behind a block of code that begins here, that of the last one if it never ends; 0 for
+    none.
+    """
+    indented, mark, _ = _fence(lines[number])
+    if not mark:
         return 0
-    for end in range(number + 1, min(number + _MOST_LINES, len(lines))):
-        line = lines[end].strip() if fence[2] in lines[end] else ""
-        if len(line) >= len(fence[2]) and not line.strip(fence[2][0]):
-            return end + 1
-    return 0
+    return next((n + 1 for n in range(number + 1, len(lines)) if _closes(lines[n], indented, mark)), len(lines))
+
+
+def _closes(line: str, indented: int, mark: str) -> bool:
+    """Whether a line ends the block of code that a mark behind so many blanks has begun."""
+    if mark not in line:
+        return False
+    found = line.lstrip(" ")
+    return len(line) - len(found) <= indented + 3 and not found.strip(mark[0])
 
 
 def _end_of_table(lines: Sequence[str], number: int) -> int:
     """The number of the line behind a table that begins here; 0 for none."""
-    if "|" not in lines[number] or number + 1 >= len(lines) or not _TABLE_RULE.fullmatch(lines[number + 1]):
+    if number + 1 >= len(lines) or not _can_be_row(lines[number]) or len(lines[number + 1]) > _LONGEST:
         return 0
-    if len(_cells(lines[number])) != len(_cells(lines[number + 1])):
+    if not _TABLE_RULE.fullmatch(lines[number + 1]):
         return 0
-    return next((n for n in range(number + 2, len(lines)) if "|" not in lines[n]), len(lines))
+    columns = len(_cells(lines[number + 1]))
+    if len(_cells(lines[number])) != columns:
+        return 0
+    end = number + 2
+    while end < len(lines) and _can_be_row(lines[end]) and len(_cells(lines[end])) == columns:
+        end += 1
+    return end
+
+
+def _can_be_row(line: str) -> bool:
+    """Whether a line can belong to a table: it has a bar, and begins nothing else."""
+    if "|" not in line or len(line) > _LONGEST or line.startswith(">"):
+        return False
+    return not (_HEADING.fullmatch(line) or _ITEM.match(line) or _fence(line)[1])
 
 
 def _cells(line: str) -> list[str]:
+    """The cells of a row. A bar within code, or behind a backslash, ends none."""
     inner = line.strip().removeprefix("|")
-    parts = _BAR.split(inner)
-    if len(parts) > 1 and not parts[-1].strip():
-        parts.pop()
-    return [part.strip().replace("\\|", "|") for part in parts]
+    marks = list(_BAR_OR_CODE.finditer(inner))
+    following = _same_behind(marks)
+    cells, start, number = [""], 0, 0
+    while number < len(marks):
+        mark = marks[number]
+        if end := following.get(number):
+            number = end
+        elif mark[0] != "|" and mark[0][0] != "`":
+            cells[-1] += inner[start : mark.start()] + "|"
+            start = mark.end()
+        elif mark[0] == "|":
+            cells[-1] += inner[start : mark.start()]
+            cells.append("")
+            start = mark.end()
+        number += 1
+    cells[-1] += inner[start:]
+    if len(cells) > 1 and not cells[-1].strip():
+        cells.pop()
+    return [cell.strip() for cell in cells]
 
 
 def _set_apart(lines: Sequence[str], screen: _Screen) -> Iterator[str]:
-    """A block of code, which is not wrapped, so that it can be copied; or a table."""
-    if fence := _FENCE.fullmatch(lines[0]):
-        if fence[3].strip():
-            yield from _wrapped("    ", _plain(fence[3].strip(), _NOTE), screen)
+    """A block of code, which is not wrapped, so that it can be copied; or a table. Their source if they are too large
+    or never end.
+    """
+    size = sum(map(len, lines))
+    indented, mark, info = _fence(lines[0])
+    if mark:
+        if size > _LARGEST or len(lines) < 2 or not _closes(lines[-1], indented, mark):
+            yield from lines
+            return
+        if info:
+            yield from _wrapped("    ", _plain(info, _NOTE), screen)
         yield from (f"    {_painted(_plain(line, _CODE), screen)}" if line else "" for line in lines[1:-1])
         return
-    rows = [_cells(lines[0]), *map(_cells, lines[2:])]
-    columns = max(map(len, rows))
-    if columns * _FEWEST > screen.width or len(rows) > _MOST_LINES:
+    rows = [_cells(line) for number, line in enumerate(lines) if number != 1]
+    if len(rows[0]) * _FEWEST > screen.width or len(rows) > _MOST_ROWS or size > _LARGEST:
         yield from lines
         return
-    yield from _table([[*row, *[""] * (columns - len(row))] for row in rows], screen)
+    yield from _table(rows, screen)
 
 
 _FEWEST = 8  # columns of the screen that a column of a table takes at least
@@ -205,12 +271,6 @@ def _table(rows: Sequence[Sequence[str]], screen: _Screen) -> Iterator[str]:
 # ---- a line ----
 
 
-def _is_note(line: str) -> bool:
-    """Whether a line is one of ralf's own remarks, `_Revision 3, …._`."""
-    begins = line.startswith("_") and (line[1:2] == "(" or line[1:2].isupper())
-    return begins and " " in line and line.endswith(("._", ")_"))
-
-
 def _plain(text: str, style: str = "") -> Text:
     from rich.text import Text
 
@@ -231,8 +291,6 @@ def _labelled(body: str, screen: _Screen, *, verbatim: bool) -> Text:
 def _inline(text: str, screen: _Screen, style: str = "") -> Text:
     """A line with its code and its bold words in a style, and without the marks that said so."""
     made = _plain(text, style)
-    if len(text) > _LONGEST:
-        return made
     cuts: list[tuple[int, int]] = []
     opened = -1  # the end of the mark that begins bold words
     marks = list(_MARK.finditer(text))
@@ -246,8 +304,9 @@ def _inline(text: str, screen: _Screen, style: str = "") -> Text:
                 cuts += [mark.span(), marks[end].span()] if screen.coloured else []
                 number = end
         elif opened >= 0 and _ends_bold(text, mark):
-            made.stylize("bold", opened, mark.start())
-            cuts += [(opened - 2, opened), mark.span()]
+            if _is_balanced(text[opened : mark.start()]):  # or it is code: `**kwargs in f(x**, y)`
+                made.stylize("bold", opened, mark.start())
+                cuts += [(opened - 2, opened), mark.span()]
             opened = -1
         elif _begins_bold(text, mark):
             opened = mark.end()
@@ -277,15 +336,19 @@ def _same_behind(marks: Sequence[re.Match[str]]) -> dict[int, int]:
 
 
 def _begins_bold(text: str, mark: re.Match[str]) -> bool:
-    before, behind = text[mark.start() - 1 : mark.start()], text[mark.end() : mark.end() + 1]
-    free = not before or before.isspace() or before in "(["
-    return len(mark[0]) == 2 and free and bool(behind) and (behind.isalnum() or behind in _OPENERS)
+    before, behind = text[: mark.start()][-2:], text[mark.end() : mark.end() + 1]
+    is_free = not before or before[-1].isspace() or (before[-1] in "([" and before[:1] in "([ ")  # no call, no index
+    return len(mark[0]) == 2 and is_free and bool(behind) and (behind.isalnum() or behind in _OPENERS)
 
 
 def _ends_bold(text: str, mark: re.Match[str]) -> bool:
     before, behind = text[mark.start() - 1], text[mark.end() : mark.end() + 1]
-    free = not behind or not (behind.isalnum() or behind in "_/*")
-    return len(mark[0]) == 2 and free and (before.isalnum() or before in _CLOSERS)
+    is_free = not behind or behind.isspace() or behind in _BEHIND
+    return len(mark[0]) == 2 and is_free and (before.isalnum() or before in _CLOSERS)
+
+
+def _is_balanced(text: str) -> bool:
+    return all(text.count(opening) == text.count(closing) for opening, closing in ("()", "[]", "{}"))
 
 
 def _wrapped(prefix: str, text: Text, screen: _Screen) -> Iterator[str]:
@@ -294,17 +357,19 @@ def _wrapped(prefix: str, text: Text, screen: _Screen) -> Iterator[str]:
     """
     from rich.cells import cell_len
 
+    plain = text.plain
     hanging = min(len(prefix), screen.width // 2)
-    room, at, breaks = screen.width - hanging, 0, []
-    for word in re.finditer(r"\s*\S+", text.plain):
-        size = cell_len(word[0])
-        if at and at + size > room:
-            breaks.append(word.end() - len(word[0].lstrip()))
-            size, at = cell_len(word[0].lstrip()), 0
-        at += size
+    room, at, behind = screen.width - hanging, 0, 0
+    cuts: list[int] = []  # the end of each line, and the beginning of the next
+    for word in _WORD.finditer(plain):
+        gap, size = cell_len(plain[behind : word.start()]), cell_len(word[0])
+        if at and at + gap + size > room:
+            cuts += [behind, word.start()]
+            gap, at = 0, 0
+        at += gap + size
+        behind = word.end()
     start = prefix
-    for part in text.divide(breaks) if breaks else [text]:
-        part.rstrip()
+    for part in (text.divide(cuts) if cuts else [text])[::2]:
         yield f"{start}{_painted(part, screen)}".rstrip()
         start = " " * hanging
 

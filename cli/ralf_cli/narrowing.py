@@ -115,6 +115,10 @@ def _words(item: Any) -> str:
     return one_line(str(item))
 
 
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character in tuple("_-/")
+
+
 class _Said:
     """A text on one line, which knows what it says of an item or a field."""
 
@@ -123,8 +127,18 @@ class _Said:
 
     def has(self, item: Any) -> bool:
         """Whether an item is said, at least its beginning."""
-        probe = _words(item)[:_PROBE]
-        return bool(probe) and probe in self._text
+        words = _words(item)
+        probe = words[:_PROBE]
+        is_cut = len(words) > len(probe)
+        at = self._text.find(probe) if probe else -1
+        while at >= 0 and not self._is_whole(at, at + len(probe), is_cut=is_cut):
+            at = self._text.find(probe, at + 1)
+        return at >= 0
+
+    def _is_whole(self, start: int, end: int, *, is_cut: bool) -> bool:
+        """Whether no word goes on beyond a place: `DEC-001` is not said by `DEC-0010`, nor `a.py` by `src/a.py`."""
+        before, behind = self._text[max(start - 1, 0) : start], self._text[end : end + 1]
+        return not _in_word(before) and (is_cut or not _in_word(behind))
 
     def as_far_as(self, value: Any) -> Any:
         """A value of which each long text is reduced to the beginning and the end that are said, "" for neither."""
@@ -155,7 +169,8 @@ class _Said:
 
 
 def _within(tree: Mapping[str, Any], most: int, text: _Said) -> str:
-    lean = {key: _lean(value) for key, value in tree.items() if key in _KEPT or (value and key not in _BOOKKEEPING)}
+    lean = {key: _lean(value) for key, value in tree.items()}
+    lean = {key: value for key, value in lean.items() if key in _KEPT or _is_told(key, value)}
     units = list(_units(lean))
     work = lean.get("active_work", {})
     seen = {one_line(str(lean.get("goal", ""))), one_line(str(work.get("last_request", "")))}
@@ -201,8 +216,13 @@ def _lean(value: Any) -> Any:
         return [_lean(one) for one in value]
     if not isinstance(value, Mapping):
         return value
-    made = {key: _lean(one) for key, one in value.items() if key not in _BOOKKEEPING}
-    return {key: one for key, one in made.items() if one not in (None, "", [], {}, 0) and not _is_default(key, one)}
+    made = {key: _lean(one) for key, one in value.items()}
+    return {key: one for key, one in made.items() if _is_told(key, one) and not _is_default(key, one)}
+
+
+def _is_told(key: str, value: Any) -> bool:
+    """Whether a field says anything: 0 and False do."""
+    return key not in _BOOKKEEPING and value not in (None, "", [], {})
 
 
 def _is_default(key: str, value: Any) -> bool:
@@ -254,24 +274,36 @@ def _rank(decision: Mapping[str, Any]) -> int:
 
 
 def _without(tree: Mapping[str, Any], units: Sequence[_Unit]) -> dict[str, Any]:
-    """The tree without units, and how many of each key they were."""
+    """The tree without units, and how many of each key they were. A key of which nothing remains goes, too."""
     gone: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for keys, number in units:
         gone[keys].add(number)
     made = dict(tree)
     for keys, numbers in gone.items():
-        value = tree[keys[0]]
+        key, value = keys[0], tree[keys[0]]
         if keys == ("history",):
-            made["history"] = _HEADING.join(value.split(_HEADING)[: _sections(value) - len(numbers)])
+            made[key] = _HEADING.join(value.split(_HEADING)[: _sections(value) - len(numbers)])
         elif -1 in numbers:
-            made[keys[0]] = type(value)()
+            made.pop(key, None)
+            continue
         elif len(keys) == 1:
-            made[keys[0]] = [item for number, item in enumerate(value) if number not in numbers]
-        elif not isinstance(made[keys[0]], dict) or made[keys[0]]:
-            items = value[keys[1]]
-            made[keys[0]] = made[keys[0]] | {keys[1]: [one for n, one in enumerate(items) if n not in numbers]}
+            made[key] = _others(value, numbers)
+        elif key in made:
+            rest = _others(value[keys[1]], numbers)
+            made[key] = made[key] | {keys[1]: rest} if rest else _except(made[key], keys[1])
+        if key in made and not made[key]:
+            del made[key]
     left = Counter(keys[0] for keys, _ in units)
     return made | ({"left_out": dict(sorted(left.items()))} if left else {})
+
+
+def _others(items: Sequence[Any], numbers: set[int]) -> list[Any]:
+    """The items that do not have one of these numbers."""
+    return [item for number, item in enumerate(items) if number not in numbers]
+
+
+def _except(tree: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in tree.items() if key != name}
 
 
 def _sections(history: str) -> int:

@@ -27,10 +27,13 @@ def guard() -> None:
 
 
 def is_typed() -> bool:
-    """Whether a person has typed this command: at a terminal, and in no shell of an agent, of its client or a loop."""
+    """Whether a person has typed this command: at a terminal, and in no shell of an agent, of its client or a loop.
+
+    A program that an agent starts inherits its stdin, but reads what it prints: that is no terminal's.
+    """
     from ralf import environment
 
-    is_terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.__stdout__))
+    is_terminal = all(stream is not None and stream.isatty() for stream in (sys.__stdout__, sys.__stderr__))
     return is_terminal and not environment.is_agent()
 
 

@@ -38,6 +38,8 @@ _OF_A_SESSION = frozenset(
     }
 )
 
+_OF_OTHER_AGENTS = ("AI_AGENT", "CURSOR_AGENT", "GEMINI_CLI")
+
 # What a summariser's command does not need: names that say what their values are, and the clouds'.
 _SECRET = regex(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:PASS|PWD|KEYS?)(?:_|$)|(?:^|_)(?:PAT|AUTH|DSN|COOKIES?)(?:_|$)"
@@ -122,7 +124,7 @@ def _user() -> str:
 
 def agent() -> str:
     """The variable by which an agent's client says that it runs us, "" where none does."""
-    return next((name for name in (*sorted(_OF_A_SESSION), "GEMINI_CLI") if os.environ.get(name)), "")
+    return next((name for name in (*sorted(_OF_A_SESSION), *_OF_OTHER_AGENTS) if os.environ.get(name)), "")
 
 
 def claude_folder() -> Path | None:
