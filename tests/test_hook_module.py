@@ -297,6 +297,47 @@ def test_the_log_of_a_session_that_is_deleted_goes_with_it(rig: Rig) -> None:
 
 
 @needs_node
+def test_the_log_of_a_session_that_is_deleted_while_it_is_written_does_not_come_back(rig: Rig) -> None:
+    rig.run(
+        prompted(),
+        message(USER, "user"),
+        *(part(**{**PROMPT, "id": f"prt_{number}", "text": f"words {number}"}) for number in range(300)),
+        happened("session.deleted", info={"id": SESSION}),
+        part(**{**PROMPT, "id": "prt_last", "text": "the last words"}),
+        ["dispose", {}, None],
+    )
+    end = time.monotonic() + 20
+    while rig.log.exists() and time.monotonic() < end:
+        time.sleep(0.05)  # nobody waits for it
+    time.sleep(1)
+    assert not rig.log.exists()
+
+
+@needs_node
+def test_calls_to_which_a_provider_gave_the_same_id_are_all_logged(rig: Rig) -> None:
+    other = "ses_ae32ae3dbffeMCZ1EdfkxJgaWc"
+    calls = []
+    for session in (SESSION, other):
+        calls += [["chat.message", {"sessionID": session}, {"message": {"id": USER}, "parts": []}]]
+        answer = {"id": f"msg_{session}", "role": "assistant", "sessionID": session, "time": {"created": WHEN}}
+        calls += [happened("message.updated", sessionID=session, info=answer)]
+        for word in ("one", "two"):
+            state = {"status": "completed", "input": {"command": word}, "output": f"{word} done", "time": {"end": WHEN}}
+            given = {**BASH, "id": f"prt_{word}", "sessionID": session, "messageID": answer["id"]}
+            calls += [part(**{**given, "callID": "functions.bash:0", "state": state})]
+    rig.run(*calls, ["dispose", {}, None])
+    for session in (SESSION, other):
+        events = list(open_transcript(rig.log.with_name(f"{session}.jsonl")).events())
+        assert [(event.kind, event.text) for event in events if event.text] == [
+            ("call", "one"),
+            ("result", "one done"),
+            ("call", "two"),
+            ("result", "two done"),
+        ]
+        assert [event.call_id for event in events if event.text] == ["prt_one", "prt_one", "prt_two", "prt_two"]
+
+
+@needs_node
 def test_after_a_compaction_what_did_not_survive_reaches_the_next_tools_answer(rig: Rig) -> None:
     summary = {"id": "prt_9", "sessionID": SESSION, "messageID": "msg_9", "type": "text", "text": "did one"}
     output: dict[str, list[str]] = {"context": []}
@@ -431,14 +472,13 @@ def extended(text: str) -> list[str]:
     return [
         text[:middle] + '  console.log("mine")\n' + text[middle:],
         text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"),
-        text.replace("\n", "\r\n"),
         "\n".join(text.splitlines()[:-1]) + "\n" + MINE,
         text.splitlines()[0] + "\n" + MINE,
         text.replace("const PATIENCE = 2_000", "const PATIENCE = 9_000") + MINE,
     ]
 
 
-@pytest.mark.parametrize("way", range(6))
+@pytest.mark.parametrize("way", range(5))
 def test_a_plugin_with_a_persons_lines_in_it_is_left_as_it_is_and_that_is_told(tmp_path: Path, way: int) -> None:
     path = installed(tmp_path)
     text = extended(path.read_text())[way]
@@ -449,6 +489,43 @@ def test_a_plugin_with_a_persons_lines_in_it_is_left_as_it_is_and_that_is_told(t
         assert str(path) in str(caught.value)
         assert caught.value.hint
     assert path.read_bytes() == text.encode()
+
+
+def of_the_first_version(root: Path) -> str:
+    """The plugin that the version without checksums wrote, for a project there."""
+    template = (Path(__file__).parent / "data" / "opencode-plugin-first.js").read_text()
+    command = ["ralf", "hook", "EVENT", "--client", "opencode"]
+    return template.replace("COMMAND = []", f"COMMAND = {json.dumps(command)}").replace(
+        "LIMITS = {}", f"LIMITS = {json.dumps(dict.fromkeys(OPENCODE.installed, 5))}"
+    )
+
+
+@pytest.mark.parametrize("version", ["first", "this"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("after", ["", MINE])
+def test_a_plugin_of_an_earlier_version_or_with_other_ends_of_lines_is_replaced_and_removed(
+    tmp_path: Path, version: str, end: str, after: str
+) -> None:
+    path = installed(tmp_path)
+    text = of_the_first_version(tmp_path) if version == "first" else path.read_text()
+    path.write_bytes(text.replace("\n", end).encode() + after.encode())
+    gone = installation.plan_removal(Project(tmp_path), plugin(tmp_path))
+    assert gone is not None
+    assert (gone.after or b"").decode() == after
+    if after:
+        return  # beside a person's module nothing is written
+    change = installation.plan(Project(tmp_path), plugin(tmp_path))
+    if change is not None:
+        installation.apply(Project(tmp_path), change)
+    assert path.read_text() == hook_module.text_of(OPENCODE, shared=False)
+
+
+def test_a_plugin_of_the_first_version_that_a_person_has_changed_is_left_as_it_is(tmp_path: Path) -> None:
+    path = installed(tmp_path)
+    path.write_text(of_the_first_version(tmp_path).replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"))
+    for planned in (installation.plan, installation.plan_removal):
+        with pytest.raises(UsageError, match="holds lines that ralf did not write"):
+            planned(Project(tmp_path), plugin(tmp_path))
 
 
 def test_uninstalling_all_of_ralf_goes_on_past_a_plugin_that_it_leaves(tmp_path: Path) -> None:

@@ -94,6 +94,49 @@ def test_a_secret_that_is_known_only_later_is_masked_where_it_was_said(project: 
     assert [event.text for event in open_transcript(log(project)).events()][-1] == "the end"
 
 
+@pytest.mark.parametrize(
+    "bare", ["is {} still right?", "curl -u ci:{}@example.org", 'x="{}".', "\x1b[1m{}\x1b[0m", "a={}&b", "({})"]
+)
+def test_a_secret_of_an_earlier_process_is_known_by_its_tag_in_the_log(project: Project, bare: str) -> None:
+    assert wrote(project, {**o.ASKED, "text": f"export DB_PASSWORD={RANDOM}"}) == 0
+    call = {**o.CALL, "input": {"command": f"echo {bare.format(RANDOM)}"}}
+    assert wrote(project, {**o.SAID, "text": bare.format(RANDOM)}, call) == 0
+    text = log(project).read_text()
+    assert RANDOM not in text
+    assert text.count("[REDACTED:") == 3
+    ralf.checkpoint("tide", log(project), root=project.root)
+    for path in project.folder.rglob("*"):
+        assert not path.is_file() or RANDOM.encode() not in path.read_bytes(), path
+
+
+def test_a_secret_of_another_window_is_known_by_its_tag_in_the_log(tmp_path: Path) -> None:
+    first, second = (SessionLog(tmp_path / "s.jsonl", Redactor(b"k" * 32)) for _ in range(2))
+    second.append(HEAD)
+    first.append({**o.ASKED, "text": f"export API_KEY={RANDOM}"})
+    second.append({**o.SAID, "text": f"{RANDOM} it is"})
+    assert RANDOM not in (tmp_path / "s.jsonl").read_text()
+
+
+def test_a_record_that_is_sent_again_tells_its_secrets_though_the_log_no_longer_does(tmp_path: Path) -> None:
+    path, key = tmp_path / "s.jsonl", {**o.ASKED, "text": f"export API_KEY={RANDOM}"}
+    SessionLog(path, Redactor(b"k" * 32)).append(key)
+    opencode.blank(path, 0, path.stat().st_size)
+    assert "REDACTED" not in path.read_text()
+    again = SessionLog(path, Redactor(b"k" * 32))
+    again.append(key)
+    again.append({**o.SAID, "text": f"so{RANDOM}, it is"})
+    assert RANDOM not in path.read_text()
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_ids_and_names_are_not_taken_for_secrets_of_a_log(tmp_path: Path) -> None:
+    redactor = Redactor(b"k" * 32)
+    words = "deploy src/Tide2Table_v3.py at 3f2a9c81d0e4b6a75c1d; see https://example.org/a?b=c1d2 and réf-7"
+    assert redactor.recognized(words, {"00000000": "[REDACTED:password:00000000]"}) == {}
+    made = redactor.marker("password", RANDOM)
+    assert redactor.recognized(f"{words} x={RANDOM};", {made[-9:-1]: made}) == {RANDOM: made}
+
+
 def test_a_record_that_is_sent_again_is_written_once_by_any_number_of_processes(project: Project) -> None:
     records = [{**o.SAID, "id": f"prt_{number}", "text": f"Step {number}"} for number in range(200)]
     processes = [started(project) for _ in range(3)]
@@ -117,6 +160,32 @@ def test_a_torn_line_costs_its_own_record_alone(project: Project) -> None:
     source = open_transcript(log(project))
     assert [event.text for event in source.events()] == ["please build it", "Step 1"]
     assert source.malformed == [3]
+
+
+@pytest.mark.parametrize("torn", [b'{"type":"session","cl', b'{"type":"session","cl\n'])
+def test_a_torn_header_costs_no_record(project: Project, torn: bytes) -> None:
+    log(project).parent.mkdir(parents=True)
+    log(project).write_bytes(torn)
+    assert wrote(project, o.ASKED) == 0
+    assert wrote(project, o.ASKED, o.SAID) == 0
+    assert [event.text for event in open_transcript(log(project)).events()] == ["please build it", "Step 1"]
+    assert log(project).read_bytes().startswith(torn)
+    assert log(project).read_text().count('"log":2') == 1
+
+
+def test_a_log_whose_process_was_sent_no_header_has_one(project: Project) -> None:
+    first, _, record = lines(project, o.ASKED)
+    assert session_log.run([first, record], print) == 0
+    source = open_transcript(log(project))
+    assert (source.session, source.cwd) == (o.SESSION, str(project.root))
+    assert [event.text for event in source.events()] == ["please build it"]
+
+
+def test_a_log_that_is_deleted_through_its_process_is_not_written_again(project: Project) -> None:
+    first, head, asked, said = lines(project, o.ASKED, o.SAID)
+    gone = json.dumps({"session": o.SESSION, "deleted": True}).encode()
+    assert session_log.run([first, head, asked, gone, said, head, gone], print) == 0
+    assert not log(project).exists()
 
 
 def test_a_log_that_is_deleted_meanwhile_begins_anew(project: Project) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ralf.redact import engine, formats
 from ralf.redact.engine import Hit
-from ralf.redact.values import is_gibberish, is_random
+from ralf.redact.values import is_gibberish, is_random, wild_characters
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
@@ -229,7 +229,12 @@ if TYPE_CHECKING:
             """What stands for a secret."""
 
 
-MARKER = regex(r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\]")
+MARKER = regex(r"\[REDACTED:([a-z0-9-]{1,40}):([0-9a-f]{8})\]")
+
+
+def markers(text: str) -> dict[str, str]:
+    """The markers of a redacted text, by their tags."""
+    return {found[2]: found[0] for found in MARKER.finditer(text)}
 
 
 def untagged(text: str) -> str:
@@ -237,7 +242,9 @@ def untagged(text: str) -> str:
     return MARKER.sub(r"[REDACTED:\1]", text)
 
 
-_GOES_ON = regex(rf"{MARKER.pattern}(?:\+([0-9]{{1,6}}))?\Z")  # how many characters of it follow, where known
+_GOES_ON = regex(
+    r"\[REDACTED:([a-z0-9-]{1,40}):[0-9a-f]{8}\](?:\+([0-9]{1,6}))?\Z"
+)  # how many characters of it follow, where known
 
 OVERLAP = 8 << 10
 """Characters before a border that are looked at together with what follows it, where a private key is open."""
@@ -253,6 +260,48 @@ _LONGEST_OPEN = 2 << 10  # of what is kept for the next segment
 _SHORTEST_AGAIN = 12
 
 _MANY = 100  # secrets, from which on a text is gone through once, not once for each
+
+
+_CHUNK = regex(r"\S{12,}")
+
+_SIGN = regex(r"\x1b\[[0-9;]{0,20}[A-Za-z]|\\[nrt]|[^A-Za-z0-9]")
+
+_MOST_PLACES = 40  # between a beginning and an end of a secret at which it might end, too
+
+_MOST_PLACES_OF_LONG = 4  # in a run that is no word, such as minified code
+
+
+def candidates(text: str) -> set[str]:
+    """The parts of a text that may be random secrets: of each run without blanks, what lies between two signs or
+    between a sign and an end, if half of it is no word.
+    """
+    found = set[str]()
+    wild = cache(wild_characters)
+    for chunk in {chunk[0] for chunk in _CHUNK.finditer(text)}:
+        found.update(_between_signs(chunk, wild))
+    return found
+
+
+def _between_signs(chunk: str, wild: Callable[[str], int]) -> Iterator[str]:
+    places, wilds, signs = [0], [0], [0]  # where a part may begin or end, and what lies before
+    for found in (*_SIGN.finditer(chunk), None):
+        start, end = found.span() if found is not None else (len(chunk), len(chunk))
+        if start > places[-1]:
+            wilds.append(wilds[-1] + wild(chunk[places[-1] : start]))
+            signs.append(signs[-1])
+            places.append(start)
+        if end > start:
+            wilds.append(wilds[-1])
+            signs.append(signs[-1] + end - start)
+            places.append(end)
+    if not wilds[-1]:
+        return
+    most = _MOST_PLACES if len(chunk) <= LONGEST_WORD else _MOST_PLACES_OF_LONG
+    for first, start in enumerate(places):
+        for last in range(first + 1, min(first + most, len(places))):
+            size, its = places[last] - start, wilds[last] - wilds[first]
+            if its and _SHORTEST_AGAIN <= size <= LONGEST_WORD and (its + signs[last] - signs[first]) * 2 >= size:
+                yield chunk[start : places[last]]
 
 
 class Span(NamedTuple):

@@ -174,9 +174,21 @@ class Redactor:
 
     def marker(self, kind: str, secret: str) -> str:
         """What stands for a secret: equal for equal ones, also where one of them is escaped."""
+        return f"[REDACTED:{kind}:{self._tag(secret)}]"
+
+    def _tag(self, secret: str) -> str:
         plain = _ESCAPED_BREAK.sub("\n", secret).replace("\\/", "/").strip()
-        tag = hmac.new(self._key, plain.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:8]
-        return f"[REDACTED:{kind}:{tag}]"
+        return hmac.digest(self._key, plain.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
+
+    def recognized(self, text: str, markers: Mapping[str, str]) -> dict[str, str]:
+        """The random secrets of a text that markers stand for elsewhere, each with its marker. Whoever has kept no
+        secret, but what was redacted, finds them again so.
+
+        markers  by their tags
+        """
+        found = borders.candidates(text) if markers else ()
+        tags = ((part, self._tag(part)) for part in found)
+        return {part: markers[tag] for part, tag in tags if tag in markers and values.is_random(part)}
 
 
 def _items(tree: Any) -> list[tuple[str, Any]]:

@@ -236,10 +236,10 @@ def is_random(value: str) -> bool:
         or value.startswith("http")
     ):
         return False
-    return entropy(value) >= _BITS and _wild(value) * 2 >= size
+    return entropy(value) >= _BITS and wild_characters(value) * 2 >= size
 
 
-def _wild(value: str) -> int:
+def wild_characters(value: str) -> int:
     """How many characters stand in parts that are neither words nor numbers."""
     wild = 0
     for part in _PART.split(value):

@@ -244,7 +244,7 @@ def _blanked(line: bytes) -> bytes:
     if record is None or record.keys().isdisjoint(_TEXTS):
         return line
     text = line.decode("utf-8", "surrogateescape")
-    kept = {*_OWN_WORDS, *(words(record.get(name)) for name in ("id", "tool", "status"))}
+    kept = {*_OWN_WORDS, *(words(record.get(name)) for name in ("id", "call", "tool", "status"))}
 
     def masked(string: str) -> Spans:
         return [(0, len(string))] if string not in kept else ()

@@ -16,7 +16,6 @@ const LIMITS = {}
 const EVENT = "EVENT"
 const LOG = "session.log" // for the command: write the logs
 const PATIENCE = 2_000 // milliseconds that the client has to tell what was said before, and the log to be written
-const UNUSED = 300_000 // milliseconds after which a process that writes nothing ends
 const MOST_UNWRITTEN = 64 << 20 // bytes that may wait for it
 const KEPT = 30 * 86_400_000 // milliseconds after which a log is deleted
 const CONTEXT = ".autonomous/context"
@@ -44,11 +43,12 @@ export const Ralf = async ({ directory, client }) => {
   const startWriter = () => {
     const [program, ...words] = command(LOG)
     const child = spawn(program, words, { cwd: directory, detached: true, stdio: ["pipe", "pipe", "ignore"] })
-    const made = { child, sessions: new Set(), isAsked: false }
+    const made = { child, sessions: new Set(), deleted: new Set(), isAsked: false }
     const gone = (status) => {
       if (writer === made) writer = undefined
       if (status === 0 && made.isAsked) return
       hasFailed = true
+      made.deleted.forEach(remove)
       made.sessions.forEach((session) => behind.add(session))
       written.clear()
       for (const done of synced.values()) done()
@@ -76,13 +76,30 @@ export const Ralf = async ({ directory, client }) => {
   const send = (to, line) => {
     to.child.stdin.write(JSON.stringify(line) + "\n")
     if (to.child.stdin.writableLength > MOST_UNWRITTEN) to.child.kill("SIGKILL")
-    clearTimeout(to.unused)
-    to.unused = setTimeout(() => {
-      if (writer === to) writer = undefined
-      to.isAsked = true
-      to.child.stdin.end()
-    }, UNUSED)
-    to.unused.unref?.()
+  }
+
+  // It knows the secrets of its sessions, so it is not ended before they are.
+  const endWriter = () => {
+    if (!writer) return
+    writer.isAsked = true
+    writer.child.stdin.end()
+    writer = undefined
+  }
+
+  const remove = (session) => {
+    try {
+      fs.rmSync(log(session), { force: true })
+    } catch {}
+  }
+
+  // Delete the log of a session, behind all that was sent for it.
+  const erase = (session) => {
+    started.delete(session)
+    behind.delete(session)
+    if (!writer) return remove(session)
+    writer.sessions.delete(session)
+    writer.deleted.add(session)
+    send(writer, { session, deleted: true })
   }
 
   const write = (session, record) => {
@@ -102,8 +119,9 @@ export const Ralf = async ({ directory, client }) => {
   }
 
   const once = (session, key, record) => {
-    if (written.has(key)) return
-    written.add(key)
+    const whole = `${session} ${key}`
+    if (written.has(whole)) return
+    written.add(whole)
     write(session, record)
   }
 
@@ -217,15 +235,16 @@ export const Ralf = async ({ directory, client }) => {
       once(session, id, { type, role, id, text, synthetic, time: part.time?.end ?? Date.now() })
       if (role === "summary" && type === "text") summaries.set(session, text)
     } else if (part.type === "tool") {
-      const { callID: id, tool, state } = part
+      const { id, callID: call, tool, state } = part // a provider gives the same callID in each conversation
       if (state.status === "pending" || state.time?.compacted) return
-      once(session, `${id} call`, { type: "call", id, tool, input: state.input, time: state.time?.start })
+      once(session, `${id} call`, { type: "call", id, call, tool, input: state.input, time: state.time?.start })
       if (state.status === "running") return
       const { exit, exists } = state.metadata ?? {}
       const made = tool === "write" && exists === false
       once(session, `${id} result`, {
         type: "result",
         id,
+        call,
         tool,
         status: state.status,
         output: state.output,
@@ -247,7 +266,7 @@ export const Ralf = async ({ directory, client }) => {
       if (properties.info.parentID) children.add(properties.info.id)
       return
     }
-    if (type === "session.deleted") fs.rmSync(log(properties.info.id), { force: true })
+    if (type === "session.deleted") return erase(properties.info.id)
     if (!started.has(session)) return // many events a second: nothing is looked for here
     if (type === "message.updated") message(properties.info)
     else if (type === "message.part.updated") keep(properties.part)
@@ -324,6 +343,7 @@ export const Ralf = async ({ directory, client }) => {
     dispose: quietly(async () => {
       isOver = true
       await logged()
+      endWriter()
       for (const session of started) if (isMine(session)) tell("dispose", session, { reason: "exit" })
     }),
   }

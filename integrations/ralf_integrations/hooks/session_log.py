@@ -7,6 +7,7 @@ session, and the plugin sends all of it again. A record that a log has is not wr
 
     {"cwd": DIRECTORY}                      the first line
     {"session": ID, "record": {…}}          append a record; the first one of a session is of the type `session`
+    {"session": ID, "deleted": true}        delete the log, and write no more to it
     {"sync": NUMBER}                        print the number once everything before is in the logs
 """
 
@@ -14,24 +15,26 @@ from __future__ import annotations
 
 import fcntl
 import json
+import mmap
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ralf import environment, project as projects
-from ralf.errors import UsageError
+from ralf.errors import TranscriptNotFound, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
+from ralf.redact.borders import Span, markers, merged
 from ralf.redact.redactor import Redactor
 from ralf.storage import files
 from ralf.storage.files import open_single_link
 from ralf.text.patterns import regex
 from ralf.transcripts import opencode
 from ralf.transcripts.events import START, Event, Kind, arguments, leaves, words
-from ralf.transcripts.lines import parsed
+from ralf.transcripts.lines import open_regular, parsed
 from ralf.transcripts.reader import OPENCODE_LOGS
 from ralf_integrations.hooks import error_log
 
@@ -44,7 +47,7 @@ LONGEST = 1 << 20
 _MOST_KNOWN = 1_000  # secrets that are looked for again
 _SESSION = regex(r"[A-Za-z0-9_-]{1,64}")
 _TEXTS = ("text", "output", "error")
-_PLAIN = ("type", "role", "id", "tool", "status", "client", "session")  # words of the client
+_PLAIN = ("type", "role", "id", "call", "tool", "status", "client", "session")  # words of the client
 _FOLDERS = ("directory", "cwd")  # of any name: nothing in it is cleaned away
 _FIGURES = ("time", "window", "tokens", "exit", "summary", "synthetic", "created")
 _KINDS: Mapping[str, Kind] = {"reasoning": "thinking", "call": "call", "result": "result", "message": "other"}
@@ -70,8 +73,12 @@ def run(lines: Iterable[bytes], say: Callable[[str], object]) -> int:
                     return 1
             elif isinstance(tree.get("sync"), int):
                 say(f"{tree['sync']}\n")
+            elif (log := _log(project, logs, words(tree.get("session")))) is None:
+                continue
             elif isinstance(tree.get("record"), dict):
-                _append(project, logs, words(tree.get("session")), tree["record"])
+                _append(project, log, tree["record"])
+            elif tree.get("deleted") is True:
+                log.delete()
     except Exception as error:  # noqa: BLE001  # nothing that is not redacted is written
         if project is not None:
             error_log.add(project, "session log", error)
@@ -79,20 +86,26 @@ def run(lines: Iterable[bytes], say: Callable[[str], object]) -> int:
     return 0
 
 
-def _append(project: Project, logs: dict[str, SessionLog], session: str, record: Mapping[str, Any]) -> None:
+def _log(project: Project, logs: dict[str, SessionLog], session: str) -> SessionLog | None:
+    """The log of a session; None where it can have none."""
     home = environment.opencode_folder()
     if home is None or not _SESSION.fullmatch(session):
-        return
+        return None
     if session not in logs:
         folder = home / OPENCODE_LOGS
         files.make(folder)
-        logs[session] = SessionLog(folder / f"{session}.jsonl", redactor_for(project))
+        logs[session] = SessionLog(folder / f"{session}.jsonl", redactor_for(project), directory=str(project.root))
+    return logs[session]
+
+
+def _append(project: Project, log: SessionLog, record: Mapping[str, Any]) -> None:
     try:
-        logs[session].append(record)
+        log.append(record)
     except LogFull as error:
         error_log.add(project, "session log", error)
     except RecursionError:
-        error_log.add(project, "session log", UsageError(session, "a record is nested too deep: left out of its log"))
+        what = UsageError(log.path, "a record is nested too deep: left out of its log")
+        error_log.add(project, "session log", what)
 
 
 class LogFull(UsageError):
@@ -102,12 +115,22 @@ class LogFull(UsageError):
 class SessionLog:
     """The log of a session, to which several processes may append: one for each window of the client."""
 
-    def __init__(self, path: Path, redactor: Redactor) -> None:
-        self._path = path
+    def __init__(self, path: Path, redactor: Redactor, *, directory: str = "") -> None:
+        self.path = path
         self._redactor = redactor
         self._known: dict[str, str] = {}  # random secrets, and their markers
+        self._markers: dict[str, str] = {}  # that the log has, by their tags: other processes knew other secrets
+        self._learned: set[Key] = set()  # records whose secrets this process knows
         self._written: set[Key] = set()
-        self._header: Mapping[str, Any] = {}
+        self._header: Mapping[str, Any] = {
+            "type": "session",
+            "client": "opencode",
+            "log": opencode.VERSION,
+            "session": path.stem,
+            "directory": directory,
+        }
+        self._has_header = False
+        self._is_deleted = False
         self._file = (0, 0)  # its device and number
         self._end = 0
 
@@ -119,32 +142,48 @@ class SessionLog:
             self._header = {**record, "log": opencode.VERSION}
             record = self._header
         key = _key(record)
-        if key in self._written and not self._has_moved():
+        if self._is_deleted or (key in self._written and key in self._learned and not self._has_moved()):
             return
         known = set(self._known)
-        data = _line(self._redacted(record))
-        with open(self._path, "a+b", opener=open_single_link) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            torn = self._catch_up(file)
-            if key in self._written:
-                return
-            if not self._end and key[0] != "session":  # it was deleted meanwhile
-                data = _line(self._redacted(self._header)) + data
-            if self._end + len(data) > MOST:
-                what = f"has {MOST >> 20} MB, the most for the log of a session: what follows is not read"
-                raise LogFull(self._path, what, "start a new session")
-            file.write(b"\n" * torn + data)
-            file.flush()
-            self._end = file.tell()
-            self._written.add(key)
-        self._mask(self._known.keys() - known)
+        try:
+            with open(self.path, "a+b", opener=open_single_link) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                torn = self._catch_up(file)
+                made = self._redacted(record)  # of a record that the log has, too: its secrets may be said again
+                self._learned.add(key)
+                if key not in self._written:
+                    self._write(file, key, made, torn=torn)
+        finally:
+            self._mask(self._known.keys() - known)
         for secret in list(self._known)[:-_MOST_KNOWN]:
             del self._known[secret]
+
+    def delete(self) -> None:
+        """Delete the log. What is appended later is left out."""
+        self._is_deleted = True
+        with suppress(FileNotFoundError), open(self.path, "r+b", opener=open_single_link) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # another process may be writing a record
+            self.path.unlink(missing_ok=True)
+
+    def _write(self, file: BinaryIO, key: Key, record: Mapping[str, Any], *, torn: bool) -> None:
+        data = _line(record)
+        if not self._has_header and key[0] != "session":  # it was deleted meanwhile
+            data = _line(self._redacted(self._header)) + data
+        end = file.seek(0, os.SEEK_END)
+        if end + len(data) > MOST:
+            what = f"has {MOST >> 20} MB, the most for the log of a session: what follows is not read"
+            raise LogFull(self.path, what, "start a new session")
+        file.write(b"\n" * torn + data)
+        file.flush()
+        self._end = file.tell()
+        self._has_header = True
+        self._written.add(key)
+        self._markers |= markers(data.decode())
 
     def _has_moved(self) -> bool:
         """Whether the log is another file than the one that was written last."""
         with suppress(OSError):
-            found = self._path.stat()
+            found = self.path.stat()
             return (found.st_dev, found.st_ino) != self._file or found.st_size < self._end
         return True
 
@@ -153,17 +192,24 @@ class SessionLog:
         found = os.fstat(file.fileno())
         if (found.st_dev, found.st_ino) != self._file or found.st_size < self._end:
             self._file, self._end = (found.st_dev, found.st_ino), 0
+            self._has_header = False
             self._written.clear()
         file.seek(self._end)
         for line in file:
             if not line.endswith(b"\n"):
                 break
-            record = parsed(line) or {}
-            if not self._end and record.get("log") != opencode.VERSION:  # of a version that did not redact
+            self._end += len(line)
+            record = parsed(line)
+            if record is None:
+                continue  # torn
+            if not self._has_header and record.get("type") == "session":
+                self._has_header = record.get("log") == opencode.VERSION
+            if not self._has_header:  # of a version that did not redact
                 file.truncate(0)
+                self._end = 0
                 return False
             self._written.add(_key(record))
-            self._end += len(line)
+            self._markers |= markers(line.decode("utf-8", "replace"))
         return self._end < found.st_size
 
     def _redacted(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,15 +230,27 @@ class SessionLog:
         return made
 
     def _event(self, event: Event) -> Event:
+        self._known |= self._redactor.recognized(event.text, self._markers)
         after = [Event(event.kind, "\n", START, START)]  # a record is whole: its end may be judged
         (found,), _ = self._redactor.events([event], following=after, known=self._known)
         return found
 
     def _mask(self, secrets: Iterable[str]) -> None:
         """Mask in the log what is known for a secret only now."""
-        for secret in secrets:
-            with suppress(FileNotFoundError):
-                opencode.mask(self._path, partial(_places, json.dumps(secret, ensure_ascii=False)[1:-1]))
+        escaped = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets]
+        with suppress(FileNotFoundError, TranscriptNotFound):
+            if escaped and (there := _within(self.path, escaped)):
+                opencode.mask(self.path, lambda text: _places(there, text))
+
+
+def _within(path: Path, words: Iterable[str]) -> list[str]:
+    """The words that a file has; most have been redacted where they were said."""
+    with open_regular(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return []
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with data:
+        return [word for word in words if data.find(word.encode("utf-8", "replace")) >= 0]
 
 
 def _key(record: Mapping[str, Any]) -> Key:
@@ -204,11 +262,10 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-def _places(secret: str, text: str) -> Iterable[tuple[int, int]]:
-    place = text.find(secret)
-    while place >= 0:
-        yield place, place + len(secret)
-        place = text.find(secret, place + len(secret))
+def _places(secrets: Iterable[str], text: str) -> Iterable[tuple[int, int]]:
+    """Where secrets stand in a text, in order, none over another."""
+    found = (Span(place.start(), place.end(), "") for one in secrets for place in re.finditer(re.escape(one), text))
+    return [(span.start, span.end) for span in merged(found)]
 
 
 def _ends(tree: Any) -> Any:
@@ -226,8 +283,3 @@ def _figures(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {name: _figures(item) for name, item in tree.items() if not isinstance(item, str | list)}
     return tree if isinstance(tree, int | float | bool) else None
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
