@@ -70,7 +70,7 @@ LENGTHS = {
     "gits": (13,),
     "mixed": (30,),
     "shares": (10,),
-    "merges": (40, "--rounds", 120),
+    "merges": (30, "--rounds", 40),
     "loop": (32,),
     "writers": (5, "--rounds", 2, "--only", "decide"),
 }
