@@ -97,7 +97,7 @@ BROKEN = {
     "shares, histories that nobody joins": ("shares", "undone|doubled|apart", "--rounds", 10),
     "merges, labels as they are": ("merges", "doubled|mislinked", "--rounds", 20, "--only", "by the driver"),
     "merges, the newer alone": ("merges", "lost", "--rounds", 20, "--only", "by the driver"),
-    "merges, no slots": ("merges", "conflicts", "--rounds", 400, "--only", "by git alone"),
+    "merges, no slots": ("merges", "conflicts", "--rounds", 200, "--only", "by git alone"),
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
     "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
     "mixed, no lock": ("mixed", "failed: [a-z ]+|lost|torn", "--rounds", 3),

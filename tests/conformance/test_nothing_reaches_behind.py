@@ -42,6 +42,7 @@ OF_ROUTE_FILES = {
     "ralf.finding.reader": "reads its head for a list",
     "ralf.routing": "lists the names of the files",
     "ralf.maintenance.forget": "removes the file with its route, and purges the files that no journal makes",
+    "ralf.maintenance.remnants": "removes what was left under the names that a route had before",
     "ralf.maintenance.verify": "looks at copies beside the files",
     "ralf.maintenance.repair": "moves a damaged file to `damaged/`",
     "ralf.project": "keeps `.gitignore` beside the files",

@@ -123,7 +123,7 @@ def label_now(project: Project, route: str, label: str) -> str:
     NotFound for one that the merge has left out, UsageError for a revision under such a name.
     """
     found = routing.label_now(project, route, label)
-    if not found:
+    if label and not found:
         now = routing.existing(project, route)
         raise NotFound(route, f"has no {label} any more since it was merged into {now}", f"ralf context show {now}")
     return found
