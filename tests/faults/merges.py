@@ -541,7 +541,7 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
         way, of = name.removesuffix(": histories"), counts[name]
         clean = counts[f"{way}: clean"]
         found.figures[f"{way}, clean"] = f"{clean:,} of {of:,} ({clean / of:.1%})"
-        if way == "merge by git alone" and of >= 100 and clean < CLEAN * of:
+        if way == "merge by git alone" and of >= 40 and clean < CLEAN * of:
             found.note("conflicts", f"{of - clean} of {of} merges by git alone are not clean")
         if "with the driver" in way and clean < of:
             found.note("conflicts", f"{way}: {of - clean} of {of}")
