@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -402,6 +401,22 @@ def alone(project: Project) -> AbstractContextManager[object]:
     return files.locked(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
 
 
+def held(project: Project, names: Iterable[str]) -> ExitStack:
+    """Hold routes, always in the same order, so that two that do it wait for each other in turn; a model's work on any
+    of them first, for that takes minutes.
+    """
+    stack, names = ExitStack(), sorted(set(names))
+    try:
+        for name in names:
+            stack.enter_context(files.locked(project.worker_lock(name), f"{name}: the model's work"))
+        for name in names:
+            stack.enter_context(files.locked(project.route_lock(name), name))
+    except BaseException:
+        stack.close()
+        raise
+    return stack
+
+
 # --------------------
 # Files that no journal makes, and caches.
 
@@ -510,7 +525,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     with alone(project):  # so that no rename begins from here on
         found = routing.existing(project, route)
         routing.check_at_rest(project, found)
-        with remnants.held(project, found, routing.names_before(project, found)):
+        with held(project, [found, *routing.names_before(project, found)]):
             return _gone(project, found, dry_run=False)
 
 
@@ -538,11 +553,11 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         for path in kept_blobs:
             set_aside.drop_blobs(path, own)
         removed(kept)  # now that nothing is needed any more that these name
-        _remove(caches)
+        remnants.remove(caches)
         for dropped in (*routing.streams_of_moves(project, route), stream):
             replacing.drop(dropped)
         heap.sweep()
-        _remove(remnants.caches_of(project, names))  # a search may have come in between
+        remnants.remove(remnants.caches_of(project, names))  # a search may have come in between
         sync_below(project.folder)
         left = [
             path for name in names for path in (*remnants.files_of(project, name), *set_aside.of_route(project, name))
@@ -560,12 +575,3 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         left=tuple(project.name_of(path) for path in left),
         unreached=unreached,
     )
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    found = list(paths)
-    for path in found:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-            durable.sync_folder(path.parent)
-    removed(path for path in found if not path.is_dir() or path.is_symlink())

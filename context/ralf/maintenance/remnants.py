@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from ralf import routing
@@ -17,17 +18,14 @@ from ralf.storage.durable import hidden_beside
 from ralf.storage.files import content_of
 
 
-def held(project: Project, route: str, names: Iterable[str]) -> ExitStack:
-    """Hold a route against a model's work and all writers, and the names that it had, in the order of a rename."""
-    stack = ExitStack()
-    try:
-        stack.enter_context(files.locked(project.worker_lock(route), f"{route}: the model's work"))
-        for name in sorted({route, *names}):
-            stack.enter_context(files.locked(project.route_lock(name), name))
-    except BaseException:
-        stack.close()
-        raise
-    return stack
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files, and folders with all that is in them, durably."""
+    found = list(paths)
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+            durable.sync_folder(path.parent)
+    durable.removed(path for path in found if not path.is_dir() or path.is_symlink())
 
 
 def files_of(project: Project, route: str) -> Iterator[Path]:

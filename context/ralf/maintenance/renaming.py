@@ -9,10 +9,9 @@ somebody has written to either route meanwhile: the next rename or merge of one 
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,8 @@ from ralf import environment, project as projects, routing
 from ralf.errors import MEND_JOURNAL, Busy, Damaged, DamagedJournal, RalfError, UsageError
 from ralf.format import merge as merging
 from ralf.format.codec import to_tree
-from ralf.maintenance.forget import alone
+from ralf.maintenance import remnants
+from ralf.maintenance.forget import alone, held
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -30,7 +30,7 @@ from ralf.route.load import read_state
 from ralf.route.state import MAX_BYTES, digest_of, load_snapshot
 from ralf.route.write import open_route, utc_now
 from ralf.routing import MERGE, RENAME, Move
-from ralf.storage import durable, files, journal
+from ralf.storage import durable, journal
 from ralf.storage.files import content_of
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry, Record, stream_of
@@ -210,22 +210,6 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _held(project: Project, old: str, new: str) -> ExitStack:
-    """Hold both routes, always in the same order, so that two that do it wait for each other in turn; a model's work on
-    either first, for that takes minutes.
-    """
-    stack, names = ExitStack(), sorted((old, new))
-    try:
-        for name in names:
-            stack.enter_context(files.locked(project.worker_lock(name), f"{name}: the model's work"))
-        for name in names:
-            stack.enter_context(files.locked(project.route_lock(name), name))
-    except BaseException:
-        stack.close()
-        raise
-    return stack
-
-
 # ---- the move ----
 
 
@@ -261,7 +245,7 @@ def _complete(project: Project, store: FileStore, move: Move, because: str, *, b
     """
     for _ in range(_MOST_TRIES):
         shown = _settle(project, move.old, merges=move.kind == MERGE) if begin or _first(project, move.old) else ""
-        with _held(project, move.old, move.new):
+        with held(project, (move.old, move.new)):
             if (content := _content(project.route_file(move.old))) and shown and digest_of(content) != shown:
                 continue  # it was saved in between: that is recorded first
             if begin:
@@ -420,11 +404,8 @@ def _drop_old(project: Project, store: FileStore, move: Move, shown: str) -> lis
         _tell(project, move)  # while they can be told
     warnings = _move_file(project, move, shown)
     store.drop(stream_of(move.old))
-    for path in list(project.caches_named(move.old)):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    with suppress(OSError):  # they can be made anew
+        remnants.remove(project.caches_named(move.old))
     if move.old == routing.DEFAULT:
         _keep_sessions(project, move)
         store.drop(routing.stream_of_move(move.old))  # it is the route of all that has no other, and begins anew
