@@ -11,7 +11,7 @@ from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
-from ralf.route.matching import SAME, keys_of, match, said, segment_of
+from ralf.route.matching import SAME, match, said, segment_of
 from ralf.text.patterns import regex
 
 
@@ -415,7 +415,7 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     known = {item.id: item for item in ours.decisions}
     theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
-    places = match(ours.decisions, theirs.decisions, SAME, keys_of)
+    places = match(ours.decisions, theirs.decisions, SAME)
     same = ["" if place is None else ours.decisions[place].id for place in places]
     labels: dict[str, str] = {}
     for item, our in zip(theirs.decisions, same, strict=True):

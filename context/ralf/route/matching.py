@@ -5,37 +5,56 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from itertools import pairwise
+from typing import Generic, NamedTuple, TypeVar
 
 from ralf.model import Checkpoint, Decision
 from ralf.text.cleaning import one_line
 
 T = TypeVar("T")
 
+_ALIKE = 0.5  # share of what two say: one of them is the other, reworded
+
 Test = Callable[[T, T], bool]
 
 
-def match(
-    ours: Sequence[T], theirs: Sequence[T], tests: Sequence[Test[T]], keys: Callable[[T], Iterable[Hashable]]
-) -> list[int | None]:
-    """Of each item of theirs the place of the one in ours that it is, None where ours has none.
+class Same(NamedTuple, Generic[T]):
+    """By what two items are one.
 
-    tests  whether two items are one, the surest first: what an earlier one finds is never parted by a later one
-    keys   two items without a key in common are not one
+    tests     whether they are, the surest first: what an earlier one finds is never parted by a later one
+    keys      two without a key in common are not one
+    likeness  how alike two are: of several that a test takes for one, the most alike are; None: the first
     """
+
+    tests: Sequence[Test[T]]
+    keys: Callable[[T], Iterable[Hashable]]
+    likeness: Callable[[T, T], float] | None = None
+
+
+def match(ours: Sequence[T], theirs: Sequence[T], same: Same[T]) -> list[int | None]:
+    """Of each item of theirs the place of the one in ours that it is, None where ours has none."""
+    tests, keys, likeness = same
     known: dict[Hashable, list[int]] = {}
     for place, item in enumerate(ours):
         for key in keys(item):
             known.setdefault(key, []).append(place)
-    likely = [[place for key in keys(item) for place in known.get(key, ())] for item in theirs]
+    likely = [dict.fromkeys(place for key in keys(item) for place in known.get(key, ())) for item in theirs]
     found: list[int | None] = [None] * len(theirs)
     left = set(range(len(ours)))
     for test in tests:
-        for number, item in enumerate(theirs):
-            if found[number] is None:
-                places = (each for each in likely[number] if each in left and test(ours[each], item))
-                found[number] = same = next(places, None)
-                left -= {same}
+        couples = [
+            (number, place)
+            for number, item in enumerate(theirs)
+            if found[number] is None
+            for place in likely[number]
+            if place in left and test(ours[place], item)
+        ]
+        if likeness is not None and len(couples) > min(len({one[at] for one in couples}) for at in (0, 1)):
+            couples.sort(key=lambda couple: -likeness(ours[couple[1]], theirs[couple[0]]))
+        for number, place in couples:
+            if found[number] is None and place in left:
+                found[number] = place
+                left.remove(place)
     return found
 
 
@@ -59,24 +78,37 @@ def _is_same_record(one: Decision, other: Decision) -> bool:
 
 
 def _is_same_label(one: Decision, other: Decision) -> bool:
-    """Of one label, in the same words, or reworded since."""
-    if not one.id or one.id != other.id or (one.clone and other.clone and one.clone != other.clone):
+    return _bear_one_label(one, other) and said(one) == said(other)
+
+
+def _is_reworded(one: Decision, other: Decision) -> bool:
+    """Of one label, or, where the clone is known, of one that they bear beside their own; recorded at one time."""
+    if not one.timestamp or one.timestamp != other.timestamp:
         return False
-    return said(one) == said(other) or one.timestamp == other.timestamp != ""
-
-
-def _is_same_alias(one: Decision, other: Decision) -> bool:
-    """Of labels that one of them bears beside its own, reworded since."""
     labels = {one.id, *one.aliases} & {other.id, *other.aliases}
-    return bool(labels and one.clone) and _is_recorded_once(one, other)
+    return _bear_one_label(one, other) or bool(labels and one.clone and one.clone == other.clone)
+
+
+def _bear_one_label(one: Decision, other: Decision) -> bool:
+    return one.id == other.id != "" and not (one.clone and other.clone and one.clone != other.clone)
 
 
 def _is_recorded_once(one: Decision, other: Decision) -> bool:
     return one.timestamp == other.timestamp != "" and one.clone == other.clone
 
 
-SAME: Sequence[Test[Decision]] = (_is_copy, _is_same_record, _is_same_label, _is_same_alias)
-"""Tests whether two decisions are one; the surest first."""
+def _likeness(one: Decision, other: Decision) -> float:
+    """How alike the words of two decisions are, 0 to 1, by the pairs of characters that both have; of those that are
+    not half alike those of one label come first.
+    """
+    pairs, others = ({*pairwise(said(decision))} for decision in (one, other))
+    share = 2 * len(pairs & others) / (len(pairs) + len(others) or 1)
+    return share if share >= _ALIKE else _ALIKE / 2 * (one.id == other.id)
+
+
+SAME = Same((_is_copy, _is_same_record, _is_same_label, _is_reworded), keys_of, _likeness)
+"""By what two decisions are one. Where labels of one clone were exchanged, those of one second are told by their words.
+"""
 
 
 def segment_of(entry: Checkpoint) -> tuple[str, ...]:

@@ -9,14 +9,14 @@ two that claim a label the one that was recorded first keeps it, in whatever ord
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ralf.format.codec import to_tree
 from ralf.model import Checkpoint, Decision, RouteContext, Section
 from ralf.route import cap, edits
-from ralf.route.matching import SAME, Test, keys_of, match, said, segment_of
+from ralf.route.matching import SAME, Same, Test, match, said, segment_of
 from ralf.text.patterns import regex
 
 T = TypeVar("T")
@@ -62,27 +62,26 @@ class Pair(Generic[T]):
 def pairs(
     base: Sequence[T],
     sides: Sequence[Sequence[T]],
-    tests: Sequence[Test[T]],
-    keys: Callable[[T], Iterable[Hashable]],
+    same: Same[T],
     likewise: Sequence[Test[T]] = (),
 ) -> list[Pair[T]]:
-    """The items of a base and of two versions of it, paired: those of the base first, then the new ones. `tests` and
-    `keys`: see `match`.
+    """The items of a base and of two versions of it, paired: those of the base first, then the new ones.
 
     likewise  further tests whether items of the two versions are one, as they are now; the base is not asked
     """
     made = [Pair(base=item) for item in base]
     news: list[list[T]] = []
     for side, items in enumerate(sides):
-        places = match(base, items, tests, keys)
+        places = match(base, items, same)
         for item, place in zip(items, places, strict=True):
             if place is not None:
                 made[place].sides[side] = item
         news.append([item for item, place in zip(items, places, strict=True) if place is None])
     if likewise:
-        news = [_left_of(made, items, side, likewise, keys) for side, items in enumerate(news)]
+        news = [_left_of(made, items, side, same._replace(tests=likewise)) for side, items in enumerate(news)]
     added = [Pair(sides=[item, None]) for item in news[0]]
-    for item, place in zip(news[1], match(news[0], news[1], (*tests, *likewise), keys), strict=True):
+    same = same._replace(tests=(*same.tests, *likewise))
+    for item, place in zip(news[1], match(news[0], news[1], same), strict=True):
         if place is None:
             added.append(Pair(sides=[None, item]))
         else:
@@ -94,14 +93,13 @@ def _left_of(
     made: Sequence[Pair[T]],
     items: Sequence[T],
     side: int,
-    tests: Sequence[Test[T]],
-    keys: Callable[[T], Iterable[Hashable]],
+    same: Same[T],
 ) -> list[T]:
     """The items of a side that are none of those which it no longer has and the other side still has; the rest is
     paired with them.
     """
     kept = [(pair, other) for pair in made if pair.sides[side] is None and (other := pair.sides[1 - side]) is not None]
-    places = match([other for _, other in kept], items, tests, keys)
+    places = match([other for _, other in kept], items, same)
     for item, place in zip(items, places, strict=True):
         if place is not None:
             kept[place][0].sides[side] = item
@@ -115,7 +113,7 @@ def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[
     """The decisions of a base and of two versions of it, paired."""
     known = {item.id: item for item in base.decisions} if base is not None else {}
     lists = [edits.distinct(side.decisions, known) for side in sides]
-    return pairs(base.decisions if base is not None else (), lists, SAME, keys_of, likewise=[_is_said])
+    return pairs(base.decisions if base is not None else (), lists, SAME, likewise=[_is_said])
 
 
 def _is_said(one: Decision, other: Decision) -> bool:
@@ -129,7 +127,7 @@ def _is_said(one: Decision, other: Decision) -> bool:
 def checkpoints(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[Pair[Numbered]]:
     """The checkpoints of a base and of two versions of it, paired."""
     lists = [_numbered(side) for side in sides]
-    return pairs(_numbered(base) if base is not None else [], lists, (_is_very_one, _is_one), _keys_of)
+    return pairs(_numbered(base) if base is not None else [], lists, Same((_is_very_one, _is_one), _keys_of))
 
 
 def _numbered(context: RouteContext) -> list[Numbered]:
