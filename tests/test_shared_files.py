@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,14 @@ def test_an_attribute_that_is_gone_or_overridden_is_a_problem(clone: Clone) -> N
     clone.git("rm", "-qf", (clone.root / FILE).with_name(".gitattributes"))
     what, hint = told(clone, "problem")
     assert "name no driver" in what and hint == "ralf init --share"
+
+
+def test_attributes_that_git_would_wait_for_are_a_problem_told_at_once(clone: Clone) -> None:
+    attributes = (clone.root / FILE).with_name(".gitattributes")
+    attributes.unlink()
+    os.mkfifo(attributes)
+    what, hint = told(clone, "problem")
+    assert what.startswith(f"{attributes}: is no regular file") and hint.endswith("ralf init --share")
 
 
 def test_conflict_markers_are_named_with_what_resolves_them(tmp_path: Path) -> None:

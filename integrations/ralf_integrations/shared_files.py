@@ -22,6 +22,7 @@ from ralf_integrations.clients.condition import Check
 _NAME = "sharing"
 _AGAIN = "ralf init --share"
 _MOST = 64 << 20  # bytes of a route file
+_MOST_ATTRIBUTES = 1 << 20  # bytes of `.gitattributes`
 _SHOWN = 3  # files that are named
 _SLOW = 60  # seconds; a driver that has not answered by then does not
 
@@ -31,6 +32,9 @@ def checks(project: Project) -> Iterator[Check]:
     if not project.git.shares():
         if "routes/.gitattributes" in project.git.tracked():
             yield Check(_NAME, "warning", "this repository shares its route files, and you do not", _AGAIN)
+        return
+    if wrong := _unreadable(project.routes / ".gitattributes"):
+        yield wrong
         return
     found = merge_driver.setup_of(project)
     if found is None:
@@ -42,6 +46,18 @@ def checks(project: Project) -> Iterator[Check]:
     if attribute is not None:
         yield attribute
     yield from _conflicts(project, has_driver=driver.state == "ok" and attribute is None)
+
+
+def _unreadable(path: Path) -> Check | None:
+    """What is wrong with a file of attributes that git itself would wait for, or not read; None for nothing."""
+    try:
+        content_of(path, most=_MOST_ATTRIBUTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        what = f"{path}: {error.strerror}: git merges route files as text, or waits for this file"
+        return Check(_NAME, "problem", what, f"move it away, then: {_AGAIN}")
+    return None
 
 
 def _driver(line: str) -> Check:
