@@ -207,7 +207,7 @@ def _check_person(where: str) -> None:
     from ralf import environment
     from ralf.errors import UsageError
 
-    if environment.agent() and not (sys.stdin and sys.stdin.isatty()):
+    if environment.is_agent() and not (sys.stdin and sys.stdin.isatty()):
         raise UsageError(where, "says what this machine may run, and an agent runs this", "a person sets it")
 
 

@@ -232,7 +232,7 @@ def add(
     given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
     delta = stated(
         *(kind, text),
-        origin="agent" if environment.agent() else "person",
+        origin="agent" if environment.is_agent() else "person",
         evidence=evidence,
         expires=expires,
         **{field: value for field, value in given.items() if value},
