@@ -370,17 +370,20 @@ def test_looking_changes_nothing(here: Project) -> None:
     assert {path: path.read_bytes() for path in here.root.rglob("*") if path.is_file()} == before
 
 
-def test_twenty_sessions_take_less_than_a_second(here: Project) -> None:
+def test_twenty_sessions_take_little_more_than_reading_their_logs_once(here: Project) -> None:
     text, _ = storekit.lines_of(60_000, "made")
-    for number in range(20):
-        log = log_of(here, f"s-{number}", route=f"tide-{number}")
+    logs = [log_of(here, f"s-{number}", route=f"tide-{number}") for number in range(20)]
+    for number, log in enumerate(logs):
         log.path.write_text(text.replace('"made"', f'"s-{number}"'))
-    took = []
+    reading, took = [], []
     for _ in range(3):  # others are at work on this machine
+        start = time.process_time()
+        assert all(list(reader.open_transcript(log.path).events()) for log in logs)
+        reading.append(time.process_time() - start)
         start = time.process_time()
         assert len(now(here).sessions) == 20
         took.append(time.process_time() - start)
-    assert min(took) < 1.0
+    assert min(took) < 3 * min(reading), (took, reading)
 
 
 # ---- nudges ----

@@ -542,7 +542,7 @@ def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> Non
     project = projects.find(made)
     with (
         files.locked(project.worker_lock("tide"), "the model's work"),
-        patch.object(files, "LOCK_TIMEOUT", 0.1),
+        patch.object(files.locked.__wrapped__, "__defaults__", (0.1,)),
         pytest.raises(Busy),
     ):
         rename_route("tide", "tables", root=made)
