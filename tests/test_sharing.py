@@ -74,6 +74,12 @@ class Clone:
             if driver:
                 merge_driver.install(projects.find(root), DRIVER)
 
+    @property
+    def slot(self) -> int:
+        """Where in the file it writes."""
+        with self.works() as root:
+            return spread._slot(projects.find(root).git.clone)
+
     def decide(self, *texts: str, commit: bool = True, **more: str) -> list[str]:
         """Record decisions; their labels."""
         with self.works() as root:
@@ -121,6 +127,9 @@ def pair(folder: Path, *, driver: bool = False) -> tuple[Clone, Clone]:
     one.decide("Use metres")
     other.git("clone", "-q", one.root, ".")
     other.share(driver=driver)
+    while other.slot == one.slot:  # git alone then has a conflict: see `spread.SLOTS`
+        shutil.rmtree(other.own)
+        other.share(driver=driver)
     other.accept()
     return one, other
 
@@ -654,22 +663,6 @@ def test_a_decision_made_anew_is_not_what_the_other_side_has_reworded() -> None:
     ]
     found = parse(merge_files(base, _version(2, was), _version(3, anew), "a file").content, "a file")
     assert [(item.decision, item.rationale) for item in found.decisions] == [("Use C", "decided anew")]
-
-
-@pytest.mark.parametrize("label", ["DEC-002", "DEC-009"], ids=["the other's label", "a label that only it bears"])
-def test_decisions_of_one_second_whose_labels_were_exchanged_are_told_apart_by_their_words(label: str) -> None:
-    """Of two that one clone recorded in one second one was reworded, and the other bears all of its labels."""
-    (was,) = _history("Use metres for depths")
-    was = replace(was, rationale="the charts have them", aliases=("DEC-005",))
-    other = replace(was, id=label, aliases=("DEC-002", "DEC-005"), decision="Keep the harbour's log", rationale="")
-    now = replace(was, id="DEC-023", decision="Use metres for depths and heights")
-    for theirs in ([other, now], [now, other]):
-        merged = merge_files(_version(1, was), _version(2, was), _version(3, *theirs), "a file").content
-        found = {item.decision: item.rationale for item in parse(merged, "a file").decisions}
-        assert found == {now.decision: now.rationale, other.decision: ""}
-        ours, colleagues = (parse(_version(number, *them), "a file") for number, them in ((2, [was]), (3, theirs)))
-        changed = {tuple(change["at"]): change.get("value") for change in edits.changes_since(ours, colleagues, ours)}
-        assert changed["decisions", "DEC-002", "decision"] == now.decision
 
 
 def test_a_copy_of_a_decision_in_other_words_has_a_label_of_its_own(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ What every record would change is left out: the revision and the lineage, which 
 counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
 which stays where it is. Readers of an earlier version take the lines for comments.
 What a clone has accepted is an import there, so accepting changes a line of each item that the file has. That line is
-the second one of its item, of `active_work` it is the first, above a line that never changes, and `goal_origin` stands
-below the decisions: so it is beside none that another clone changes while it works.
+the second one of its item, the one of its other labels below it; of `active_work` it is the first, above a line that
+never changes, and `goal_origin` stands below the decisions: so it is beside none that another clone changes while it
+works.
 The order of the list is that of the labels. Decisions whose labels are no such numbers stand below the last line.
 """
 
@@ -28,7 +29,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.model import Decision, Header, RouteContext
 from ralf.text.cleaning import one_line
@@ -113,17 +114,20 @@ def lines(pieces: Sequence[str], decisions: Sequence[Decision], clones: Iterable
 
 _ORIGIN = regex(r" +origin: \"[a-z-]+\"\Z")
 
+_OF_ACCEPTING = regex(r"    (?:origin: \"[a-z-]+\"|aliases: \[[^\n]*\])\Z")
+
 _LABELLED = regex(r"  - (?:checkpoint_)?id: \"[A-Za-z0-9-]+\"\Z")
 
 
 def with_origin_apart(piece: str) -> str:
-    """The lines of an item of a list with its origin, if it has one, below its label: the status is beside it else."""
+    """The lines of an item of a list with its origin and its aliases, if it has any, below its label: what another
+    clone changes when it accepts an item stands together, and the status beside neither.
+    """
     first, *rest = piece.split("\n")
-    origin = next((line for line in rest if line.startswith("    origin: ")), "")
-    if not _ORIGIN.match(origin) or not _LABELLED.match(first):
+    if not _LABELLED.match(first):
         return piece
-    rest.remove(origin)
-    return "\n".join((first, origin, *rest))
+    moved = [line for line in rest if _OF_ACCEPTING.match(line)]
+    return "\n".join((first, *moved, *(line for line in rest if line not in moved)))
 
 
 _WORK, _BELOW_ORIGIN = "active_work:", "  #: work"
@@ -207,8 +211,7 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     same in everything one is left out.
     """
     count = _last(decisions)
-    bearers: dict[str, list[tuple[Decision, str]]] = {}  # by the label in the file: who bears it, and their labels now
-    made: list[tuple[Decision, str]] = []
+    bearers: dict[str, list[_Labelled]] = {}  # by the label in the file
     for item in decisions:
         known = bearers.setdefault(item.id, []) if item.id else []
         if any(item == other for other, _ in known):
@@ -217,39 +220,71 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
         if known:
             count += 1
             label = f"DEC-{count:03d}"
-        known.append((item, label))
-        made.append((item, label))
-    if all(item.id == label for item, label in made):
-        return tuple(item for item, _ in made)
-    return tuple(sorted((_relinked(item, label, bearers) for item, label in made), key=order))
+        known.append(_Labelled(item, label))
+    made = [one for known in bearers.values() for one in known]
+    if all(len(known) == 1 for known in bearers.values()) and _are_linked(made, bearers):
+        return tuple(decisions)
+    others: dict[str, list[_Labelled]] = {}  # by the labels in other clones
+    for one in made:
+        for alias in one.item.aliases:
+            others.setdefault(alias, []).append(one)
+    unlabelled = [item for item in decisions if not item.id]
+    return tuple(sorted([*(_relinked(one, bearers, others) for one in made), *unlabelled], key=order))
 
 
-def _relinked(item: Decision, label: str, bearers: Mapping[str, Sequence[tuple[Decision, str]]]) -> Decision:
-    """A decision under its label of now, with links to those of the decisions that are meant. A clone means its own
-    where several bear a label; and what replaced a decision says so itself.
+class _Labelled(NamedTuple):
+    """A decision of a file, and its label of now."""
+
+    item: Decision
+    label: str
+
+
+_Bearers = Mapping[str, Sequence[_Labelled]]
+
+
+def _are_linked(made: Sequence[_Labelled], bearers: _Bearers) -> bool:
+    """Whether each decision that another has replaced says the same of it."""
+    links = ((one.item, other.item) for one in made for other in bearers.get(one.item.supersedes, ()))
+    return all(other.superseded_by == item.id for item, other in links)
+
+
+def _relinked(one: _Labelled, bearers: _Bearers, others: _Bearers) -> Decision:
+    """A decision under its label of now, with links to those of the decisions that are meant. Of several that bear a
+    label, here or in another clone, it is the one that names this decision, too; else a clone means its own.
     """
 
-    def meant(link: str, clone: str) -> tuple[Decision | None, str]:
-        known = bearers.get(link, ())
-        return next((one for one in known if one[0].clone == clone), known[0] if known else (None, link))
+    def meant(of: _Labelled, name: str, back: str) -> _Labelled | None:
+        link, item = getattr(of.item, name), of.item
+        here = [other for other in bearers.get(link, ()) if other is not of]
+        elsewhere = [other for other in others.get(link, ()) if other is not of and other not in here]
+        mutual = [other for other in (*here, *elsewhere) if getattr(other.item, back) == item.id != ""]
+        for known in (mutual, here):
+            if known:
+                return next((other for other in known if other.item.clone == item.clone), known[0])
+        return None
 
-    by = [one for one in bearers.get(item.superseded_by, ()) if meant(one[0].supersedes, one[0].clone)[0] is item]
-    aliases = item.aliases if label == item.id else tuple(dict.fromkeys([*item.aliases, item.id]))
-    return replace(
+    item, label = one
+    old, new = meant(one, _OLD, _NEW), meant(one, _NEW, _OLD)
+    aliases = item.aliases if label == item.id else (*item.aliases, item.id)
+    made = replace(
         item,
         id=label,
-        aliases=aliases,
-        supersedes=meant(item.supersedes, item.clone)[1],
-        superseded_by=by[0][1] if by else meant(item.superseded_by, item.clone)[1],
+        aliases=tuple(name for name in dict.fromkeys(aliases) if name != label),
+        supersedes=old.label if old is not None else item.supersedes,
+        superseded_by=new.label if new is not None else item.superseded_by,
     )
+    return item if made == item else made
+
+
+_OLD, _NEW = "supersedes", "superseded_by"
 
 
 def order(item: Decision) -> tuple[Any, ...]:
     """By what the decisions of a file in this layout are sorted: the label's number; those without one are last."""
     label = _LABEL.match(item.id)
     if label is None:
-        return (1, 0, "", "") if not item.id else (1, 1, item.id, "")
-    return 0, int(label[1]), item.timestamp, item.decision
+        return (1, 0, "") if not item.id else (1, 1, item.id)
+    return 0, int(label[1]), item.timestamp
 
 
 def laid_out(context: RouteContext, tag: str) -> RouteContext:

@@ -29,7 +29,8 @@ _LINEAGE = regex(r"r[0-9]{1,9}-[0-9a-f]{12}")
 _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""
 
-_LABEL = regex(r"DEC-[0-9]{1,9}")
+_LABEL = regex(r"(?:DEC|cp)-[0-9]{1,9}")
+_SHAPES = {"clone": regex(r"[0-9a-f]{6}"), "timestamp": regex(r"[0-9T:.Z+-]{1,40}")}
 _STATUSES = frozenset(("active", "superseded", "reversed", "done", "proposed", "dropped"))
 
 
@@ -248,16 +249,26 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2 and not _is_wordless(at[2], change["value"]):
-            made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
+        elif (item := _item_of(at)) and not _is_wordless(at[len(item)], change["value"]):
+            made.append({"at": [*item, "origin"], "value": ORIGIN})
     return made
 
 
+def _item_of(at: list[str]) -> list[str]:
+    """The keys to the item that tells its origin, of a field of it; [] of anything else."""
+    keys = 3 if at[:2] == ["facts", "requests"] else 2 if at[0] in ("decisions", "checkpoint_history") else len(at)
+    return at[:keys] if keys < len(at) else []
+
+
 def _is_wordless(field: str, value: Any) -> bool:
-    """Whether a field of a decision has a known status or labels and nothing else: then its words stay whose they were,
-    although another clone has changed it.
+    """Whether a field of an item has a number, a known status, a time, or labels and nothing else: then its words stay
+    whose they were, although another clone has changed it.
     """
     if field == "status":
         return value in _STATUSES
+    if field in _SHAPES:
+        return _SHAPES[field].fullmatch(str(value)) is not None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return True
     labels = value if isinstance(value, list) else [value]
     return field in ("aliases", "superseded_by", "supersedes") and all(_LABEL.fullmatch(str(one)) for one in labels)

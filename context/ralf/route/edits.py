@@ -9,9 +9,9 @@ from typing import Any
 from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone
+from ralf.model import BODY, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
 from ralf.route import cap
-from ralf.route.matching import SAME, match, said, segment_of
+from ralf.route.matching import SAME, is_said, match, said, segment_of
 from ralf.text.patterns import regex
 
 
@@ -396,10 +396,11 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
 def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
     """The changes but for those that only say what the file lacks, and counters that would go back."""
     buried = {stone.id for stone in cap.of(found)}
+    ours = _recorded_first(recorded, found)
     for change in changes:
         at = change["at"]
         is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
-        is_ours = at[0] == "decisions" and at[2:] in (["origin"], ["clone"])  # who recorded it does not change
+        is_ours = _is_of_record(at, ours) or (at == ["goal_origin"] and found.goal == recorded.goal)
         if at[0] == "folded" or is_ours or (change.get("removed") and not is_gone):
             continue
         if at[0] != "context_checkpoint" or at[1] not in _COUNTED:
@@ -410,12 +411,39 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
             yield {"at": ["context_checkpoint", name], "value": theirs}
 
 
+def _recorded_first(ours: RouteContext, theirs: RouteContext) -> set[str]:
+    """The labels of our decisions whose record is none of theirs: two that clones have made in the same words are one,
+    which the first of both has recorded, so that all clones come to say the same.
+    """
+    others = {item.id: _record_of(item) for item in theirs.decisions}
+    records = {item.id: _record_of(item) for item in ours.decisions}
+    return {
+        label
+        for label, record in records.items()
+        if all(record) and not ("", "") < others.get(label, ("", "")) < record
+    }
+
+
+def _record_of(item: Decision) -> tuple[str, str]:
+    return (item.timestamp, item.clone) if item.timestamp and item.clone else ("", "")
+
+
+def _is_of_record(at: Sequence[str], ours: Container[str]) -> bool:
+    """Whether a field says whose an item is that ours has, or who recorded a decision, and when.
+
+    ours  the labels of decisions that keep our record
+    """
+    if at[0] not in ("decisions", "checkpoint_history", "facts") or len(at) < 3:
+        return False
+    return at[-1] == "origin" or (at[0] == "decisions" and at[2] in ("clone", "timestamp") and at[1] in ours)
+
+
 def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
     """`theirs`, in which no other decision goes by a label of ours, and no other checkpoint by a number of ours."""
     known = {item.id: item for item in ours.decisions}
     theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
     count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
-    places = match(ours.decisions, theirs.decisions, SAME)
+    places = match(ours.decisions, theirs.decisions, SAME._replace(tests=(*SAME.tests, is_said)))
     same = ["" if place is None else ours.decisions[place].id for place in places]
     labels: dict[str, str] = {}
     for item, our in zip(theirs.decisions, same, strict=True):
@@ -442,8 +470,22 @@ def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
             for item in theirs.decisions
         ),
         checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
+        unresolved=tuple(moved_entry(entry, labels, {}) for entry in theirs.unresolved),
         body=replace(theirs.body, sections=sections),
     )
+
+
+def moved_entry(entry: Unresolved, labels: Mapping[str, str], numbers: Mapping[Any, int]) -> Unresolved:
+    """What is told of a field that two have changed, where its decision or section goes by another label or number; so
+    do the decisions that the values name.
+    """
+    at, also = list(entry.at), entry.also
+    if len(at) > 1 and at[0] == "decisions":
+        at[1] = labels.get(at[1], at[1])
+        also = tuple(labels.get(one, one) for one in also) if at[-1] in LINKS else also
+    elif len(at) > 2 and at[:2] == [BODY, "sections"] and at[2].isdecimal():
+        at[2] = str(numbers.get(int(at[2]), int(at[2])))
+    return replace(entry, at=tuple(at), also=also)
 
 
 def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext) -> RouteContext:
@@ -519,6 +561,7 @@ def _moved(context: RouteContext, labels: Mapping[str, str], numbers: Mapping[in
         context,
         decisions=tuple(_relinked(item, labels) for item in decisions),
         checkpoint_history=tuple(entries),
+        unresolved=tuple(moved_entry(entry, labels, numbers) for entry in context.unresolved),
         body=replace(context.body, sections=tuple(sections)),
     )
 

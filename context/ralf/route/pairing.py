@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from ralf.format.codec import to_tree
 from ralf.model import Checkpoint, Decision, RouteContext, Section
 from ralf.route import cap, edits
-from ralf.route.matching import SAME, Same, Test, match, said, segment_of
+from ralf.route.matching import SAME, Same, Test, is_said, match, segment_of
 from ralf.text.patterns import regex
 
 T = TypeVar("T")
@@ -113,12 +113,7 @@ def decisions(base: RouteContext | None, sides: Sequence[RouteContext]) -> list[
     """The decisions of a base and of two versions of it, paired."""
     known = {item.id: item for item in base.decisions} if base is not None else {}
     lists = [edits.distinct(side.decisions, known) for side in sides]
-    return pairs(base.decisions if base is not None else (), lists, SAME, likewise=[_is_said])
-
-
-def _is_said(one: Decision, other: Decision) -> bool:
-    """Whether two say the same, and were recorded by two: in these words it is one decision."""
-    return said(one) == said(other) and one.status == other.status
+    return pairs(base.decisions if base is not None else (), lists, SAME, likewise=[is_said])
 
 
 # ---- checkpoints ----

@@ -193,12 +193,12 @@ class _Merge:
             self._mark(("decisions", pair.label, "status"), made.status)
             return replace(made, status="dropped")
         values: dict[str, Any] = {"id": pair.label, "aliases": pair.aliases}
-        for name in ("kind", "pinned", "timestamp", "decision", "rationale", "alternatives", "supersedes"):
+        for name in ("kind", "pinned", "decision", "rationale", "alternatives", "supersedes"):
             values[name] = self._item_field(pair, name, base, older, newer)
         values |= three_way.sources(base, older, newer)
         values |= self._status(pair, base, older, newer)
         values["origin"] = three_way.origin(three_way.of(base, "origin"), older.origin, newer.origin)
-        values["clone"] = older.clone or newer.clone
+        values |= _recorded(base, older, newer)
         values["extra"] = {**older.extra, **newer.extra}
         return replace(newer, **values)
 
@@ -380,7 +380,8 @@ class _Merge:
     def _goal(self) -> tuple[str, str, str]:
         """The goal, whose it is, and what the work began as."""
         goal = self._field(attrgetter("goal"), ("goal",))
-        origin = next((side.goal_origin for side in self._sides[::-1] if side.goal == goal), "")
+        origins = [side.goal_origin for side in self._sides if side.goal == goal]
+        origin = three_way.origin(NOTHING, origins[0], origins[-1]) if origins else ""
         return goal, origin, self._three(attrgetter("began_as"))[0]
 
     def _handover(self) -> Any:
@@ -423,11 +424,11 @@ class _Merge:
         known: dict[tuple[str, ...], tuple[Any, ...]] = {}
         counts: dict[tuple[str, ...], int] = {}
         for number, side in enumerate(self._sides):
-            for entry in side.unresolved:
-                at = self._place(entry.at, number)
+            for entry in (self._moved(one, number) for one in side.unresolved):
+                at = entry.at
                 known[at] = (*known.get(at, ()), *(one for one in entry.also if one not in known.get(at, ())))
                 counts[at] = counts.get(at, 0) + 1
-        before = {self._place(entry.at, 2) for entry in self._base.unresolved} if self._base is not None else set()
+        before = {self._moved(entry, 2).at for entry in self._base.unresolved} if self._base is not None else set()
         left = {at: also for at, also in known.items() if not (at in before and counts[at] == 1)}
         for entry in self.marked:
             also = left.get(entry.at, ())
@@ -439,14 +440,22 @@ class _Merge:
             if at[:1] != ("decisions",) or len(at) < 2 or at[1] in labels
         )
 
-    def _place(self, at: Sequence[str], side: int) -> tuple[str, ...]:
-        """The keys of an entry as they are now."""
-        made = list(at)
-        if len(at) > 1 and at[0] == "decisions":
-            made[1] = {**self._labels[2], **self._labels[side]}.get(at[1], at[1])
-        elif len(at) > 2 and list(at[:2]) == [BODY, "sections"] and at[2].isdecimal():
-            made[2] = str(digits(self._numbers[side].get(f"cp-{int(at[2]):03d}", f"cp-{at[2]}")))
-        return tuple(made)
+    def _moved(self, entry: Unresolved, side: int) -> Unresolved:
+        """An entry by the labels and numbers of now."""
+        numbers = {digits(was): digits(now) for was, now in self._numbers[side].items()}
+        return edits.moved_entry(entry, {**self._labels[2], **self._labels[side]}, numbers)
+
+
+def _recorded(base: Decision | None, older: Decision, newer: Decision) -> dict[str, str]:
+    """When a decision was recorded, and in which clone; of one that two have made in the same words, the first of both.
+    One that nobody signed says neither.
+    """
+    if base is not None:
+        timestamp = three_way.merged(base.timestamp, older.timestamp, newer.timestamp)[0]
+        return {"timestamp": timestamp, "clone": base.clone or older.clone or newer.clone}
+    signed = [item for item in (older, newer) if item.clone and item.timestamp]
+    first = min(signed or (older, newer), key=lambda item: (item.timestamp, item.clone))
+    return {"timestamp": first.timestamp, "clone": first.clone}
 
 
 def _by_revision(lineage: str) -> tuple[int, str]:

@@ -59,7 +59,7 @@ def rank(status: str) -> int:
 
 
 def origin(base: Any, older: str, newer: str) -> str:
-    """Whose a decision is: what a clone has accepted of another one is an import there, and nowhere else."""
+    """Whose an item is: what a clone has accepted of another one is an import there, and nowhere else."""
     named = [one for one in (older, newer) if one and one != "import"]
     if len(set(named)) > 1:
         return str(merged(base, older, newer)[0])
@@ -98,9 +98,9 @@ def merged_item(base: Any, older: Any, newer: Any) -> Any:
     """An item, field by field, the newer version's where both changed it; that of one where the other lacks it."""
     if older is None or newer is None:
         return older if newer is None else newer
-    names = [field.name for field in fields(newer)]
+    names = [field.name for field in fields(newer) if field.name != "origin"]
     values = {name: merged(of(base, name), getattr(older, name), getattr(newer, name))[0] for name in names}
-    return replace(newer, **values)
+    return replace(newer, **values, **_origin_of(base, older, newer))
 
 
 def united(base: Sequence[Any], older: Sequence[Any], newer: Sequence[Any], key: Callable[[Any], Any]) -> Any:
@@ -168,9 +168,19 @@ def _fact_key(fact: Any) -> Any:
 
 def _newer_fact(older: Any, newer: Any) -> Any:
     """A fact that both have: the newer version's, with all that was done to a path."""
-    if older is None or not hasattr(newer, "did"):
+    if older is None or isinstance(newer, str):
         return newer
-    return replace(newer, did=tuple(dict.fromkeys((*older.did, *newer.did))))
+    values = _origin_of(None, older, newer)
+    if hasattr(newer, "did"):
+        values["did"] = tuple(dict.fromkeys((*older.did, *newer.did)))
+    return replace(newer, **values) if values else newer
+
+
+def _origin_of(base: Any, older: Any, newer: Any) -> dict[str, Any]:
+    """The origin of an item that both have, as a field; {} of one that has none."""
+    if not hasattr(newer, "origin"):
+        return {}
+    return {"origin": origin(of(base, "origin"), older.origin, newer.origin)}
 
 
 def comments(older: Sequence[Comment], newer: Sequence[Comment]) -> tuple[Comment, ...]:
