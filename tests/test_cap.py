@@ -200,6 +200,16 @@ def test_an_old_active_decision_keeps_its_text_and_speaker_when_its_details_fold
     assert len(found.decisions) == 200
 
 
+def test_a_decision_as_long_as_a_file_goes_before_a_rule_and_before_all_other_decisions() -> None:
+    rule = Decision(id="DEC-001", decision="Never push to main", kind="rule", pinned=True, status="active")
+    others = [Decision(id=f"DEC-{n:03d}", decision=f"Use port {n}", status="active") for n in range(2, 11)]
+    long = Decision(id="DEC-012", decision="word " * 30_000, status="active")
+    for decisions in ((rule, long, *others), (rule, *others, long)):
+        made = capped(replace(RouteContext(), decisions=decisions))
+        assert made.decisions == (rule, *others)
+        assert made.folded.decision_count == 1
+
+
 def test_rules_that_alone_would_pass_the_cap_fold_from_the_oldest_on() -> None:
     rules = tuple(replace(PINNED, id=f"DEC-{k:04d}", decision=f"Never do {k}. {WORDS}") for k in range(1_500))
     found = capped(RouteContext(decisions=rules))

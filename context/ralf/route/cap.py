@@ -362,11 +362,20 @@ def _entries(keep: int) -> _Kind:
 
 
 def _decisions(wanted: Callable[[Decision], bool]) -> _Kind:
-    def without(context: RouteContext, going: list[Decision]) -> RouteContext:
-        kept = _others(context.decisions, going)
-        return replace(context, decisions=kept, folded=_more(context, "decision_count", going))
+    return _Kind(lambda context: _costs(filter(wanted, context.decisions[:-KEPT_DECISIONS])), _without_decisions)
 
-    return _Kind(lambda context: _costs(filter(wanted, context.decisions[:-KEPT_DECISIONS])), without)
+
+def _without_decisions(context: RouteContext, going: list[Decision]) -> RouteContext:
+    kept = _others(context.decisions, going)
+    return replace(context, decisions=kept, folded=_more(context, "decision_count", going))
+
+
+def _long(context: RouteContext) -> Iterator[tuple[Decision, int]]:
+    """The decisions, also the newest, of which each takes more than its share of the file, the longest first."""
+    costs = [
+        (item, cost) for item, cost in _costs(context.decisions) if cost > CAP // KEPT_DECISIONS and not item.pinned
+    ]
+    yield from sorted(costs, key=lambda one: -one[1])
 
 
 def _is_done(decision: Decision) -> bool:
@@ -457,6 +466,7 @@ _ORDER: tuple[tuple[_Kind, int], ...] = (
     (_Kind(lambda context: _costs(context.unresolved), _unresolved), CAP),
     (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
     *((_facts(kind, keep=0), CAP) for kind in _FACTS),
+    (_Kind(_long, _without_decisions), CAP),
     (
         _decisions(lambda decision: decision.pinned),
         CAP,
