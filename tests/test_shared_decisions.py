@@ -132,6 +132,24 @@ def test_a_copy_below_a_decision_leaves_it_its_label_and_what_replaced_it(tmp_pa
     assert found["Use knots"].id not in ("DEC-001", "DEC-002")
 
 
+def test_copies_that_both_clones_made_of_one_decision_are_two(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    for clone in (one, other):
+        text = (clone.root / FILE).read_text()
+        begin = text.index('  - id: "DEC-001"')
+        block = text[begin : text.index("  #: ", begin)]
+        copy = block.replace("Use metres", f"Use {clone.root.name}")
+        (clone.root / FILE).write_text(text.replace(block, block + copy))
+        clone.decide(f"Zip logs of {clone.root.name}")
+    for _ in range(2):
+        sync(one, other)
+        sync(other, one)
+    for clone in (one, other):
+        assert not clone.context.unresolved
+        wanted = ["Use metres", "Use one", "Use other", "Zip logs of one", "Zip logs of other"]
+        assert sorted(item.decision for item in clone.context.decisions) == wanted
+
+
 def test_a_conflict_names_its_decision_by_the_label_that_it_has_in_each_clone(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=True)
     one.decide("Read one")

@@ -208,7 +208,7 @@ def as_read(context: RouteContext, clones: Iterable[str]) -> RouteContext:
 def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     """The decisions, each under a label of its own: clones that each gave one to another decision both have it in a
     file that git merged. The later one gets the next free label, and keeps the old one as an alias. Of two that are the
-    same in everything one is left out.
+    same in everything one is left out; of a copy in other words it is the lower one that is new.
     """
     count = _last(decisions)
     bearers: dict[str, list[_Labelled]] = {}  # by the label in the file
@@ -220,6 +220,8 @@ def _told_apart(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
         if known:
             count += 1
             label = f"DEC-{count:03d}"
+            if any((item.clone, item.timestamp) == (other.clone, other.timestamp) for other, _ in known):
+                item = replace(item, clone="", timestamp="")  # a copy, which nobody has recorded yet
         known.append(_Labelled(item, label))
     made = [one for known in bearers.values() for one in known]
     if all(len(known) == 1 for known in bearers.values()) and _are_linked(made, bearers):

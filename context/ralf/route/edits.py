@@ -221,7 +221,8 @@ def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> li
         if not item.id or place == keeping[item.id]:
             made.append(item)
         elif item != decisions[keeping[item.id]]:
-            made.append(replace(item, id="", origin="human-edit", source=None, further_sources=()))
+            new: dict[str, Any] = {"id": "", "origin": "human-edit", "clone": "", "timestamp": ""}
+            made.append(replace(item, **new, source=None, further_sources=()))
     return made
 
 
