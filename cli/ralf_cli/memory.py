@@ -153,9 +153,7 @@ def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, a
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif not items:
-        say(
-            'nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add preference "TEXT"'
-        )
+        say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if offers := len(found.offers):
         say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
 
