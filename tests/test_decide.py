@@ -49,6 +49,14 @@ def test_the_same_words_again_are_the_same_decision_and_no_write(tmp_path: Path)
     assert kept_bytes(tmp_path) == before
 
 
+@pytest.mark.parametrize("said", ["dec-1", "DEC-1", "Dec-001", "1", " DEC-001 ", "0001"])
+def test_the_label_of_what_a_decision_replaces_is_taken_as_why_takes_it(tmp_path: Path, said: str) -> None:
+    ralf.record_decision("tide", "Use Flask", root=tmp_path)
+    made = ralf.record_decision("tide", "Use FastAPI", supersedes=said, root=tmp_path)
+    assert made.supersedes == "DEC-001"
+    assert ralf.get_context("tide", root=tmp_path).decisions[0].superseded_by == made.id
+
+
 def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
     old = ralf.record_decision("tide", "Use Flask", root=tmp_path)
     new = ralf.record_decision("tide", "Use FastAPI", supersedes=old.id, root=tmp_path)
