@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+from forks import forked
 from ralf.errors import Busy, NotFound, UsageError
 from storekit import kept_bytes, records_of, route_file, write_session
 
@@ -187,3 +188,11 @@ def test_a_case_variant_of_a_route_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="differs only in case from the route tide"):
         ralf.record_decision("Tide", "Two", root=tmp_path)
     assert [summary.route for summary in ralf.list_routes(root=tmp_path)] == ["tide"]
+
+
+def test_what_a_command_echoes_of_a_long_decision_is_short_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+    text = "word " * 20_000
+    for typed in (("decide", "tide", text), ("context", "drop", "tide", "DEC-001")):
+        ran = forked(*typed, cwd=tmp_path)
+        assert (ran.status, len(ran.out) < 600, "word word" in ran.out, "…" in ran.out) == (0, True, True, True)
+    assert forked("context", "decide", "tide", text, "--json", cwd=tmp_path).json()["decision"] == text.strip()

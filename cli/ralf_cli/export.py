@@ -47,6 +47,7 @@ def export(
     from ralf.brief import exporting
     from ralf.storage import durable
     from ralf_cli.output import say
+    from ralf_cli.tables import in_bytes
 
     if (form is None) == (tool is None):
         raise click.UsageError("name one form: --html, --md or --for TOOL")
@@ -75,7 +76,7 @@ def export(
             durable.write_file(Path(output), content, mode=0o644)
         except OSError as error:  # it names the file that was to be put into its place
             raise _unwritten(output, error) from None
-        say(f"{output}: {len(content):,} byte{'s' * (len(content) != 1)}")
+        say(f"{output}: {in_bytes(len(content))}")
 
 
 def _unwritten(output: str, error: OSError) -> RalfError:
