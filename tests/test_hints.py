@@ -97,3 +97,16 @@ def test_a_folder_that_may_not_be_read_is_to_be_made_readable(tmp_path: Path) ->
     finally:
         journal.chmod(0o700)
     assert (ran.status, hint_of(ran)) == (1, "make the folder readable, or name another project with --root DIR")
+
+
+def test_a_hint_names_a_command_by_its_short_name_however_it_was_typed(tmp_path: Path) -> None:
+    forks.forked("decide", "tide", "Use WAL", cwd=tmp_path)
+    for typed, hint in (
+        ("context show none", "ralf list"),
+        ("show tid", "ralf show tide"),
+        ("why tide DEC-9", "ralf show tide --section decisions"),
+        ("context shwo tide", "ralf show tide"),
+        ("context drop tide DEC-9", "ralf show tide --section decisions"),
+        ("context forgt tide", "ralf context forget tide"),
+    ):
+        assert hint_of(forks.forked(*typed.split(), cwd=tmp_path)) == hint, typed
