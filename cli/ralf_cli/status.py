@@ -187,7 +187,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
 
     \b
     It checks
-      whether the project is enabled, and whether file locks work here;
+      whether the project is enabled, whether file locks work here, and whether you may write into the store;
       whether the clients' settings call ralf, and whether the configured command works (in a temporary project);
       the versions, and whether the client trusts the hooks;
       whether the hooks were called, logged errors, and delivered their text;
