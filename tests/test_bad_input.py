@@ -749,8 +749,7 @@ def test_a_root_that_is_no_folder_is_named(cli: Cli, project: Path) -> None:
 def test_the_folder_of_routes_being_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / ".autonomous").write_text("a file\n")
     ran = cli("context", "decide", "x", "Go on", root=tmp_path)
-    assert ran.status == 1
-    assert ran.err.startswith(f"error: {tmp_path / '.autonomous'}")
+    ran.complains(4, tmp_path / ".autonomous", "is a file, where ralf keeps a folder", "hint: mv ")
     assert (tmp_path / ".autonomous").read_text() == "a file\n"
 
 

@@ -67,7 +67,7 @@ def test_a_file_in_the_place_of_a_folder_is_named_and_nothing_is_done(tmp_path: 
     (root / place).write_text("mine\n")
     for typed in ALL:
         ran = forks.forked(*typed.split(), cwd=root, HOME=str(home), XDG_CONFIG_HOME=str(home / ".config"))
-        assert (ran.status, ran.out) == (2, ""), typed
+        assert (ran.status, ran.out) == (4, ""), typed
         told = f"error: {root / place}: is a file, where ralf keeps a folder\n"
         assert ran.err == f"{told}hint: mv {root / place} {root / place}.old\n", typed
     assert not home.exists()

@@ -203,7 +203,8 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       ralf doctor --json
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory
+    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory ·
+    4 a file where ralf keeps a folder
     """
     from ralf import project
     from ralf.text.cleaning import clean

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ralf import config, environment, extensions
-from ralf.errors import RalfError, UsageError
+from ralf.errors import Damaged, RalfError, UsageError
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
@@ -33,8 +33,8 @@ open_store: Callable[..., Store] = FileStore
 
 _REMOVE = "remove the link"
 
-_FOLDERS = frozenset(("routes", "journal", "blobs", "locks", "cache"))
-"""What is a folder at the top of every store."""
+_FOLDERS = frozenset(("routes", "journal"))
+"""Folders at the top of every store without which nothing can be read: without any other, what is there is shown."""
 
 _NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:""")
 
@@ -214,8 +214,8 @@ class Project:
         return self.folder / "locks" / "workers" / f"{cleaning.check(route)}.lock"
 
     def check_links(self) -> None:
-        """UsageError where a folder of the store is a link: nothing is read, written or removed through one; and where
-        a file stands in its place.
+        """UsageError where a folder of the store is a link: nothing is read, written or removed through one. Damaged
+        where a file stands in the place of one without which nothing can be read.
         """
         top = os.fspath(self.folder)
         folders = [top]
@@ -295,14 +295,14 @@ class Project:
         files.make(path.parent)
 
 
-def _is_a_file(path: str) -> UsageError:
-    return UsageError(path, "is a file, where ralf keeps a folder", f"mv {shlex.quote(path)} {shlex.quote(path)}.old")
+def _is_a_file(path: str) -> Damaged:
+    return Damaged(path, "is a file, where ralf keeps a folder", f"mv {shlex.quote(path)} {shlex.quote(path)}.old")
 
 
 def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
     """The project at `root`, or that `root` is; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the
     nearest parent that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when
-    `root` is no directory.
+    `root` is no directory; other errors as for `Project.check_links`.
 
     here  where to look upwards from, an absolute path; None: the current directory
     """
