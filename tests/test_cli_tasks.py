@@ -612,7 +612,7 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         (("task", "ready"), "ralf task list --ready"),
         (("loop", "stats"), "ralf loop status"),
         (("task", "dnoe"), "ralf task done"),
-        (("context", "add", "tide", "x"), "ralf context decide tide x"),
+        (("context", "add", "tide", "x"), "ralf decide tide x"),
         (("plan",), "ralf serialize"),
         (("edit", "tide"), "ralf context edit tide"),
         (("import", "x"), "ralf migrate x"),

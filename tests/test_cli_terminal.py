@@ -92,7 +92,7 @@ def test_output_that_is_full_is_an_error_of_ours_and_no_reason_to_do_it_again(tm
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "error: standard output: No space left on device",
-        "hint: what was recorded is kept: look before you run it again: ralf context list",
+        "hint: what was recorded is kept: look before you run it again: ralf list",
     ]
     assert len(records_of(tmp_path, "tide")) == 1
 

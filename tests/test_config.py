@@ -92,13 +92,16 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         ("threshold: 101%", "not part of a window"),
         ("threshold: nan%", "not part of a window"),
         ("threshold:", "not a threshold"),
+        ("threshold: 1000000001", "not a threshold: at most 1,000,000,000"),
+        ("archive_days: 36501", "archive_days: expected a whole number from 0 to 36,500, got '36501'"),
+        ("health_silent: 999999999999", "health_silent: expected a whole number from 1 to 525,600"),
         ("threshold: [1, 2]", "not a threshold"),
-        ("window: 0", "window: expected a whole number above 0"),
-        ("window: large", "window: expected a whole number above 0"),
-        ("window: true", "window: expected a whole number above 0"),
-        ("window: 1.5", "window: expected a whole number above 0"),
-        ("pressure: 101", "not part of a window"),
-        ("pressure: -1", "pressure: expected a whole number above 0"),
+        ("window: 0", "window: expected a whole number from 1 to 1,000,000,000"),
+        ("window: large", "window: expected a whole number from 1 to 1,000,000,000"),
+        ("window: true", "window: expected a whole number from 1 to 1,000,000,000"),
+        ("window: 1.5", "window: expected a whole number from 1 to 1,000,000,000"),
+        ("pressure: 101", "pressure: expected a whole number from 1 to 100, got"),
+        ("pressure: -1", "pressure: expected a whole number from 1 to 100"),
         ("summarizer: gpt", "summarizer: expected extractive, got 'gpt'"),
         ("worktrees: maybe", "worktrees: expected shared or isolated"),
     ],
@@ -107,6 +110,7 @@ def test_what_makes_no_sense_is_refused_with_the_files_name(tmp_path: Path, text
     with pytest.raises(UsageError, match=re.escape(words)) as raised:
         load(tmp_path, text + "\n")
     assert str(raised.value).startswith(f"{tmp_path / 'config.yaml'}: ")
+    assert raised.value.hint
 
 
 def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
@@ -114,8 +118,10 @@ def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
         load(tmp_path, "treshold: 1\n")
     assert raised.value.hint == "write 'threshold'"
     with pytest.raises(UsageError) as raised:
-        load(tmp_path, "zzz: 1\n")
-    assert "known keys: threshold" in raised.value.hint
+        load(tmp_path, "# mine\nhooks: on\nzzz: 1\n")
+    path = tmp_path / "config.yaml"
+    assert str(raised.value) == f"{path}: line 3: unknown key 'zzz'"
+    assert raised.value.hint.startswith(f"delete line 3 of {path}; known keys: threshold")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ralf
+from forks import forked
 from ralf.errors import Busy, NotFound, UsageError
 from storekit import kept_bytes, records_of, route_file, write_session
 
@@ -47,6 +48,14 @@ def test_the_same_words_again_are_the_same_decision_and_no_write(tmp_path: Path)
     before = kept_bytes(tmp_path)
     assert ralf.record_decision("tide", "  use   SQLITE\n", root=tmp_path) == first
     assert kept_bytes(tmp_path) == before
+
+
+@pytest.mark.parametrize("said", ["dec-1", "DEC-1", "Dec-001", "1", " DEC-001 ", "0001"])
+def test_the_label_of_what_a_decision_replaces_is_taken_as_why_takes_it(tmp_path: Path, said: str) -> None:
+    ralf.record_decision("tide", "Use Flask", root=tmp_path)
+    made = ralf.record_decision("tide", "Use FastAPI", supersedes=said, root=tmp_path)
+    assert made.supersedes == "DEC-001"
+    assert ralf.get_context("tide", root=tmp_path).decisions[0].superseded_by == made.id
 
 
 def test_what_a_decision_replaces_is_marked_and_stays(tmp_path: Path) -> None:
@@ -179,3 +188,11 @@ def test_a_case_variant_of_a_route_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="differs only in case from the route tide"):
         ralf.record_decision("Tide", "Two", root=tmp_path)
     assert [summary.route for summary in ralf.list_routes(root=tmp_path)] == ["tide"]
+
+
+def test_what_a_command_echoes_of_a_long_decision_is_short_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+    text = "word " * 20_000
+    for typed in (("decide", "tide", text), ("context", "drop", "tide", "DEC-001")):
+        ran = forked(*typed, cwd=tmp_path)
+        assert (ran.status, len(ran.out) < 600, "word word" in ran.out, "…" in ran.out) == (0, True, True, True)
+    assert forked("context", "decide", "tide", text, "--json", cwd=tmp_path).json()["decision"] == text.strip()

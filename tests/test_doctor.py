@@ -91,6 +91,24 @@ def test_a_project_that_has_not_opted_in_or_is_switched_off(project: Project) ->
     assert (check.name, check.hint) == ("project", "ralf init")
 
 
+def test_a_store_in_which_nothing_can_be_written_is_a_problem(project: Project) -> None:
+    ralf.record_decision("tide", "Use WAL", root=project)
+    assert not any(check.name == "writing" for check in doctor.examine(project))
+    journal = project.folder / "journal" / "routes" / "tide.jsonl"
+    for paths in ([project.folder, *project.folder.rglob("*")], [project.routes], [journal]):
+        modes = {path: path.stat().st_mode & 0o777 for path in paths}
+        for path, mode in modes.items():
+            path.chmod(mode & 0o555)
+        try:
+            with storekit.as_modes_say():
+                (check,) = (one for one in doctor.examine(project) if one.name == "writing")
+        finally:
+            for path, mode in modes.items():
+                path.chmod(mode)
+        assert (check.state, check.what.startswith(f"{paths[0]}: may not be written")) == ("problem", True)
+        assert check.hint.startswith("chmod -R u+rwX ")
+
+
 @needs_install
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "opencode"])
 def test_the_installed_hook_is_called_in_a_project_of_its_own(project: Project, client: str) -> None:

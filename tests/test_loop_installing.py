@@ -292,7 +292,7 @@ def test_the_script_of_one_project_names_itself_also_where_it_serves_another(doo
     other = tmp_path / "other"
     (other / ".autonomous").mkdir(parents=True)
     ran = shell(door, "ralf", "context", "show", "T-1", RALF_PROJECT_DIR=str(other))
-    assert (ran.status, ran.err.splitlines()[-1]) == (3, f"hint: {shlex.quote(str(door))} ralf context list")
+    assert (ran.status, ran.err.splitlines()[-1]) == (3, f"hint: {shlex.quote(str(door))} ralf list")
 
 
 def lose_python(door: Path) -> None:

@@ -108,6 +108,17 @@ def test_a_chain_of_names_and_a_name_that_comes_back(made: Path) -> None:
     assert [event.kind for event in history.log("four", root=made)].count("rename") == 5
 
 
+def test_a_rename_that_is_typed_again_changes_nothing_and_says_so(made: Path) -> None:
+    first = rename_route("tide", "tables", root=made)
+    kept = storekit.kept_bytes(made)
+    again = rename_route("tide", "tables", root=made)
+    assert (again.new, again.revision, again.changed, first.changed) == ("tables", first.revision, False, True)
+    assert storekit.kept_bytes(made) == kept
+    merge_routes("gates", "tables", root=made)
+    with pytest.raises(UsageError, match="is its name already"):
+        rename_route("gates", "tables", root=made)
+
+
 def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) -> None:
     rename_route("gates", "doors", root=made)
     kept = {path: path.read_bytes() for path in (made / ".autonomous" / "context" / "journal").rglob("*.jsonl")}

@@ -59,6 +59,11 @@ def test_a_change_keeps_comments_and_every_other_line(project: Project) -> None:
         ("treshold", ["1"], "unknown key 'treshold'"),
         ("threshold", ["many"], "'many' is not a threshold"),
         ("pressure", ["-1"], "pressure: expected a whole number"),
+        ("archive_days", ["many"], "archive_days: expected a whole number from 0 to 36,500, got 'many'"),
+        ("threshold", ["0"], "0 tokens is not a threshold: at least 1"),
+        ("threshold", ["999999999999999999999"], "not a threshold: at most 1,000,000,000"),
+        ("evidence_days", ["99999999"], "evidence_days: expected a whole number from 0 to 36,500"),
+        ("hooks", ["maybe"], "hooks: expected on or off, got 'maybe'"),
         ("pressure", ["1", "2"], "pressure: expected one value, got 2"),
         ("inject", ["loud"], "inject: expected auto or line or brief or off"),
         ("redact_patterns", [""], "redact_patterns: expected a list of texts"),
@@ -74,8 +79,19 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     with pytest.raises(UsageError) as refused:
         settings.change_setting(project, key, values)
     assert said in str(refused.value)
+    assert refused.value.hint
     assert str(refused.value).startswith(str(project.config_file))
     assert project.config_file.read_bytes() == before
+
+
+def test_the_known_keys_are_the_same_whether_one_is_read_or_set(project: Project) -> None:
+    for ask in (
+        lambda: settings.get_setting(project, "nosuch"),
+        lambda: settings.change_setting(project, "nosuch", ["1"]),
+    ):
+        with pytest.raises(UsageError) as refused:
+            ask()
+        assert refused.value.hint == f"known keys: {', '.join(settings.known())}"
 
 
 def test_a_setting_of_this_machine_is_written_for_its_user_alone(project: Project) -> None:

@@ -247,6 +247,19 @@ def test_a_label_that_both_gave_is_told_apart_and_the_old_one_still_finds_the_de
         assert why(ROUTE, other.said["Read one"].id, root=root).claim == "Read one"
 
 
+def test_a_decision_replaces_one_of_another_clone_in_whatever_letters_its_label_is_typed(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    assert one.decide("Read one") == other.decide("Read other") == ["DEC-002"]
+    one.fetch(other)
+    one.git("merge", "--no-edit", "FETCH_HEAD")
+    one.accept()
+    theirs = one.said["Read other"]
+    with one.works() as root:
+        made = ralf.record_decision(ROUTE, "Read a third", supersedes=theirs.id.lower(), root=root)
+    assert made.supersedes == theirs.id != theirs.id.lower()
+    assert one.said["Read other"].superseded_by == made.id
+
+
 def test_an_alias_is_found_where_no_decision_bears_that_label(tmp_path: Path) -> None:
     context = RouteContext(decisions=(Decision(id="DEC-009", decision="x", aliases=("DEC-004",)),))
     assert edits.by_label(context.decisions, "dec-004") == context.decisions[0]

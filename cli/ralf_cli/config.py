@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -160,7 +161,19 @@ def get(key: str, root: str | None, as_json: bool) -> None:
         say(f"note: {found.key}: {found.note}: ralf init")
 
 
-@click.command("set", short_help="Change a setting.")
+class _Set(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments; a number below zero is a value, which is refused as one, and no option."""
+        ours = {name for param in self.get_params(ctx) for name in param.opts}
+        options = {one.partition("=")[0] for one in args if one.startswith("-")} - ours
+        ctx.ignore_unknown_options = bool(options) and all(_BELOW_ZERO.fullmatch(one) for one in options)
+        return super().parse_args(ctx, args)
+
+
+_BELOW_ZERO = re.compile(r"-[0-9][0-9_,.]*%?")
+
+
+@click.command("set", cls=_Set, short_help="Change a setting.")
 @click.argument("key", shell_complete=_complete_key)
 @click.argument("values", nargs=-1, metavar="VALUE")
 @click.option("--local", is_flag=True, help="Change config.local.yaml, of this machine alone (mode 0600).")

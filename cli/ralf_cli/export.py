@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.options import with_root, with_route
+
+if TYPE_CHECKING:
+    from ralf.errors import RalfError
 
 _TOOLS = ("claude", "codex", "gemini", "opencode", "plain")
 
@@ -43,6 +47,7 @@ def export(
     from ralf.brief import exporting
     from ralf.storage import durable
     from ralf_cli.output import say
+    from ralf_cli.tables import in_bytes
 
     if (form is None) == (tool is None):
         raise click.UsageError("name one form: --html, --md or --for TOOL")
@@ -67,5 +72,23 @@ def export(
     if output is None:
         click.echo(content, nl=False)
     else:
-        durable.write_file(Path(output), content, mode=0o644)
-        say(f"{output}: {len(content):,} bytes")
+        try:
+            durable.write_file(Path(output), content, mode=0o644)
+        except OSError as error:  # it names the file that was to be put into its place
+            raise _unwritten(output, error) from None
+        say(f"{output}: {in_bytes(len(content))}")
+
+
+def _unwritten(output: str, error: OSError) -> RalfError:
+    """What is said of a file that cannot be written."""
+    import errno
+    import shlex
+
+    from ralf.errors import RalfError
+
+    what = error.strerror or str(error)
+    if error.errno == errno.ENOENT:
+        return RalfError(output, "its folder is not there", f"mkdir -p {shlex.quote(str(Path(output).parent))}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RalfError(output, what, "make room on the disk, then run the same command again")
+    return RalfError(output, what, "name a file in a folder that can be written: -o FILE")

@@ -115,7 +115,7 @@ def init(
 
     \b
     Exit status: 0 · 1 a folder cannot be written · 2 no such directory, unreadable settings, a temporary
-    environment · 5 the settings changed meanwhile
+    environment · 4 a file where ralf keeps a folder · 5 the settings changed meanwhile
     """
     from ralf import environment, project as projects
     from ralf.errors import UsageError

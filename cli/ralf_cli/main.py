@@ -254,5 +254,23 @@ def _os_hint(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "make room on the disk, then run the same command again"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "make the folder writable, or name another project with --root DIR"
+        kind = _unreadable(error.filename) if error.errno == errno.EACCES else ""
+        doing = f"{kind} readable" if kind else "folder writable"
+        return f"make the {doing}, or name another project with --root DIR"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return "a file stands where a folder belongs: move it away, then run the same command again"
     return ""
+
+
+def _unreadable(name: str | bytes | None) -> str:
+    """What of a path may not be read, "folder" or "file"; "" for neither."""
+    if not name:
+        return ""
+    path = Path(os.fsdecode(name)).absolute()
+    effective = os.access in os.supports_effective_ids
+    for folder in reversed(path.parents):
+        if folder.is_dir() and not os.access(folder, os.X_OK, effective_ids=effective):
+            return "folder"
+    if os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0), effective_ids=effective):
+        return ""
+    return "folder" if path.is_dir() else "file" if path.exists() else ""

@@ -81,6 +81,16 @@ def _found(root: str | None, agent: str | None) -> tuple[Project, str]:
     return projects.find(root), check_agent(agent or environment.memory_name())
 
 
+def _label(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
+    from ralf.memory.model import label
+
+    return said and label(said)
+
+
+def _with_id(command: F) -> F:
+    return click.argument("id", callback=_label)(command)
+
+
 def _warn(memory: Memory) -> None:
     from ralf_cli.output import say
 
@@ -153,9 +163,7 @@ def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, a
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
     elif not items:
-        say(
-            'nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add preference "TEXT"'
-        )
+        say('nothing is remembered yet; hooks learn from checkpoints, or add an item: ralf memory add fact "TEXT"')
     if offers := len(found.offers):
         say(f"{offers:,} offered: to take one in: ralf memory accept {found.offers[0].id}")
 
@@ -243,7 +251,7 @@ def add(
 
 
 @click.command(short_help="Change an item, or the file in $EDITOR.")
-@click.argument("id", required=False)
+@click.argument("id", required=False, callback=_label)
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
 @_with_agent
 @with_root
@@ -292,7 +300,7 @@ def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str |
 
 
 @click.command(short_help="Drop an item for good.")
-@click.argument("id")
+@_with_id
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @_with_agent
 @with_root
@@ -320,7 +328,7 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
 
 
 @click.command(short_help="Accept an offered item.")
-@click.argument("id")
+@_with_id
 @_with_agent
 @with_root
 @with_json
@@ -345,7 +353,7 @@ def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:
 
 
 @click.command(short_help="Show where an item comes from.")
-@click.argument("id")
+@_with_id
 @_with_agent
 @with_root
 @with_json

@@ -160,8 +160,10 @@ def _tell(ctx: click.Context, done: Moved, what: str, *, as_json: bool) -> None:
         say(f"warning: {warning}")
     if as_json:
         emit_json(fields_of(done))
-    else:
+    elif done.changed:
         click.echo(f"{done.old}: {what} {done.new}, revision {done.revision}")
+    else:
+        click.echo(f"{done.old}: is called {done.new} already, revision {done.revision}")
     if done.damage:
         complain(done.damage, "the journal has it; mend the file, and the next write shows it")
         ctx.exit(4)

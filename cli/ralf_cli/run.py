@@ -170,6 +170,8 @@ def show(run: str, step: str | None, root: str | None, as_json: bool) -> None:
 
 def _text(state: RunState, saved: list[SavedState]) -> str:
     """All that is known of a step."""
+    from ralf_cli.tables import in_bytes
+
     lost = f"; its process died {_times(state.losses)}" if state.losses else ""
     repeats = f", {state.repeats:,} repeated for want of an answer" if state.repeats else ""
     until = state.not_before and f"until {state.not_before}"
@@ -180,7 +182,10 @@ def _text(state: RunState, saved: list[SavedState]) -> str:
         ("iteration", f"{state.iteration:,}, attempt {state.attempt:,}{lost}"),
         ("waits", " ".join(filter(None, (state.waits_for and f"for signal {state.waits_for}", until)))),
         ("holder", f"{who}, claim {state.term:,}" if state.status == "running" else ""),
-        ("states", f"{state.states:,} saved, the newest of {state.size:,} bytes; {kept:,} kept" if saved else "none"),
+        (
+            "states",
+            f"{state.states:,} saved, the newest of {in_bytes(state.size)}; {kept:,} kept" if saved else "none",
+        ),
         ("calls", f"{state.calls:,} in this iteration{repeats}"),
         ("signals", f"{state.signals:,} sent, {state.heard:,} received"),
         ("began", state.began),
@@ -383,6 +388,7 @@ def signal(
     """
     from ralf.agent import send_signal
     from ralf_cli.output import emit_json, say
+    from ralf_cli.tables import in_bytes
 
     if data is not None and file is not None:
         raise click.UsageError("DATA and --file: which of them?")
@@ -392,7 +398,7 @@ def signal(
         made: dict[str, Any] = {"id": sent.id, "name": sent.name, "size": len(sent.data), "sent": sent.sent}
         emit_json(made | {"by": sent.by})
     else:
-        click.echo(f"{run}: signal {sent.name} sent, {len(sent.data):,} bytes, id {sent.id}")
+        click.echo(f"{run}: signal {sent.name} sent, {in_bytes(len(sent.data))}, id {sent.id}")
     if note:
         say(f"note: {note}")
 

@@ -46,11 +46,15 @@ def search(query: str, route: str | None, limit: int, since: str | None, root: s
       ralf search "failing test" --since yesterday
 
     \b
-    Exit status: 0, even if nothing is found · 2 invalid name · 3 no such route
+    Exit status: 0, even if nothing is found · 2 invalid name, no words · 3 no such route
     """
     import ralf
+    from ralf.errors import UsageError
     from ralf_cli.output import emit_json, fields_of, say
 
+    if not query.strip():
+        where = click.get_current_context().command_path
+        raise UsageError(where, "needs words: what is to be found", f'{where} "WORDS"')
     warnings: list[str] = []
     most = limit if since is None else max(limit, min(limit * _LOOKED_AT, _MOST_LOOKED_AT))
     hits = ralf.search(query, route=route, root=root, limit=most, warnings=warnings)

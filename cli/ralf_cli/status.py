@@ -187,7 +187,7 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
 
     \b
     It checks
-      whether the project is enabled, and whether file locks work here;
+      whether the project is enabled, whether file locks work here, and whether you may write into the store;
       whether the clients' settings call ralf, and whether the configured command works (in a temporary project);
       the versions, and whether the client trusts the hooks;
       whether the hooks were called, logged errors, and delivered their text;
@@ -203,7 +203,8 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       ralf doctor --json
 
     \b
-    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory
+    Exit status: 0, even with warnings · 1 there is a problem · 2 no such directory ·
+    4 a file where ralf keeps a folder
     """
     from ralf import project
     from ralf.text.cleaning import clean

@@ -10,6 +10,8 @@ from ralf.text.cleaning import clean, one_line, without_middle
 if TYPE_CHECKING:
     from ralf.finding.reader import RouteSummary
 
+_ECHOED = 200  # characters of what a command has taken in that it says again
+
 _LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
 HEADINGS = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS")
@@ -28,6 +30,16 @@ def cells(route: RouteSummary, checkpointed: str = "") -> tuple[object, ...]:
         route.current_task or "-",
         route.work_status or "-",
     )
+
+
+def in_bytes(size: int) -> str:
+    """A number of bytes, in words."""
+    return f"{size:,} byte{'s' * (size != 1)}"
+
+
+def echoed(text: str) -> str:
+    """What was taken in, as far as it tells which it was: a person has just typed it."""
+    return text if len(text) <= _ECHOED else f"{text[:_ECHOED].rstrip()}…"
 
 
 def aligned(headings: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:

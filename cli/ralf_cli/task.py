@@ -181,7 +181,7 @@ def claim(id_: str | None, role: str | None, seconds: int, root: str | None, as_
 
 
 @click.command(short_help="Report progress on your task.")
-@click.argument("text")
+@click.argument("text", required=False, metavar="TEXT", default="")
 @_the_task
 @with_root
 @with_json
@@ -233,7 +233,7 @@ def done(summary: str | None, id_: str | None, root: str | None, as_json: bool) 
 
 
 @click.command(short_help="Report that your task failed.")
-@click.argument("reason")
+@click.argument("reason", required=False, metavar="REASON", default="")
 @_the_task
 @with_root
 @with_json

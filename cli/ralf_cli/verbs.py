@@ -46,6 +46,23 @@ _OTHER_NAMES = {
 }
 """What people and agents type, and what it is called here."""
 
+_IRREVERSIBLE = frozenset(("cancel", "drop", "forget", "prune"))
+"""Commands that nothing takes back, or not wholly: a hint names one of another group only to who named no group."""
+
+_OF_MEMORY = {
+    "delete": "drop",
+    "forget": "drop",
+    "get": "show",
+    "list": "show",
+    "ls": "show",
+    "prune": "tidy",
+    "purge": "drop",
+    "remove": "drop",
+    "rm": "drop",
+    "view": "show",
+}
+"""The same for what is typed behind `ralf memory`."""
+
 _OF_TASKS = {
     "abandon": "release",
     "cancel": "edit --status cancelled",
@@ -55,6 +72,7 @@ _OF_TASKS = {
     "delete": "edit --status cancelled",
     "drop": "edit --status cancelled",
     "finish": "done",
+    "forget": "edit --status cancelled",
     "get": "show",
     "give-back": "release",
     "log": "progress",
@@ -110,6 +128,9 @@ _OF_ALL = {
 """The same for what is typed behind `ralf` alone."""
 
 
+_OWN = {"ralf": _OF_ALL, "ralf memory": _OF_MEMORY, "ralf run": _OF_RUNS, "ralf task": _OF_TASKS}
+
+
 def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") -> Misused:
     """The error for a command that a group does not have; `hint`: what to type where no other command is near."""
     path = ctx.command_path
@@ -124,8 +145,18 @@ def wrong(ctx: click.Context, name: str, rest: Sequence[str], hint: str = "") ->
         ("ralf memory", _names(ctx, "memory")),
     ]
     groups.sort(key=lambda group: group[0] != path)
+    if any(name in names for _, names in groups):
+        hint = ""  # it is a command all the same, of which none is named: not what `hint` takes it for
+    groups = [(group, [one for one in names if _may_name(one, group, path)]) for group, names in groups]
     near = _right(name, rest, groups) or hint or _near(name, rest, groups)
     return Misused(ctx, f"No such command {name!r}.", near or f"{path} --help")
+
+
+def _may_name(command: str, group: str, meant: str) -> bool:
+    """Whether a hint may name a command of a group to who meant one of the group `meant`: what cannot be taken back
+    there is another kind of thing, for which they never asked.
+    """
+    return command not in _IRREVERSIBLE or meant in ("ralf", group)
 
 
 def _names(ctx: click.Context, group: str = "") -> Sequence[str]:
@@ -145,7 +176,7 @@ def _right(name: str, rest: Sequence[str], groups: Sequence[tuple[str, Sequence[
     """
     lower = name.casefold()
     other = _OTHER_NAMES.get(lower)
-    own = {"ralf task": _OF_TASKS, "ralf run": _OF_RUNS, "ralf": _OF_ALL}.get(groups[0][0], {}).get(lower, other)
+    own = _OWN.get(groups[0][0], {}).get(lower, other)
     for wanted, found in ((own, groups[:1]), (name, groups), (other, groups)):
         if not wanted:
             continue

@@ -220,6 +220,7 @@ def decide(
     import ralf
     from ralf.format.codec import to_tree
     from ralf_cli.output import emit_json, say
+    from ralf_cli.tables import echoed
 
     decision = ralf.record_decision(
         route,
@@ -236,7 +237,7 @@ def decide(
     if as_json:
         emit_json(to_tree(decision))
     else:
-        click.echo(f"{called_now(root, route)}: {decision.id}: {decision.decision}")
+        click.echo(f"{called_now(root, route)}: {decision.id}: {echoed(decision.decision)}")
     damage = ralf.get_context(route, root=root).warnings
     if _complained(damage[0] if damage else ""):
         ctx.exit(4)
@@ -350,17 +351,21 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     project = projects.find(root)
     check_editor(route, project.route_file(routing.existing(project, route)))
     opened = corrections.open_file(route, root=root)
-    if opened.damage:
-        say(f"warning: {opened.damage}")
+    if (is_said := sys.stderr.isatty()) and opened.damage:
+        say(f"warning: {opened.damage}")  # before the editor shows the file
     while True:
         run_editor(opened.path, f"ralf context edit {opened.route}")
         done = corrections.take_in(opened.route, since=opened.revision, root=root)
         if not done.damage:
             break
-        complain(done.damage, f"mend the file: ralf context edit {opened.route}")
+        hint = f"mend the file: ralf context edit {opened.route}"
+        if done.damage == opened.damage:  # to type the same again would say the same again
+            anew = f"ralf context verify {opened.route} --repair"
+            hint = f"mend it in {opened.path}, or have it moved aside and written anew from the journal: {anew}"
+        complain(done.damage, hint)
         if not (sys.stdin.isatty() and click.confirm("Edit it again?", default=True, err=True)):
             ctx.exit(4)
-    for warning in done.warnings:
+    for warning in ([opened.damage] if opened.damage and not is_said else []) + [*done.warnings]:
         say(f"warning: {warning}")
     if as_json:
         emit_json(fields_of(done))
@@ -436,10 +441,11 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     from ralf.route import corrections
     from ralf.text.cleaning import one_line
     from ralf_cli.output import emit_json
+    from ralf_cli.tables import echoed
 
     dropped = corrections.drop(route, id, because=because, root=root)
     if as_json:
         emit_json({"route": dropped.route, "changed": dropped.changed, "decision": to_tree(dropped.decision)})
         return
     said = "dropped" if dropped.changed else "was dropped before"
-    click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {one_line(dropped.decision.decision)}")
+    click.echo(f"{dropped.route}: {dropped.decision.id} {said}: {echoed(one_line(dropped.decision.decision))}")

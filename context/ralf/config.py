@@ -45,6 +45,10 @@ DEFAULT_TOKENS = 50_000
 
 DEFAULT_WINDOW = 200_000
 
+_MOST_TOKENS = 1_000_000_000
+
+
+_THRESHOLDS = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
 
 _THOUSANDS = regex(r"[0-9]{1,3}(?:,[0-9]{3})+\Z")
 
@@ -68,14 +72,16 @@ class Limits:
 
     def __post_init__(self) -> None:
         percent_fits = self.percent is None or 0 < self.percent <= 100
+        most = f"at most {_MOST_TOKENS:,}"
         for fits, key, what in (
             (self.tokens >= 1, "threshold", f"{self.tokens} tokens is not a threshold: at least 1"),
+            (self.tokens <= _MOST_TOKENS, "threshold", f"{self.tokens} tokens is not a threshold: {most}"),
             (percent_fits, "threshold", f"{self.percent} % is not part of a window: more than 0, at most 100"),
             (0 < self.pressure <= 1, "pressure", f"{self.pressure} is not part of a window: more than 0, at most 1"),
             (self.window is None or self.window >= 1, "window", f"{self.window} tokens is not a window: at least 1"),
         ):
             if not fits:
-                raise UsageError(key, what)
+                raise UsageError(key, what, _THRESHOLDS if key == "threshold" else f"leave {key} out for its default")
 
     @classmethod
     def parse(cls, threshold: str | int, *, pressure: float = 0.60, window: int | None = None) -> Limits:
@@ -90,8 +96,7 @@ class Limits:
                 text = text.replace(",", "")
             return cls(tokens=int(text), pressure=pressure, window=window)
         except ValueError as error:
-            hint = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
-            raise UsageError("threshold", f"{threshold!r} is not a threshold", hint) from error
+            raise UsageError("threshold", f"{threshold!r} is not a threshold", _THRESHOLDS) from error
 
     def tokens_of(self, window: int) -> int:
         """Return the tokens after which a checkpoint falls due in a window of this size, before any adaptation."""
@@ -167,6 +172,25 @@ _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
 
 _FROM_ZERO = ("archive_days", "evidence_days", "pressure_step")
 
+_AT_MOST = {
+    "window": _MOST_TOKENS,
+    "pressure": 100,
+    "pressure_step": 100,
+    "archive_days": 36_500,
+    "evidence_days": 36_500,
+    "brief_tokens": 1_000_000,
+    "health_silent": 525_600,
+    "health_repeats": 10_000,
+    "timeout": 86_400,
+    "embedder_timeout": 86_400,
+    "verify_timeout": 604_800,
+    "nats_replicas": 100,
+    "nats_lease": 86_400,
+}
+"""The largest numbers that make sense, where they are not percent: more is a slip of the pen."""
+
+_PERCENT = 1_000  # at most; above 100 means never
+
 _MOST = 1 << 20  # bytes
 
 CHOICES = {
@@ -197,7 +221,7 @@ def load(path: Path) -> Config:
 
 def parse(path: Path, text: str) -> Config:
     """The configuration that a text says, which is, or is to be, in the file `path`. Errors: as for `load`."""
-    found = made_of(Config, path, tree_of(path, text), checked)
+    found = made_of(Config, path, tree_of(path, text), checked, text)
     try:
         _ = found.limits
         if found.evidence_size:
@@ -332,28 +356,45 @@ def _plain(text: str) -> dict[str, Any] | None:
     return found
 
 
-def made_of(cls: type[T], path: Path, tree: Mapping[str, Any], check: Callable[[Path, str, Any, str], Any]) -> T:
+def made_of(
+    cls: type[T], path: Path, tree: Mapping[str, Any], check: Callable[[Path, str, Any, str], Any], text: str
+) -> T:
     """Return what a configuration file says as a dataclass, whose fields are the known keys. UsageError for any other
     key, with the one that it resembles.
 
     check  returns a value of a key by the field's kind, or raises UsageError
+    text   the file's, in which the line of an unknown key is looked up
     """
     kinds = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
     values = {}
     for key, value in tree.items():
-        check_known(path, key, kinds)
+        if key not in kinds:
+            check_known(path, key, kinds, line=_line_of(key, text))
         values[key] = check(path, key, value, kinds[key])
     return cls(**values)
 
 
-def check_known(path: Path, key: str, known: Collection[str]) -> None:
-    """UsageError for a key that is none of `known`, with the one that it resembles."""
+def _line_of(key: str, text: str) -> int:
+    """The number of the line that sets a key, 0 where none does in the plainest way."""
+    lines = enumerate(text.split("\n"), start=1)
+    return next((number for number, line in lines if re.match(rf"""["']?{re.escape(str(key))}["']?\s*:""", line)), 0)
+
+
+def check_known(path: Path, key: str, known: Collection[str], *, line: int = 0) -> None:
+    """UsageError for a key that is none of `known`, with the one that it resembles; `line`: where it stands."""
     if key not in known:
         import difflib  # few mistype one
 
         close = difflib.get_close_matches(key, known, n=1)
         hint = f"write {close[0]!r}" if close else f"known keys: {', '.join(known)}"
-        raise UsageError(path, f"unknown key {key!r}", hint)
+        if line and not close:
+            hint = f"delete line {line} of {path}; {hint}"
+        raise UsageError(path, f"line {line}: unknown key {key!r}" if line else f"unknown key {key!r}", hint)
+
+
+def range_of(key: str) -> tuple[int, int]:
+    """The least and the largest number that a key may have."""
+    return 0 if key in _FROM_ZERO else 1, _AT_MOST.get(key, _PERCENT)
 
 
 def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
@@ -363,13 +404,15 @@ def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
             raise UsageError(path, f"{key}: expected a list of texts, got {value!r}", f"{key}: ['one', 'two']")
         return tuple(value)
     if kind == "int":
-        least = 0 if key in _FROM_ZERO else 1
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise UsageError(path, f"{key}: expected a whole number above {least - 1}, got {value!r}")
+        least, most = range_of(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            what = f"{key}: expected a whole number from {least} to {most:,}, got {str(value)[:40]!r}"
+            raise UsageError(path, what, f"write a number in these bounds, or take {key} out for its default")
         return value
     text = "" if value is None else str(value)
     if key in CHOICES and text not in CHOICES[key]:
-        hint = "a model is named in config.local.yaml: docs/config.md" if key == "summarizer" else ""
+        local = "a model is named in config.local.yaml: docs/config.md"
+        hint = local if key == "summarizer" else f"write {key}: {CHOICES[key][0]}"
         raise UsageError(path, f"{key}: expected {' or '.join(CHOICES[key])}, got {text!r}", hint)
     return text
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ralf import config, environment, extensions
-from ralf.errors import RalfError, UsageError
+from ralf.errors import Damaged, RalfError, UsageError
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
@@ -31,6 +32,9 @@ open_store: Callable[..., Store] = FileStore
 """Opens the store of a context folder; `check` is called with the path of a file before anything is put into it."""
 
 _REMOVE = "remove the link"
+
+_FOLDERS = frozenset(("routes", "journal"))
+"""Folders at the top of every store without which nothing can be read: without any other, what is there is shown."""
 
 _NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{0,9}:""")
 
@@ -210,17 +214,26 @@ class Project:
         return self.folder / "locks" / "workers" / f"{cleaning.check(route)}.lock"
 
     def check_links(self) -> None:
-        """UsageError where a folder of the store is a link: nothing is read, written or removed through one."""
-        folders = [os.fspath(self.folder)]
+        """UsageError where a folder of the store is a link: nothing is read, written or removed through one. Damaged
+        where a file stands in the place of one without which nothing can be read.
+        """
+        top = os.fspath(self.folder)
+        folders = [top]
         while folders:
+            folder = folders.pop()
             try:
-                with os.scandir(folders.pop()) as entries:
+                with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_symlink():
                             if entry.is_dir():
                                 raise UsageError(entry.path, "is a symbolic link: not followed", _REMOVE)
                         elif entry.name not in _LEAVES and entry.is_dir():
                             folders.append(entry.path)
+                        elif entry.name in _FOLDERS and folder == top and entry.is_file():
+                            raise _is_a_file(entry.path)
+            except NotADirectoryError:
+                if folder == top:
+                    raise _is_a_file(folder if os.path.lexists(folder) else os.fspath(self.folder.parent)) from None
             except OSError:  # not there, or not to be read: whoever needs it says so
                 continue
 
@@ -282,10 +295,14 @@ class Project:
         files.make(path.parent)
 
 
+def _is_a_file(path: str) -> Damaged:
+    return Damaged(path, "is a file, where ralf keeps a folder", f"mv {shlex.quote(path)} {shlex.quote(path)}.old")
+
+
 def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None) -> Project:
     """The project at `root`, or that `root` is; None: `RALF_PROJECT_DIR` (the project or its `.autonomous`), else the
     nearest parent that has opted in, else the nearest with `.autonomous/`, else the current directory. UsageError when
-    `root` is no directory.
+    `root` is no directory; other errors as for `Project.check_links`.
 
     here  where to look upwards from, an absolute path; None: the current directory
     """

@@ -48,6 +48,7 @@ class Moved:
     revision   that the route has come to
     records    how many records moved
     warnings   what the caller should know of; `damage`: what is wrong with the route file, "" for nothing
+    changed    whether this call did it, or it was done before
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Moved:
     records: int
     warnings: tuple[str, ...] = ()
     damage: str = ""
+    changed: bool = True
 
     def is_of(self, kind: str, old: str, new: str) -> bool:
         """Whether this is what a rename or merge by these names comes to."""
@@ -70,7 +72,7 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
     Sessions, tasks and clients that know the earlier name mean this route from now on. `default` begins anew, but for
     the sessions that were recorded there: they go on in the renamed route. A file of the new name that a clone has
     brought is taken for the route's own where it shows what this route was (`ralf init --share`). One that was broken
-    off is completed.
+    off is completed, and one that is done already changes nothing.
 
     Raises RouteNotFound, UsageError (a refused name, one that is taken, foreign records, a store on servers), Busy,
     DamagedJournal, OSError: then the route is as before, or in both streams until it is completed.
@@ -84,6 +86,9 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
                 return done
         old = routing.existing(project, route)
         cleaning.check(name)
+        if old == name != route and not routing.is_merged_away(project, route):
+            record = journal.newest(project.store, old)
+            return Moved(RENAME, route, old, record.revision if record is not None else 0, 0, changed=False)
         _check_free(project, old, name)
         return _begin(project, store, RENAME, old, name, because)
 
@@ -188,7 +193,8 @@ def _check_free(project: Project, old: str, name: str) -> None:
     """UsageError for a name that is another route's, now or once."""
     taken = routing.known(project, name)
     if name.casefold() == old.casefold():
-        raise UsageError(name, f"differs in nothing but case from {old}" if name != old else "is its name already")
+        what = f"differs in nothing but case from {old}" if name != old else "is its name already"
+        raise UsageError(name, what, f"ralf route rename {old} NAME")
     if taken is None or taken == old or (taken == name and _is_what_it_became(project, old, name)):
         return
     what = "is a route already" if taken.casefold() == name.casefold() else f"is an earlier name of {taken}"

@@ -142,7 +142,7 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
         what = f"{key}: {' '.join(values or ())}".rstrip(": ")
         what = f"{what} is for {project.local_config_file.name} to say: no repository may choose what this machine runs"
         raise UsageError(path, what, f"ralf config set --local {key} {' '.join(values or ('--default',))}")
-    config.check_known(path, key, known(local=local))
+    config.check_known(path, key, known(local=True) if local else known())
     if key in SECRET:
         raise UsageError(path, f"{key} may hold a secret, which a shell would keep", f"write it into the file: {path}")
     if not project.owner.has_opted_in:
@@ -176,14 +176,24 @@ def _value(path: Path, key: str, values: Sequence[str], kind: str) -> Any:
     said = values[0]
     if kind == "int":
         digits = said.replace("_", "").replace(",", "")
-        if not re.fullmatch(r"[0-9]{1,12}", digits):
-            raise UsageError(path, f"{key}: expected a whole number, got {said!r}")
+        least, most = config.range_of(key)
+        if not re.fullmatch(r"[0-9]{1,12}", digits) or not least <= int(digits) <= most:
+            what = f"{key}: expected a whole number from {least} to {most:,}, got {said[:40]!r}"
+            local = "--local " * (path.name == "config.local.yaml")
+            raise UsageError(path, what, f"ralf config set {local}{key} {_default(key)}")
         return int(digits)
     if kind == "bool":
         if said.lower() not in (*_TRUE, *_FALSE):
             raise UsageError(path, f"{key}: expected true or false, got {said!r}", f"ralf config set {key} true")
         return said.lower() in _TRUE
+    if key in CHOICES and key != "summarizer" and said not in CHOICES[key]:
+        what = f"{key}: expected {' or '.join(CHOICES[key])}, got {said[:40]!r}"
+        raise UsageError(path, what, f"ralf config set {key} {_default(key)}")
     return int(said) if re.fullmatch(r"[1-9][0-9]{0,11}", said) else said  # it is read as text all the same
+
+
+def _default(key: str) -> Any:
+    return next(field.default for cls in (Config, LocalConfig) for field in fields(cls) if field.name == key)
 
 
 def _kind(cls: Any, key: str) -> str:

@@ -135,7 +135,7 @@ def load_local_config(path: Path) -> LocalConfig:
 
 
 def _parse(path: Path, text: str) -> LocalConfig:
-    found = config.made_of(LocalConfig, path, config.tree_of(path, text), _value)
+    found = config.made_of(LocalConfig, path, config.tree_of(path, text), _value, text)
     for name in found.environment:
         if not _VARIABLE.fullmatch(name):
             raise UsageError(path, f"environment: {name!r} is no variable's name", 'environment: ["MY_KEY"]')

@@ -60,7 +60,8 @@ def record_decision(
     route         made when it does not exist
     decision      what was decided; `rationale`: why
     alternatives  what was rejected, each "option: why not" or the option alone
-    supersedes    label of the decision that this one replaces, folded out of the file or not; it is marked superseded
+    supersedes    label of the decision that this one replaces, as `why` takes it, folded out of the file or not; it is
+                  marked superseded
     origin        user, agent, human-edit, import or unknown; None: recorded and shown as unknown, never as the user's
     kind          decision, rule or failed-approach; `pinned`: never folded
     warn          told what else there is to know: that an editor holds the file, that a save was set aside
@@ -80,7 +81,7 @@ def record_decision(
     named, route = route, routing.check_new(project, route)
     project.check_links()
     if supersedes:
-        supersedes = history.label_now(project, named, supersedes)
+        supersedes = history.label_now(project, named, history.label(supersedes, "DEC"))
     redacted = redactor_for(project).text
     made = Decision(
         kind=kind,
@@ -97,6 +98,12 @@ def record_decision(
         stone = next(iter(cap.covering(cap.of(writer.context), made)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
+        replaced = edits.by_label(writer.context.decisions, supersedes or "")
+        if supersedes and replaced is None and writer.context.folded.decision_count:
+            replaced = history.decision_of(project, route, supersedes)
+        if replaced is not None and replaced.id != supersedes:  # in other letters, or as another clone calls it
+            supersedes = replaced.id
+            made = replace(made, supersedes=supersedes)
         words = matching.said(made)
         decisions = writer.context.decisions
         for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
@@ -110,7 +117,7 @@ def record_decision(
                 what = f"{known.id} says the same and replaces {known.supersedes} already"
                 raise Busy(route, what, "say it in other words")
         if supersedes:
-            _check_replaceable(project, route, writer.context, supersedes)
+            _check_replaceable(route, supersedes, replaced)
         payload = labelled(writer.context, "decision", {"decision": to_tree(made)})
         writer.append("decision", payload, id=f"decision-{uuid.uuid4().hex}")
         writer.render_file()
@@ -136,10 +143,7 @@ def _adds_nothing(new: Decision, known: Decision) -> bool:
     )
 
 
-def _check_replaceable(project: Project, route: str, context: RouteContext, label: str) -> None:
-    found = next((item for item in context.decisions if item.id == label), None)
-    if found is None and context.folded.decision_count:
-        found = history.decision_of(project, route, label)
+def _check_replaceable(route: str, label: str, found: Decision | None) -> None:
     if found is None:
         raise NotFound(route, f"has no decision {label} to supersede", f"ralf context show {route}")
     if found.status != "active":

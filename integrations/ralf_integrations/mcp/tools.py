@@ -105,7 +105,7 @@ class Tools:
         """Record an agent's decision."""
         choice = self._choice(route)
         if route and supersedes:  # under an earlier name, a label means what it meant there
-            supersedes = history.label_now(self._project, route, supersedes)
+            supersedes = history.label_now(self._project, route, history.label(supersedes, "DEC"))
         made = ralf.record_decision(
             choice.route,
             decision,

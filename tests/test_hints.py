@@ -1,0 +1,112 @@
+"""What a hint says to type next: it helps when it is typed, and it destroys nothing that nobody spoke of."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import forks
+import storekit
+
+
+def hint_of(ran: storekit.Ran) -> str:
+    """The hint of an error; "" for none."""
+    found = re.search(r"(?m)^hint: (.*)$", ran.err)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("memory forget trap-3", "ralf memory drop trap-3"),
+        ("memory rm trap-3", "ralf memory drop trap-3"),
+        ("memory list", "ralf memory show"),
+        ("memory prune", "ralf memory tidy"),
+        ("memory forgett x", "ralf memory --help"),
+        ("route forget tide", "ralf route --help"),
+        ("route drop tide", "ralf route --help"),
+        ("loop forget x", "ralf loop --help"),
+        ("config forget threshold", "ralf config --help"),
+        ("context cancel x", "ralf context --help"),
+        ("task forget TASK-1", "ralf task edit TASK-1 --status cancelled"),
+        ("context rm tide DEC-001", "ralf context drop tide DEC-001"),
+        ("forget tide", "ralf context forget tide"),
+        ("drop tide DEC-001", "ralf context drop tide DEC-001"),
+    ],
+)
+def test_a_hint_names_no_command_of_another_group_that_cannot_be_taken_back(
+    tmp_path: Path, typed: str, hint: str
+) -> None:
+    assert hint_of(forks.forked(*typed.split(), cwd=tmp_path)) == hint
+
+
+def test_what_an_empty_memory_says_to_type_adds_an_item(tmp_path: Path) -> None:
+    told = forks.forked("memory", cwd=tmp_path).err.strip()
+    assert told.startswith("nothing is remembered yet")
+    _, *command = shlex.split(told[told.rindex(": ") + 2 :])
+    ran = forks.forked(*command, cwd=tmp_path)
+    assert (ran.status, ran.err) == (0, ""), ran
+
+
+STORE = Path(".autonomous", "context")
+
+ALL = (
+    *("init", "status", "list", "show", "doctor", "route", "memory", "health", "refresh", "config list", "search x"),
+    *("decide tide x", "log tide", "task list", "task add x", "run list", "context verify", "message", "context trust"),
+    *("signal x y", "memory add fact x", "route rename tide tables", "handover tide --state x", "undo tide", "off"),
+)
+
+
+@pytest.mark.parametrize("place", [STORE.parent, STORE, STORE / "routes", STORE / "journal"], ids=str)
+def test_a_file_in_the_place_of_a_folder_is_named_and_nothing_is_done(tmp_path: Path, place: Path) -> None:
+    root, home = tmp_path / "p", tmp_path / "home"
+    (root / place).parent.mkdir(parents=True)
+    (root / place).write_text("mine\n")
+    for typed in ALL:
+        ran = forks.forked(*typed.split(), cwd=root, HOME=str(home), XDG_CONFIG_HOME=str(home / ".config"))
+        assert (ran.status, ran.out) == (4, ""), typed
+        told = f"error: {root / place}: is a file, where ralf keeps a folder\n"
+        assert ran.err == f"{told}hint: mv {root / place} {root / place}.old\n", typed
+    assert not home.exists()
+    assert [path for path in root.rglob("*") if path.is_file()] == [root / place]
+
+
+def test_an_export_that_cannot_be_written_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    forks.forked("decide", "tide", "Use WAL", cwd=tmp_path)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for output, what, hint in (
+        ("none/x.md", "its folder is not there", "mkdir -p none"),
+        ("file/x.md", "Not a directory", "name a file in a folder that can be written: -o FILE"),
+        ("folder", "Is a directory", "name a file in a folder that can be written: -o FILE"),
+    ):
+        ran = forks.forked("context", "export", "tide", "--md", "-o", output, cwd=tmp_path)
+        assert (ran.status, ran.err) == (1, f"error: {output}: {what}\nhint: {hint}\n")
+
+
+def test_a_folder_that_may_not_be_read_is_to_be_made_readable(tmp_path: Path) -> None:
+    forks.forked("decide", "tide", "Use WAL", cwd=tmp_path)
+    journal = tmp_path / STORE / "journal"
+    journal.chmod(0)
+    try:
+        with storekit.as_modes_say():
+            ran = forks.forked("list", cwd=tmp_path)
+    finally:
+        journal.chmod(0o700)
+    assert (ran.status, hint_of(ran)) == (1, "make the folder readable, or name another project with --root DIR")
+
+
+def test_a_hint_names_a_command_by_its_short_name_however_it_was_typed(tmp_path: Path) -> None:
+    forks.forked("decide", "tide", "Use WAL", cwd=tmp_path)
+    for typed, hint in (
+        ("context show none", "ralf list"),
+        ("show tid", "ralf show tide"),
+        ("why tide DEC-9", "ralf show tide --section decisions"),
+        ("context shwo tide", "ralf show tide"),
+        ("context drop tide DEC-9", "ralf show tide --section decisions"),
+        ("context forgt tide", "ralf context forget tide"),
+    ):
+        assert hint_of(forks.forked(*typed.split(), cwd=tmp_path)) == hint, typed
