@@ -9,9 +9,10 @@ from typing import Any
 
 from ralf.brief import wording
 from ralf.brief.wording import ORIGIN
-from ralf.errors import Busy
+from ralf.errors import Busy, UsageError
 from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree
+from ralf.maintenance.renaming import renamed_elsewhere
 from ralf.model import BODY, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -121,8 +122,9 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
 
     seen  what the user was shown: what is foreign must be that still
 
-    DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
-    OSError: then nothing was accepted.
+    DamagedRouteFile where the file cannot be read, UsageError where it is that of another route of this user's, which a
+    colleague has renamed, DamagedJournal, Busy (also where what is foreign has changed since), OSError: then nothing
+    was accepted.
     """
     with open_route(project, route, leave=False) as writer:
         writer.absorb_edits()
@@ -134,6 +136,9 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
             raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")
         if state.content and state.status in ("foreign", "damaged"):
             states.parse_file(project, route, state.content)
+        if theirs.whole and (old := renamed_elsewhere(project, route)):  # else one route would be there twice
+            what = f"is your route {old} under another name: not imported"
+            raise UsageError(route, what, f"ralf route rename {old} {route}")
         told = foreign.foreign_notes(state.recorded, theirs)
         kind, payload = _payload(project, route, state, theirs)
         digest = states.digest_of(state.content or b"")
