@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ralf
 from ralf import project as projects
 from ralf.errors import UsageError
+from ralf.format import spread
+from ralf.format.codec import to_tree
 from ralf.maintenance import trust
 from ralf.maintenance.renaming import rename_route
-from storekit import on_a_terminal
+from ralf.model import Decision
+from storekit import on_a_terminal, write_session
 from test_sharing import Clone, pair
 
 
 def in_step(folder: Path, *, driver: bool = True) -> tuple[Clone, Clone]:
-    """Two clones that share a route, in which the other has committed what it accepted."""
-    one, other = pair(folder, driver=driver)
+    """Two clones that share a route, in which the other has committed what it accepted; each has a line of its own."""
+    for number in range(9):
+        place = folder / str(number)
+        place.mkdir()
+        one, other = pair(place, driver=driver)
+        if driver or _slot(one) != _slot(other):  # where they are the same, git alone cannot merge them
+            break
     other.commit()
     return one, other
+
+
+def _slot(clone: Clone) -> int:
+    with clone.works() as root:
+        return spread.slot_of(Decision(id="DEC-001", clone=projects.find(root).git.clone))
 
 
 def take(clone: Clone, other: Clone) -> None:
@@ -74,3 +89,56 @@ def test_of_several_routes_all_but_the_renamed_one_are_accepted(renamed: Clone) 
     assert "gates: imported" in said
     assert "Import what is foreign in tables" not in said
     assert trusted(renamed, answer="")[0] == 0  # there is nothing left to ask
+
+
+@pytest.mark.parametrize("driver", [False, True], ids=["by git alone", "by the driver"])
+def test_all_that_a_clone_has_recorded_stays_its_own_however_often_it_comes_back(
+    tmp_path: Path, *, driver: bool
+) -> None:
+    one, other = in_step(tmp_path, driver=driver)
+    session = tmp_path / "session.jsonl"
+    write_session(session, 3_000)
+    with one.works() as root:
+        ralf.checkpoint("api", session, root=root)
+    one.decide("Never push", kind="rule", origin="user")
+    before = whose(one)
+    assert "import" not in before.values()
+    for number in range(3):
+        take(other, one)
+        other.accept()
+        other.decide(f"Of other, {number}", origin="user")
+        take(one, other)
+        one.accept()
+        one.decide(f"Of one, {number}", origin="user")
+        assert before.items() <= whose(one).items()
+        assert whose(one)[f"Of other, {number}"] == "import"
+        assert whose(one)[f"Of one, {number}"] == "user"
+        assert whose(other)["Never push"] == "import"
+
+
+def test_a_field_that_a_colleague_changed_makes_its_item_an_import(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    one.decide("Never push", kind="rule", origin="user")
+    take(other, one)
+    other.accept()
+    path = other.root / ".autonomous/context/routes/api.md"
+    path.write_text(path.read_text().replace('decision: "Never push"', 'decision: "Always push"'))
+    other.decide("More")
+    take(one, other)
+    one.accept()
+    assert whose(one)["Always push"] == "import"
+    assert "Never push" not in whose(one)
+
+
+def whose(clone: Clone) -> dict[str, str]:
+    """The origin of each thing that a route holds."""
+    context = clone.context
+    facts = [*context.facts.paths, *context.facts.commands, *context.facts.errors, *context.facts.requests]
+    told = {f"{item.__class__.__name__} {number}": _origin(item) for number, item in enumerate(facts)}
+    told |= {entry.session: entry.origin for entry in context.checkpoint_history}
+    told |= {"work": context.active_work.origin, "goal": context.goal_origin}
+    return told | {item.decision: item.origin for item in context.decisions}
+
+
+def _origin(fact: Any) -> str:
+    return str(to_tree(fact).get("origin", ""))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -31,6 +33,7 @@ _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors com
 """The lists whose items say where they came from."""
 
 _LABEL = regex(r"DEC-[0-9]{1,9}")
+_NONE: Mapping[str, str] = {}
 _STATUSES = frozenset(("active", "superseded", "reversed", "done", "proposed", "dropped"))
 
 
@@ -148,24 +151,43 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
 
 def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, dict[str, Any]]:
     """The record that makes what is foreign this user's: its kind and its payload."""
+    changes, context = _changes(project, route, state, theirs)
+    if theirs.whole:
+        document = _imported(to_tree(context))
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
+    changes = [states.redacted(project, one) for one in changes]
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
+    kept |= _merged(project, theirs)
+    return "edit", kept
+
+
+def _changes(
+    project: Project, route: str, state: State, theirs: foreign.Theirs
+) -> tuple[list[merge.Change], RouteContext]:
+    """What accepting changes in what is recorded, and what it comes to."""
     context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
     changes: list[merge.Change] = []
     if theirs.file is not None and not theirs.whole:
         found = states.parse_file(project, route, state.content or b"")
         found = states.with_route(filed.with_own_lines(found), route)
-        changes += foreign.changes_of(project, route, state, found)
-        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
+        changes = _marked(foreign.changes_of(project, route, state, found), context)
+        context = _with(context, changes)
     if theirs.records is not None:
         added = edits.changes_of_foreign(context, theirs.records)
-        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": added}))
+        added = added if theirs.whole else _marked(added, context)
+        context = _with(context, added)
         changes += added
-    if theirs.whole:
-        document = _imported(to_tree(context))
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
-    changes = [states.redacted(project, one) for one in _with_origins(changes)]
-    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
-    kept |= _merged(project, theirs)
-    return "edit", kept
+    return changes, context
+
+
+def _with(context: RouteContext, changes: list[merge.Change]) -> RouteContext:
+    return fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
+
+
+def _marked(changes: list[merge.Change], ours: RouteContext) -> list[merge.Change]:
+    """Changes that say what they bring was imported; what is ours stays so, whatever the file says of whose it is."""
+    tree = to_tree(ours)
+    return _with_origins(_with_words(changes, tree), _origins(tree))
 
 
 def _merged(project: Project, theirs: foreign.Theirs) -> dict[str, list[str]]:
@@ -220,20 +242,62 @@ def _imported(document: Tree) -> Tree:
     return made
 
 
-def _inner(key: str, value: Any) -> Any:
+def _inner(key: str, value: Any, known: Mapping[str, str] = _NONE) -> Any:
     """A value whose items say so, as far as they can."""
     if key in _WITH_ORIGIN and isinstance(value, list):
-        return [_item(one) for one in value]
+        return [_item(one, known) for one in value]
     if key == "facts" and isinstance(value, dict):
-        return {name: _inner(name, items) for name, items in value.items()}
+        return {name: _inner(name, items, known) for name, items in value.items()}
     return value
 
 
-def _item(value: Any) -> Any:
-    return {**value, "origin": ORIGIN} if isinstance(value, dict) else value
+def _item(value: Any, known: Mapping[str, str] = _NONE) -> Any:
+    """An item that says so; one that ours has in the same words keeps the origin that it has there."""
+    if not isinstance(value, dict):
+        return value
+    origin = known.get(_words(value), ORIGIN)
+    return {**value, "origin": origin} if origin else {key: inner for key, inner in value.items() if key != "origin"}
 
 
-def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
+_NO_WORDS = frozenset(("origin", "id", "checkpoint_id", "summary_ref", "aliases", "supersedes", "superseded_by"))
+
+
+def _words(item: Tree) -> str:
+    """What an item says, without its labels, its links and whose it is: decisions have their clone and time in it."""
+    left_out = _NO_WORDS | {"status"} if "decision" in item else _NO_WORDS
+    kept = {key: inner for key, inner in item.items() if key not in left_out}
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _origins(tree: Tree) -> dict[str, str]:
+    """The origins of the items of a context's tree, by what they say."""
+    lists = [inner for key, inner in {**tree, **tree.get("facts", {})}.items() if key in _WITH_ORIGIN]
+    return {_words(item): str(item.get("origin", "")) for one in lists for item in one if isinstance(item, dict)}
+
+
+def _with_words(changes: list[merge.Change], ours: Tree) -> list[merge.Change]:
+    """The changes without those that say nothing else of what ours has than whose it is: each clone takes what the
+    others wrote for an import, and its own work comes back so.
+    """
+    ats = [tuple(map(str, change["at"])) for change in changes]
+    about = [_about(at) for at in ats]
+    changed = {at[:length] for at, of in zip(ats, about, strict=True) if not of for length in range(len(at) + 1)}
+    return [
+        change
+        for change, of in zip(changes, about, strict=True)
+        if not of or of in changed or not merge.holds(ours, of)
+    ]
+
+
+def _about(at: tuple[str, ...]) -> tuple[str, ...]:
+    """The place of what a change tells the origin of; () for another change."""
+    if at == ("goal_origin",):
+        return ("goal",)
+    is_origin = at == ("handover", "author") or (at[-1] == "origin" and (len(at) > 2 or at[0] == "active_work"))
+    return at[:-1] if is_origin else ()
+
+
+def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list[merge.Change]:
     """Changes that say of what they bring, or change, that it was imported."""
     made: list[merge.Change] = []
     for change in changes:
@@ -243,7 +307,7 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             continue
         parent = at[-2] if len(at) > 1 else ""
         is_item = parent in _WITH_ORIGIN or at == ["active_work"]
-        value = _item(change["value"]) if is_item else _inner(at[-1], change["value"])
+        value = _item(change["value"], known) if is_item else _inner(at[-1], change["value"], known)
         if at == ["handover"] and isinstance(value, dict):
             value = {**value, "author": ORIGIN}
         made.append({**change, "value": value})
