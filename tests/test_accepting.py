@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import ralf
 from ralf import project as projects
+from ralf.brief import wording
 from ralf.errors import UsageError
 from ralf.format import spread
 from ralf.format.codec import to_tree
@@ -142,3 +144,64 @@ def whose(clone: Clone) -> dict[str, str]:
 
 def _origin(fact: Any) -> str:
     return str(to_tree(fact).get("origin", ""))
+
+
+def shown(clone: Clone) -> tuple[str, ...]:
+    """What `trust` lists of the route."""
+    with clone.works() as root:
+        part = trust.look_at_foreign(projects.find(root), "api")
+    assert part is not None
+    return part.lines
+
+
+def test_the_preview_lists_no_decision_of_ones_own_that_a_colleague_calls_otherwise(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    one.decide("Of one", origin="user")
+    other.decide("Of other", origin="user")  # under the same label
+    take(other, one)
+    other.accept()
+    other.decide("Of other, later", origin="user")
+    take(one, other)
+    assert b"aliases" in one.content
+    lines = shown(one)
+    assert not any(": Of one" in line for line in lines)
+    assert sorted(line.partition(": ")[2] for line in lines) == [
+        "Of other, later. Because: so",
+        "Of other. Because: so",
+    ]
+
+
+def test_the_preview_says_in_one_line_that_accepting_changes_nothing_but_labels(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    one.decide("Of one", origin="user")
+    take(other, one)
+    other.accept()
+    other.commit()
+    take(one, other)
+    assert shown(one) == ()
+    status, said = trusted(one, "api")
+    assert status == 0, said
+    assert "api: what came with the repository changes no words of yours: only labels, numbers or marks\n" in said
+    assert "not written by your ralf" not in said
+    assert "api: imported" in said
+    assert one.said["Of one"].origin == "user"
+
+
+def test_the_preview_lists_a_field_that_both_have_changed(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    for clone, reason in ((one, "because of one"), (other, "because of other")):
+        path = clone.root / ".autonomous/context/routes/api.md"
+        path.write_text(path.read_text().replace('rationale: "so"', f'rationale: "{reason}"'))
+        clone.decide(f"Of {clone.root.name}")
+    take(one, other)
+    (line,) = [line for line in shown(one) if line.startswith("unresolved: ")]
+    assert line.startswith("unresolved: DEC-001 rationale: because of ")
+    assert "because of one" in line and "because of other" in line
+    one.accept()
+    assert len(one.context.unresolved) == 1
+
+
+def test_a_label_is_no_other_label_of_its_own_decision() -> None:
+    item = Decision(id="DEC-002", decision="Never push", aliases=("DEC-002", "DEC-005"))
+    assert wording.decision(item) == "- DEC-002 (elsewhere DEC-005): Never push\n"
+    assert wording.decision(replace(item, aliases=("DEC-002",))) == "- DEC-002: Never push\n"

@@ -96,6 +96,11 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
         for line in settings:
             click.echo(f"  {line}")
     for name, part in parts.items():
+        if not part.lines and not diff:
+            click.echo(
+                f"{name}: what came with the repository changes no words of yours: only labels, numbers or marks"
+            )
+            continue
         click.echo(f"{name}: came with the repository; not written by your ralf:")
         lines = part.diff.splitlines() if diff else list(part.lines)
         for line in lines[:_MOST_LINES]:

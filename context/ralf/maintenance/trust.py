@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from ralf.brief import wording
-from ralf.brief.wording import ORIGIN
-from ralf.errors import Busy, UsageError
+from ralf.brief.changes import told_unresolved
+from ralf.brief.wording import MANY, ORIGIN
+from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.maintenance.renaming import renamed_elsewhere
-from ralf.model import BODY, RouteContext
+from ralf.model import BODY, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, filed, fold, foreign, state as states
@@ -42,7 +43,8 @@ class ForeignPart:
     """What this user's ralf did not write in a route.
 
     whole    whether nothing of the route is theirs
-    lines    what it says, a line each: somebody else's words
+    lines    what it says that accepting would change, a line each: somebody else's words; () for nothing but labels,
+             numbers and whose items are
     records  how many records of the journal are foreign; `file`: whether the route file is
     diff     what it says beside ours, as a unified diff of route files: somebody else's words, with nothing unseen
     damage   why the file cannot be read, "" for nothing: then it cannot be accepted
@@ -61,7 +63,7 @@ class ForeignPart:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What has become this user's; `lines` as in `ForeignPart`, () where nothing was foreign.
+    """What has become this user's; `lines` as in `ForeignPart`.
 
     warnings  what the caller should know of: a file that was changed meanwhile is left as it is
     """
@@ -82,11 +84,10 @@ def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
         return None
     theirs = foreign.foreign_part(project, route, state)
     context = state.context
-    told = wording.told(context) if context.wholly_foreign else ()
     return ForeignPart(
         route=route,
         whole=context.wholly_foreign,
-        lines=(*context.foreign_notes, *told),
+        lines=_lines(project, route, state, theirs),
         records=state.recorded.context_checkpoint.foreign_records,
         file=state.status == "foreign",
         diff=_diff(state, theirs),
@@ -142,7 +143,7 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
         if theirs.whole and (old := renamed_elsewhere(project, route)):  # else one route would be there twice
             what = f"is your route {old} under another name: not imported"
             raise UsageError(route, what, f"ralf route rename {old} {route}")
-        told = foreign.foreign_notes(state.recorded, theirs)
+        told = _lines(project, route, state, theirs)
         kind, payload = _payload(project, route, state, theirs)
         digest = states.digest_of(state.content or b"")
         context = writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest}", content=state.content)
@@ -188,6 +189,36 @@ def _marked(changes: list[merge.Change], ours: RouteContext) -> list[merge.Chang
     """Changes that say what they bring was imported; what is ours stays so, whatever the file says of whose it is."""
     tree = to_tree(ours)
     return _with_origins(_with_words(changes, tree), _origins(tree))
+
+
+def _lines(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, ...]:
+    """What accepting would change, a line each; where the file cannot be read, what is foreign."""
+    if state.context.wholly_foreign:
+        return (*state.context.foreign_notes, *wording.told(state.context))
+    if theirs.whole:
+        return foreign.foreign_notes(state.recorded, theirs)
+    try:
+        _, after = _changes(project, route, state, theirs)
+    except DamagedRouteFile:
+        return state.context.foreign_notes
+    ours = state.recorded
+    known, words = set(wording.told(ours, MANY)), {_claim(item) for item in ours.decisions}
+    marks = [entry for entry in after.unresolved if entry not in ours.unresolved]
+    news = replace(after, decisions=tuple(item for item in after.decisions if _claim(item) not in words))
+    lines = (line for line in wording.told(news, MANY) if line not in known or line.startswith(_OF_DECISIONS))
+    left = set(wording.told(after, MANY))
+    gone = (f"gone: {line}" for line in known - left if line.startswith(_OF_WORK))
+    unresolved = (f"unresolved: {line}" for line in told_unresolved(replace(after, unresolved=tuple(marks))))
+    return wording.bounded([*unresolved, *foreign.dropped_lines(ours, after), *lines, *sorted(gone)])
+
+
+_OF_DECISIONS = tuple(f"{name} " for name in wording.SECTIONS["decisions"])
+_OF_WORK = ("next step: ", "blocked: ", "found: ")
+
+
+def _claim(item: Decision) -> str:
+    """What tells a decision from what it was, but for its labels, its links and whose it is."""
+    return repr(replace(item, id="", aliases=(), supersedes="", superseded_by="", origin=""))
 
 
 def _merged(project: Project, theirs: foreign.Theirs) -> dict[str, list[str]]:
