@@ -17,7 +17,7 @@ from ralf.format.codec import to_tree
 from ralf.maintenance import trust
 from ralf.maintenance.renaming import rename_route
 from ralf.model import Decision
-from storekit import on_a_terminal, write_session
+from storekit import on_a_terminal, process, write_session
 from test_sharing import Clone, pair
 
 
@@ -205,3 +205,61 @@ def test_a_label_is_no_other_label_of_its_own_decision() -> None:
     item = Decision(id="DEC-002", decision="Never push", aliases=("DEC-002", "DEC-005"))
     assert wording.decision(item) == "- DEC-002 (elsewhere DEC-005): Never push\n"
     assert wording.decision(replace(item, aliases=("DEC-002",))) == "- DEC-002: Never push\n"
+
+
+# ---- what `ralf status` says of it ----
+
+
+def told(clone: Clone, *words: str) -> tuple[int, list[str]]:
+    """The exit status of `ralf status`, and what it prints, for this user."""
+    ran = process("status", *words, cwd=clone.root, HOME=str(clone.root), XDG_CONFIG_HOME=str(clone.own))
+    return ran.status, [*ran.out.splitlines(), *ran.err.splitlines()]
+
+
+def test_status_tells_of_another_route_that_waits_to_be_accepted(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    other.decide("Of other")
+    take(one, other)
+    status, lines = told(one, "--route", "mine")
+    assert status == 0
+    (line,) = [line for line in lines if line.startswith("foreign ")]
+    assert line.endswith("api: came with the repository, at least in part: ralf context trust api")
+    one.accept()
+    assert not [line for line in told(one, "--route", "mine")[1] if line.startswith("foreign ")]
+
+
+def test_status_tells_of_a_field_with_two_values_and_how_to_settle_it(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    for clone, reason in ((one, "because of one"), (other, "because of other")):
+        path = clone.root / ".autonomous/context/routes/api.md"
+        path.write_text(path.read_text().replace('rationale: "so"', f'rationale: "{reason}"'))
+        clone.decide(f"Of {clone.root.name}")
+    take(one, other)
+    one.accept()
+    status, lines = told(one, "--route", "api")
+    assert status == 0
+    line = "unresolved       1 field with two values: ralf context verify; to settle: ralf context edit api"
+    assert line in lines
+
+
+def test_status_tells_of_a_damaged_file_of_another_route_and_ends_with_4(tmp_path: Path) -> None:
+    one, _ = in_step(tmp_path)
+    assert told(one, "--route", "mine")[0] == 0
+    (one.root / ".autonomous/context/routes/api.md").write_text("---\n<<<<<<< ours\n")
+    status, lines = told(one, "--route", "mine")
+    assert status == 4
+    assert any("api.md" in line for line in lines)
+    assert "hint: ralf context show api" in lines
+
+
+def test_status_in_a_new_clone_of_a_shared_project_says_how_to_take_part(tmp_path: Path) -> None:
+    one, _ = in_step(tmp_path)
+    (tmp_path / "new").mkdir()
+    new = Clone(tmp_path / "new", "clone")
+    new.git("clone", "-q", one.root, ".")
+    status, lines = told(new)
+    assert status == 0
+    assert "sharing          this repository shares its route files, and you do not: ralf init --share" in lines
+    assert any(line.endswith("(not opted in: ralf init --share)") for line in lines)
+    new.share(driver=True)
+    assert not [line for line in told(new)[1] if line.startswith("sharing ")]
