@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import pytest
 import ralf
 from ralf import project as projects
 from ralf.brief import wording
+from ralf.brief.changes import told_unresolved
 from ralf.errors import UsageError
 from ralf.format import spread
 from ralf.format.codec import to_tree
 from ralf.maintenance import trust
-from ralf.maintenance.renaming import rename_route
-from ralf.model import Decision
+from ralf.maintenance.renaming import merge_routes, rename_route
+from ralf.model import Decision, RouteContext, Unresolved
 from storekit import on_a_terminal, process, write_session
 from test_sharing import Clone, pair
 
@@ -263,3 +265,28 @@ def test_status_in_a_new_clone_of_a_shared_project_says_how_to_take_part(tmp_pat
     assert any(line.endswith("(not opted in: ralf init --share)") for line in lines)
     new.share(driver=True)
     assert not [line for line in told(new)[1] if line.startswith("sharing ")]
+
+
+# ---- a store in which an earlier version has imported a renamed route ----
+
+
+def test_a_merge_of_a_route_that_was_imported_beside_itself_leaves_nothing_twice_and_no_empty_row(
+    renamed: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "renamed_elsewhere", lambda *_: None)  # as it was then
+    with renamed.works() as root:
+        trust.accept_route(projects.find(root), "tables")
+        merge_routes("api", "tables", root=root)
+        decisions = ralf.get_context("tables", root=root).decisions
+        events = ralf.api.log("tables", root=root)
+    assert sorted(item.decision for item in decisions) == ["Read other", "Use metres"]
+    assert not any(item.id in item.aliases for item in decisions)
+    assert all(event.text for event in events)
+    assert "a decision that was there already" in [event.text for event in events]
+
+
+def test_a_whole_item_that_both_changed_is_shown_in_words() -> None:
+    item = {"id": "DEC-002", "decision": "Never push", "rationale": "so", "origin": "user", "timestamp": "2026-01-01"}
+    entry = Unresolved(at=("decisions", "DEC-002"), also=(item, json.dumps({"steps": [{"what": "Read"}]})))
+    (line,) = told_unresolved(RouteContext(unresolved=(entry,)))
+    assert line == "DEC-002: nothing; also said: decision: Never push; rationale: so; or: steps: what: Read"
