@@ -312,12 +312,17 @@ def _with_words(changes: list[merge.Change], ours: Tree) -> list[merge.Change]:
     """
     ats = [tuple(map(str, change["at"])) for change in changes]
     about = [_about(at) for at in ats]
-    changed = {at[:length] for at, of in zip(ats, about, strict=True) if not of for length in range(len(at) + 1)}
+    telling = [at for at, of, one in zip(ats, about, changes, strict=True) if not of and not _only_links(at, one)]
+    changed = {at[:length] for at in telling for length in range(len(at) + 1)}
     return [
         change
         for change, of in zip(changes, about, strict=True)
         if not of or of in changed or not merge.holds(ours, of)
     ]
+
+
+def _only_links(at: tuple[str, ...], change: merge.Change) -> bool:
+    return at[0] == "decisions" and len(at) > 2 and "value" in change and _is_wordless(at[2], change["value"])
 
 
 def _about(at: tuple[str, ...]) -> tuple[str, ...]:
@@ -348,7 +353,7 @@ def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif at[0] == "decisions" and len(at) > 2 and not _is_wordless(at[2], change["value"]):
+        elif at[0] == "decisions" and len(at) > 2 and not _only_links(tuple(at), change):
             made.append({"at": [*at[:2], "origin"], "value": ORIGIN})
     return made
 
