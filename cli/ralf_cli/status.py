@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ralf.tasks.model import TaskState
 
 
+_NAMED = 3  # routes on one line
+
+
 @click.command(short_help="Show the current route, its checkpoints and tokens.")
 @click.option(
     "--route", metavar="ROUTE", shell_complete=complete_route, help="Show this route. Default: the session's route."
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 @with_json
 def status(route: str | None, root: str | None, as_json: bool) -> Status:
     """Show the current route and why it was chosen, the last checkpoint, tokens until the next one, the last hook
-    call, and other routes.
+    call, other routes, and what of any route needs attention.
 
     \b
     Examples:
@@ -32,8 +35,9 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
       ralf status --json
 
     \b
-    Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data
+    Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data, also of another route
     """
+    import ralf
     from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import status as look
     from ralf.maintenance import merge_driver
@@ -54,7 +58,9 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
             more |= {"waiting_records": exchanged.waiting, "servers_reached": _time(exchanged.since)}
         emit_json(fields_of(found) | spent | more)
         return found
-    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
+    is_asked = merge_driver.is_asked_for(project)
+    to_opt_in = "ralf init --share" if is_asked else "ralf init"
+    state = f"not opted in: {to_opt_in}" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
     only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
@@ -73,9 +79,17 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         left = found.routes - len(found.others) - bool(found.revision)
         rest = f" and {left:,} more: ralf list" if left > 0 else ""
         click.echo(f"other routes     {', '.join(found.others)}{rest}")
+    current = (found.route, routing.known(project, found.route))
+    summaries = [one for one in ralf.list_routes(root=root) if one.route not in current]
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
-    if merge_driver.is_missing(project):
+    _show_foreign([one.route for one in summaries if one.foreign])
+    if found.unresolved:
+        fields = f"{found.unresolved} field{'s' * (found.unresolved != 1)} with two values"
+        click.echo(f"unresolved       {fields}: ralf context verify; to settle: ralf context edit {found.route}")
+    if is_asked:
+        click.echo("sharing          this repository shares its route files, and you do not: ralf init --share")
+    elif merge_driver.is_missing(project):
         click.echo("sharing          this clone has no merge driver for shared route files: ralf init --share")
     if found.transcript is None:
         click.echo("session          none found for this project")
@@ -94,12 +108,24 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         )
         click.echo(f"since then       about {found.tokens_since:,} tokens; {to_next}")
     _show_model(found)
-    if found.damage:
+    damaged = [(found.route, found.damage), *((one.route, one.damage) for one in summaries)]
+    if any(damage for _, damage in damaged):
         from ralf_cli.terminal import complain
 
-        complain(found.damage, f"ralf context show {found.route}")
+        for name, damage in damaged:
+            if damage:
+                complain(damage, f"ralf context show {name}")
         click.get_current_context().exit(4)
     return found
+
+
+def _show_foreign(routes: list[str]) -> None:
+    """Say of which other routes something waits to be accepted."""
+    if not routes:
+        return
+    more = f" and {len(routes) - _NAMED:,} more" if len(routes) > _NAMED else ""
+    what = f"{', '.join(routes[:_NAMED])}{more}: came with the repository, at least in part"
+    click.echo(f"foreign          {what}: ralf context trust{f' {routes[0]}' if len(routes) == 1 else ''}")
 
 
 def suggest(found: Status) -> None:

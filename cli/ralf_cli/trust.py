@@ -40,8 +40,8 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
       ralf context trust TASK-001 --diff
 
     \b
-    Exit status: 0, even if there is nothing to accept · 2 not on a terminal, invalid name ·
-    3 no such route · 5 busy
+    Exit status: 0, even if there is nothing to accept · 2 not on a terminal, invalid name, your own route that a
+    colleague renamed · 3 no such route · 5 busy
     """
     from ralf import project as projects, routing
     from ralf.maintenance import ownership
@@ -57,14 +57,18 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
     if as_json:
         emit_json(_plain(found, parts, settings))
         return
+    renamed = _renamed(project, parts)
     if not parts and not settings and not (found and found.streams):
-        _show_renamed(project, parts)
+        _show_strays(project)
         click.echo(f"{route or project.folder}: nothing here came from elsewhere")
         return
     with handed_over():
         _show(found, parts, settings, diff=diff)
-        _show_renamed(project, parts)
+        _show_strays(project)
         _show_refused(project, parts)
+    parts = _but_renamed(route, parts, renamed)
+    if renamed and not parts and not settings and not (found and found.streams):
+        return
     check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
 
@@ -92,6 +96,11 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
         for line in settings:
             click.echo(f"  {line}")
     for name, part in parts.items():
+        if not part.lines and not diff:
+            click.echo(
+                f"{name}: what came with the repository changes no words of yours: only labels, numbers or marks"
+            )
+            continue
         click.echo(f"{name}: came with the repository; not written by your ralf:")
         lines = part.diff.splitlines() if diff else list(part.lines)
         for line in lines[:_MOST_LINES]:
@@ -100,15 +109,32 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
 
 
-def _show_renamed(project: Project, parts: dict[str, ForeignPart]) -> None:
-    """Say which of them are routes of the user that another clone has renamed, and what was pulled under a name that a
-    route had before.
-    """
-    from ralf.maintenance.renaming import renamed_elsewhere, stray_files
+def _renamed(project: Project, parts: dict[str, ForeignPart]) -> dict[str, str]:
+    """Which of them are routes of the user that another clone has renamed, and their names here."""
+    from ralf.maintenance.renaming import renamed_elsewhere
 
-    for name, part in parts.items():
-        if part.whole and (old := renamed_elsewhere(project, name)):
-            click.echo(f"{name}: is your route {old} under another name; first: ralf route rename {old} {name}")
+    found = ((name, renamed_elsewhere(project, name)) for name, part in parts.items() if part.whole)
+    return {name: old for name, old in found if old}
+
+
+def _but_renamed(route: str | None, parts: dict[str, ForeignPart], renamed: dict[str, str]) -> dict[str, ForeignPart]:
+    """The parts that can be accepted; what has to be done about the others is told. UsageError where the one that the
+    user has named is such.
+    """
+    from ralf.errors import UsageError
+
+    for name, old in renamed.items():
+        hint = f"ralf route rename {old} {name}"
+        if route is not None:
+            raise UsageError(name, f"is your route {old} under another name: not imported", hint)
+        click.echo(f"{name}: is your route {old} under another name, and is not imported; first: {hint}")
+    return {name: part for name, part in parts.items() if name not in renamed}
+
+
+def _show_strays(project: Project) -> None:
+    """Tell of what was pulled under a name that a route had before."""
+    from ralf.maintenance.renaming import stray_files
+
     for path, old, now in stray_files(project):
         click.echo(f"{path}: is of {now}, which was called {old}; first: ralf route merge {old} {now}")
 

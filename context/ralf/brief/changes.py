@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -278,7 +279,9 @@ def _unresolved(before: RouteContext, after: RouteContext) -> Iterator[Told]:
     was, now = before.unresolved, after.unresolved
     for what, here, there in (("added", now, was), ("gone", was, now)):
         yield from (
-            Told("unresolved", what, place(e.at), f"also: {value(list(e.also))}") for e in here if e not in there
+            Told("unresolved", what, place(e.at), f"also: {value([*map(_worded, e.also)])}")
+            for e in here
+            if e not in there
         )
 
 
@@ -351,12 +354,28 @@ def told_unresolved(context: RouteContext) -> Iterator[str]:
     """Each entry on one line: the place, what stands there, and what was said, too."""
     tree = to_tree(context) if context.unresolved else {}
     for entry in context.unresolved:
-        yield f"{place(entry.at)}: {value(find(tree, entry.at))}; also said: {said(entry.also)}"
+        yield f"{place(entry.at)}: {value(_worded(find(tree, entry.at)))}; also said: {said(entry.also)}"
 
 
 def said(values: Sequence[Any]) -> str:
     """The values that do not stand, on one line."""
-    return "; or: ".join(map(value, values))
+    return "; or: ".join(value(_worded(one)) for one in values)
+
+
+_UNSAID = frozenset(("id", "kind", "clone", "timestamp", "origin", "source", "further_sources", "aliases"))
+
+
+def _worded(found: Any) -> Any:
+    """A value as a person reads it: an item by its words, not as data."""
+    if isinstance(found, str) and found[:1] in ("{", "["):  # one that was too deep for the front matter
+        with suppress(ValueError, RecursionError):
+            found = json.loads(found)
+    if isinstance(found, dict):
+        told = ((key, value(_worded(inner))) for key, inner in found.items() if key not in _UNSAID and inner)
+        return "; ".join(f"{_plain(key)}: {text}" for key, text in told)
+    if isinstance(found, list) and any(isinstance(item, (dict, list)) for item in found):
+        return " / ".join(value(_worded(item)) for item in found)
+    return found
 
 
 def places(changes: Sequence[merge.Change]) -> list[str]:

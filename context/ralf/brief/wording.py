@@ -55,7 +55,8 @@ def decision(item: Decision) -> str:
 
 def _decision(item: Decision) -> str:
     by = f" by {item.superseded_by}" if item.superseded_by else ""
-    also = f" (elsewhere {', '.join(item.aliases)})" if item.aliases else ""
+    others = [one for one in item.aliases if one != item.id]
+    also = f" (elsewhere {', '.join(others)})" if others else ""
     label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]") + name(also)
     label += tag(item.origin)
     parts = [f"{label}: {prose(item.decision)}"]
@@ -296,6 +297,9 @@ ORIGIN = "import"
 
 MOST_LINES, _LONGEST = 300, 600
 
+MANY = 1_000_000
+"""More lines than any context has."""
+
 _RULE = "rule"
 
 _WHERE_IT_STANDS = (
@@ -330,21 +334,21 @@ SECTIONS = {
 """Of each section of a context's text, what the lines are called that belong to it."""
 
 
-def told(context: RouteContext) -> tuple[str, ...]:
-    """All that a context holds, a line each, what would matter most first; at most `MOST_LINES`, and then how many
-    more there are.
+def told(context: RouteContext, most: int = MOST_LINES) -> tuple[str, ...]:
+    """All that a context holds, a line each, what would matter most first; at most so many, and then how many more
+    there are.
     """
-    return bounded(_lines(context))
+    return bounded(_lines(context), most)
 
 
-def bounded(found: Iterable[str]) -> tuple[str, ...]:
+def bounded(found: Iterable[str], most: int = MOST_LINES) -> tuple[str, ...]:
     """Lines, each once, cut where they are long, and no more of them than anybody reads.
 
     What they say of whose words they are stands in other brackets: it is no origin such as ralf writes.
     """
     made = list(dict.fromkeys(trimmed(_SAYS_WHOSE.sub(r"[\1]", one_line(clean(line))), _LONGEST) for line in found))
-    more = len(made) - MOST_LINES
-    return (*made[:MOST_LINES], f"text: {more:,} more lines") if more > 0 else tuple(made)
+    more = len(made) - most
+    return (*made[:most], f"text: {more:,} more lines") if more > 0 else tuple(made)
 
 
 def apart(context: RouteContext) -> RouteContext:

@@ -133,6 +133,7 @@ class Status:
     problem           why the session could not be looked at, "" for nothing
     damage            what is wrong with the route file, "" for nothing
     foreign           whether the route holds what came with the repository; no other field tells of it
+    unresolved        how many fields of the route two have changed, each to something else
     model             the configured model that improves checkpoints, "" for none
     model_problem     why it is not asked, "" while it is
     owed              checkpoints of the route that it has not been asked about
@@ -158,6 +159,7 @@ class Status:
     problem: str = ""
     damage: str = ""
     foreign: bool = False
+    unresolved: int = 0
     model: str = ""
     model_problem: str = ""
     owed: int = 0
@@ -195,6 +197,7 @@ def status(project: Project, route: str | None = None) -> Status:
         problem=problem,
         damage=state.damage if state else "",
         foreign=state is not None and state.context.foreign,
+        unresolved=len(state.own.unresolved) if state is not None else 0,
         model=model,
         model_problem=model_problem,
         owed=len(owed(state.recorded)) if state and model else 0,

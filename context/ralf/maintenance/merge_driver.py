@@ -75,6 +75,15 @@ def is_missing(project: Project) -> bool:
     return project.git.shares() and _environment(project) is not None and not _driver(project)
 
 
+def is_asked_for(project: Project) -> bool:
+    """Whether the route files came with what their sharers commit beside them, and this user shares none."""
+    if project.git.shares():
+        return False
+    with suppress(RalfError, OSError):
+        return _LINE in _text(project.routes / _ATTRIBUTES).splitlines()
+    return False
+
+
 def is_unmerged(project: Project, path: Path) -> bool:
     """Whether git has a conflict of this file in its index, so that `git checkout --merge` merges it again."""
     return bool(_asked(project, "ls-files", "-u", "--", str(path)))

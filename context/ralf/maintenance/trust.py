@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from ralf.brief import wording
-from ralf.brief.wording import ORIGIN
-from ralf.errors import Busy
+from ralf.brief.changes import told_unresolved
+from ralf.brief.wording import MANY, ORIGIN
+from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree
-from ralf.model import BODY, RouteContext
+from ralf.maintenance.renaming import renamed_elsewhere
+from ralf.model import BODY, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, filed, fold, foreign, state as states
@@ -31,6 +35,7 @@ _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors com
 
 _LABEL = regex(r"(?:DEC|cp)-[0-9]{1,9}")
 _SHAPES = {"clone": regex(r"[0-9a-f]{6}"), "timestamp": regex(r"[0-9T:.Z+-]{1,40}")}
+_NONE: Mapping[str, str] = {}
 _STATUSES = frozenset(("active", "superseded", "reversed", "done", "proposed", "dropped"))
 
 
@@ -39,7 +44,8 @@ class ForeignPart:
     """What this user's ralf did not write in a route.
 
     whole    whether nothing of the route is theirs
-    lines    what it says, a line each: somebody else's words
+    lines    what it says that accepting would change, a line each: somebody else's words; () for nothing but labels,
+             numbers and whose items are
     records  how many records of the journal are foreign; `file`: whether the route file is
     diff     what it says beside ours, as a unified diff of route files: somebody else's words, with nothing unseen
     damage   why the file cannot be read, "" for nothing: then it cannot be accepted
@@ -58,7 +64,7 @@ class ForeignPart:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What has become this user's; `lines` as in `ForeignPart`, () where nothing was foreign.
+    """What has become this user's; `lines` as in `ForeignPart`.
 
     warnings  what the caller should know of: a file that was changed meanwhile is left as it is
     """
@@ -79,11 +85,10 @@ def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
         return None
     theirs = foreign.foreign_part(project, route, state)
     context = state.context
-    told = wording.told(context) if context.wholly_foreign else ()
     return ForeignPart(
         route=route,
         whole=context.wholly_foreign,
-        lines=(*context.foreign_notes, *told),
+        lines=_lines(project, route, state, theirs),
         records=state.recorded.context_checkpoint.foreign_records,
         file=state.status == "foreign",
         diff=_diff(state, theirs),
@@ -122,8 +127,9 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
 
     seen  what the user was shown: what is foreign must be that still
 
-    DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
-    OSError: then nothing was accepted.
+    DamagedRouteFile where the file cannot be read, UsageError where it is that of another route of this user's, which a
+    colleague has renamed, DamagedJournal, Busy (also where what is foreign has changed since), OSError: then nothing
+    was accepted.
     """
     with open_route(project, route, leave=False) as writer:
         writer.absorb_edits()
@@ -135,7 +141,10 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
             raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")
         if state.content and state.status in ("foreign", "damaged"):
             states.parse_file(project, route, state.content)
-        told = foreign.foreign_notes(state.recorded, theirs)
+        if theirs.whole and (old := renamed_elsewhere(project, route)):  # else one route would be there twice
+            what = f"is your route {old} under another name: not imported"
+            raise UsageError(route, what, f"ralf route rename {old} {route}")
+        told = _lines(project, route, state, theirs)
         kind, payload = _payload(project, route, state, theirs)
         digest = states.digest_of(state.content or b"")
         context = writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest}", content=state.content)
@@ -144,24 +153,73 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
 
 def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, dict[str, Any]]:
     """The record that makes what is foreign this user's: its kind and its payload."""
+    changes, context = _changes(project, route, state, theirs)
+    if theirs.whole:
+        document = _imported(to_tree(context))
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
+    changes = [states.redacted(project, one) for one in changes]
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
+    kept |= _merged(project, theirs)
+    return "edit", kept
+
+
+def _changes(
+    project: Project, route: str, state: State, theirs: foreign.Theirs
+) -> tuple[list[merge.Change], RouteContext]:
+    """What accepting changes in what is recorded, and what it comes to."""
     context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
     changes: list[merge.Change] = []
     if theirs.file is not None and not theirs.whole:
         found = states.parse_file(project, route, state.content or b"")
         found = states.with_route(filed.with_own_lines(found), route)
-        changes += foreign.changes_of(project, route, state, found)
-        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
+        changes = _marked(foreign.changes_of(project, route, state, found), context)
+        context = _with(context, changes)
     if theirs.records is not None:
         added = edits.changes_of_foreign(context, theirs.records)
-        context = fold.apply(context, journal.Record(context.revision, "edit", {"changes": added}))
+        added = added if theirs.whole else _marked(added, context)
+        context = _with(context, added)
         changes += added
+    return changes, context
+
+
+def _with(context: RouteContext, changes: list[merge.Change]) -> RouteContext:
+    return fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
+
+
+def _marked(changes: list[merge.Change], ours: RouteContext) -> list[merge.Change]:
+    """Changes that say what they bring was imported; what is ours stays so, whatever the file says of whose it is."""
+    tree = to_tree(ours)
+    return _with_origins(_with_words(changes, tree), _origins(tree))
+
+
+def _lines(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, ...]:
+    """What accepting would change, a line each; where the file cannot be read, what is foreign."""
+    if state.context.wholly_foreign:
+        return (*state.context.foreign_notes, *wording.told(state.context))
     if theirs.whole:
-        document = _imported(to_tree(context))
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
-    changes = [states.redacted(project, one) for one in _with_origins(changes)]
-    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
-    kept |= _merged(project, theirs)
-    return "edit", kept
+        return foreign.foreign_notes(state.recorded, theirs)
+    try:
+        _, after = _changes(project, route, state, theirs)
+    except DamagedRouteFile:
+        return state.context.foreign_notes
+    ours = state.recorded
+    known, words = set(wording.told(ours, MANY)), {_claim(item) for item in ours.decisions}
+    marks = [entry for entry in after.unresolved if entry not in ours.unresolved]
+    news = replace(after, decisions=tuple(item for item in after.decisions if _claim(item) not in words))
+    lines = (line for line in wording.told(news, MANY) if line not in known or line.startswith(_OF_DECISIONS))
+    left = set(wording.told(after, MANY))
+    gone = (f"gone: {line}" for line in known - left if line.startswith(_OF_WORK))
+    unresolved = (f"unresolved: {line}" for line in told_unresolved(replace(after, unresolved=tuple(marks))))
+    return wording.bounded([*unresolved, *foreign.dropped_lines(ours, after), *lines, *sorted(gone)])
+
+
+_OF_DECISIONS = tuple(f"{name} " for name in wording.SECTIONS["decisions"])
+_OF_WORK = ("next step: ", "blocked: ", "found: ")
+
+
+def _claim(item: Decision) -> str:
+    """What tells a decision from what it was, but for its labels, its links and whose it is."""
+    return repr(replace(item, id="", aliases=(), supersedes="", superseded_by="", origin=""))
 
 
 def _merged(project: Project, theirs: foreign.Theirs) -> dict[str, list[str]]:
@@ -216,20 +274,69 @@ def _imported(document: Tree) -> Tree:
     return made
 
 
-def _inner(key: str, value: Any) -> Any:
+def _inner(key: str, value: Any, known: Mapping[str, str] = _NONE) -> Any:
     """A value whose items say so, as far as they can."""
     if key in _WITH_ORIGIN and isinstance(value, list):
-        return [_item(one) for one in value]
+        return [_item(one, known) for one in value]
     if key == "facts" and isinstance(value, dict):
-        return {name: _inner(name, items) for name, items in value.items()}
+        return {name: _inner(name, items, known) for name, items in value.items()}
     return value
 
 
-def _item(value: Any) -> Any:
-    return {**value, "origin": ORIGIN} if isinstance(value, dict) else value
+def _item(value: Any, known: Mapping[str, str] = _NONE) -> Any:
+    """An item that says so; one that ours has in the same words keeps the origin that it has there."""
+    if not isinstance(value, dict):
+        return value
+    origin = known.get(_words(value), ORIGIN)
+    return {**value, "origin": origin} if origin else {key: inner for key, inner in value.items() if key != "origin"}
 
 
-def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
+_NO_WORDS = frozenset(("origin", "id", "checkpoint_id", "summary_ref", "aliases", "supersedes", "superseded_by"))
+
+
+def _words(item: Tree) -> str:
+    """What an item says, without its labels, its links and whose it is: decisions have their clone and time in it."""
+    left_out = _NO_WORDS | {"status"} if "decision" in item else _NO_WORDS
+    kept = {key: inner for key, inner in item.items() if key not in left_out}
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _origins(tree: Tree) -> dict[str, str]:
+    """The origins of the items of a context's tree, by what they say."""
+    lists = [inner for key, inner in {**tree, **tree.get("facts", {})}.items() if key in _WITH_ORIGIN]
+    return {_words(item): str(item.get("origin", "")) for one in lists for item in one if isinstance(item, dict)}
+
+
+def _with_words(changes: list[merge.Change], ours: Tree) -> list[merge.Change]:
+    """The changes without those that say nothing else of what ours has than whose it is: each clone takes what the
+    others wrote for an import, and its own work comes back so.
+    """
+    ats = [tuple(map(str, change["at"])) for change in changes]
+    about = [_about(at) for at in ats]
+    telling = [at for at, of, one in zip(ats, about, changes, strict=True) if not of and not _has_no_words(at, one)]
+    changed = {at[:length] for at in telling for length in range(len(at) + 1)}
+    return [
+        change
+        for change, of in zip(changes, about, strict=True)
+        if not of or of in changed or not merge.holds(ours, of)
+    ]
+
+
+def _has_no_words(at: Sequence[str], change: merge.Change) -> bool:
+    """Whether a change of a field of an item tells no words."""
+    item = _item_of(at)
+    return bool(item) and "value" in change and _is_wordless(at[len(item)], change["value"])
+
+
+def _about(at: tuple[str, ...]) -> tuple[str, ...]:
+    """The place of what a change tells the origin of; () for another change."""
+    if at == ("goal_origin",):
+        return ("goal",)
+    is_origin = at == ("handover", "author") or (at[-1] == "origin" and (len(at) > 2 or at[0] == "active_work"))
+    return at[:-1] if is_origin else ()
+
+
+def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list[merge.Change]:
     """Changes that say of what they bring, or change, that it was imported."""
     made: list[merge.Change] = []
     for change in changes:
@@ -239,7 +346,7 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             continue
         parent = at[-2] if len(at) > 1 else ""
         is_item = parent in _WITH_ORIGIN or at == ["active_work"]
-        value = _item(change["value"]) if is_item else _inner(at[-1], change["value"])
+        value = _item(change["value"], known) if is_item else _inner(at[-1], change["value"], known)
         if at == ["handover"] and isinstance(value, dict):
             value = {**value, "author": ORIGIN}
         made.append({**change, "value": value})
@@ -249,15 +356,15 @@ def _with_origins(changes: list[merge.Change]) -> list[merge.Change]:
             made.append({"at": ["handover", "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif (item := _item_of(at)) and not _is_wordless(at[len(item)], change["value"]):
+        elif (item := _item_of(at)) and not _has_no_words(at, change):
             made.append({"at": [*item, "origin"], "value": ORIGIN})
     return made
 
 
-def _item_of(at: list[str]) -> list[str]:
-    """The keys to the item that tells its origin, of a field of it; [] of anything else."""
-    keys = 3 if at[:2] == ["facts", "requests"] else 2 if at[0] in ("decisions", "checkpoint_history") else len(at)
-    return at[:keys] if keys < len(at) else []
+def _item_of(at: Sequence[str]) -> Sequence[str]:
+    """The keys to the item that tells its origin, of a field of it; () of anything else."""
+    keys = 3 if (*at[:2],) == ("facts", "requests") else 2 if at[0] in ("decisions", "checkpoint_history") else len(at)
+    return at[:keys] if keys < len(at) else ()
 
 
 def _is_wordless(field: str, value: Any) -> bool:

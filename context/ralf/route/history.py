@@ -421,7 +421,7 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             said = str(runs[0].get("said") or "") if len(runs) == 1 else ""
             return _few([str(run.get("run", "")) for run in runs]), time, "agent", _joined(_few(told), said, by=": ")
         case "decision":
-            item = payload.get("decision") or {}
+            item = payload.get("decision") or {"decision": "a decision that was there already", "timestamp": time}
             replaces = f" (replaces {item['supersedes']})" if item.get("supersedes") else ""
             label, time, who, text = (str(item.get(key, "")) for key in ("id", "timestamp", "origin", "decision"))
             return label, time, who, text + replaces
