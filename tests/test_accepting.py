@@ -251,7 +251,7 @@ def test_status_tells_of_a_damaged_file_of_another_route_and_ends_with_4(tmp_pat
     status, lines = told(one, "--route", "mine")
     assert status == 4
     assert any("api.md" in line for line in lines)
-    assert "hint: ralf context show api" in lines
+    assert "hint: ralf show api" in lines
 
 
 def test_status_in_a_new_clone_of_a_shared_project_says_how_to_take_part(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_init_and_doctor_report_a_launcher_of_another_program_and_never_start_it
 
 def commands(text: str) -> list[str]:
     """The commands that a text of ours names."""
-    named = re.findall(r"`([^`]* context [^`]*)`|^hint: (.* context .*)$", text, re.M)
+    named = re.findall(r"`([^`]* context [^`]*)`|^hint: (.* (?:context|show) .*)$", text, re.M)
     return [re.sub(r"\b(?:WORDS|QUERY)\b", "table", a or b) for a, b in named]
 
 

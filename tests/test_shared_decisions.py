@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import ralf
 from ralf.format.routefile import parse
 from ralf.model import Decision
 from ralf.route import edits
 from ralf.route.sharing import merge_files
-from storekit import write_session
-from test_sharing import FILE, ROUTE, Clone, _history, _version, pair
+from test_sharing import FILE, Clone, _history, _version, pair
 
 
 def sync(clone: Clone, other: Clone) -> None:
@@ -176,11 +174,7 @@ def test_a_conflict_names_its_decision_by_the_label_that_it_has_in_each_clone(tm
 def test_what_comes_back_from_a_colleague_is_still_ones_own(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=True)
     for clone in (one, other):
-        session = clone.root.parent / f"{clone.root.name}.jsonl"
-        write_session(session, 1_000, clone.root.name)
-        with clone.works() as root:
-            ralf.checkpoint(ROUTE, session, root=root)
-        clone.commit()
+        clone.checkpoint()
         if clone is one:
             before = one.context
             other.commit()

@@ -88,6 +88,14 @@ class Clone:
             self.commit()
         return made
 
+    def checkpoint(self) -> None:
+        """Record a session of this user."""
+        session = self.root.parent / f"{self.root.name}.jsonl"
+        write_session(session, 1_000, self.root.name)
+        with self.works() as root:
+            ralf.checkpoint(ROUTE, session, root=root)
+        self.commit()
+
     def commit(self) -> None:
         """Commit what git sees."""
         self.git("add", "--all")
@@ -323,11 +331,7 @@ def test_a_decision_that_one_dropped_and_the_other_left_alone_stays_dropped(tmp_
 def test_checkpoints_of_both_keep_their_sections_under_numbers_of_their_own(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=True)
     for clone in (one, other):
-        session = clone.root.parent / f"{clone.root.name}.jsonl"
-        write_session(session, 1_000, clone.root.name)
-        with clone.works() as root:
-            ralf.checkpoint(ROUTE, session, root=root)
-        clone.commit()
+        clone.checkpoint()
     one.fetch(other)
     one.git("merge", "--no-edit", "FETCH_HEAD")
     one.accept()

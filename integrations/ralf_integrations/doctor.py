@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from ralf import config, extensions
 from ralf.errors import RalfError
 from ralf.finding.embedding import embedder_of
-from ralf.maintenance.verify import verify
+from ralf.maintenance.verify import unwritable, verify
 from ralf.project import Project
 from ralf.redact import engine
 from ralf.storage import files
@@ -35,8 +33,6 @@ _LACKING = (
     "the look at a client's process (a session that was killed counts as running for an hour)",
     "a refusal of network file systems",
 )
-_APPENDED = ("journal", "locks")  # in whose folders lie files that are opened for writing again and again
-_DEEP = 2  # folders below the store's own that are asked whether they can be written
 _SESSIONS = 5  # whose receipts are looked at
 
 
@@ -91,21 +87,7 @@ def _file_system(project: Project) -> Iterator[Check]:
 
 
 def _writing(project: Project) -> Iterator[Check]:
-    """Whether this user may write into the store's folders and files; asked of the system, and nothing is written."""
-    effective = os.access in os.supports_effective_ids
-    refused = []
-    folders = [(project.folder, 0)] if project.folder.is_dir() else []
-    while folders:
-        folder, depth = folders.pop()
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK, effective_ids=effective):
-            refused.append(folder)
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    if folder.parent.name in _APPENDED and not os.access(entry.path, os.W_OK, effective_ids=effective):
-                        refused.append(Path(entry.path))
-                elif depth < _DEEP:
-                    folders.append((Path(entry.path), depth + 1))
+    refused = unwritable(project)
     if refused:
         rest = f", and {len(refused) - 1:,} more below" if len(refused) > 1 else ""
         what = f"{refused[0]}: may not be written by you{rest}: nothing that happens here is kept"

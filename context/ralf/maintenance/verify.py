@@ -218,6 +218,10 @@ def _sessions(project: Project, route: str, places: Container[Token | None]) -> 
 
 _KEPT = ("journal", "archive", "blobs", "cache", "locks", "routes", "memory")
 
+_APPENDED = ("journal", "locks")  # in whose folders lie files that are opened for writing again and again
+
+_DEEP = 2  # folders below the store's own that are asked whether they can be written
+
 _PRIVATE = ("journal", "archive", "blobs", "memory")  # what others on this machine have no business with
 
 _MOST_TRIES = 20
@@ -479,3 +483,24 @@ def too_open(project: Project) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             if not path.is_symlink() and not _is_left(path.name) and path.stat().st_mode & 0o077:
                 yield path
+
+
+def unwritable(project: Project) -> list[Path]:
+    """The folders and files of the store into which this user may not write; asked of the system, and nothing is
+    written.
+    """
+    effective = os.access in os.supports_effective_ids
+    refused = []
+    folders = [(project.folder, 0)] if project.folder.is_dir() else []
+    while folders:
+        folder, depth = folders.pop()
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK, effective_ids=effective):
+            refused.append(folder)
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    if folder.parent.name in _APPENDED and not os.access(entry.path, os.W_OK, effective_ids=effective):
+                        refused.append(Path(entry.path))
+                elif depth < _DEEP:
+                    folders.append((Path(entry.path), depth + 1))
+    return refused

@@ -371,7 +371,11 @@ def _without_decisions(context: RouteContext, going: list[Decision]) -> RouteCon
 
 
 def _long(context: RouteContext) -> Iterator[tuple[Decision, int]]:
-    """The decisions, also the newest, of which each takes more than its share of the file, the longest first."""
+    """Where a rule would have to go: the decisions, also the newest, that take more than their share of the file, the
+    longest first.
+    """
+    if not any(item.pinned for item in context.decisions[:-KEPT_DECISIONS]):
+        return
     costs = [
         (item, cost) for item, cost in _costs(context.decisions) if cost > CAP // KEPT_DECISIONS and not item.pinned
     ]
