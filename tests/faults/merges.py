@@ -164,7 +164,7 @@ class Clone:
                 changes = edits.changes_of_foreign(self.context, found)
             else:
                 changes = edits.changes_since(base, spread.with_output(found, base), self.context)
-            changes = list(trust._with_origins(changes))
+            changes = trust._marked(list(changes), self.context)
             self.append("edit", {"timestamp": self._now(), "origin": "import", "changes": changes, **more})
             route = {"route": found.route or self.context.route}
             self.context = edits.with_header(self.context, **route)
