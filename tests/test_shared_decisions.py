@@ -51,6 +51,37 @@ def test_a_decision_written_by_hand_is_one_however_often_it_is_accepted(tmp_path
     assert [sorted(item.decision for item in clone.context.decisions) for clone in (one, other)] == [wanted] * 2
 
 
+def test_a_decision_written_by_hand_is_one_when_another_clone_rewords_it(tmp_path: Path) -> None:
+    one, other = pair(tmp_path, driver=True)
+    edit(one, "  #: 63\n", '  #: 63\n  - decision: "Use tabs"\n    rationale: "why"\n')
+    one.decide("Log in one")
+    other.commit()
+    sync(other, one)
+    edit(other, "Use tabs", "Indent with tabs, never with spaces")
+    other.decide("Log in other")
+    for _ in range(2):
+        sync(one, other)
+        sync(other, one)
+    wanted = sorted(["Use metres", "Indent with tabs, never with spaces", "Log in one", "Log in other"])
+    assert [sorted(item.decision for item in clone.context.decisions) for clone in (one, other)] == [wanted] * 2
+
+
+def test_a_decision_written_by_hand_is_taken_in_once_where_the_writer_died_before_the_file(tmp_path: Path) -> None:
+    one, _ = pair(tmp_path)
+    edit(one, "  #: 63\n", '  #: 63\n  - decision: "Use tabs"\n    rationale: "why"\n')
+    edited = one.content
+    one.decide("Zip logs")
+    (one.root / FILE).write_bytes(edited)
+    one.decide("Rotate logs")
+    assert sorted(item.decision for item in one.context.decisions) == [
+        "Rotate logs",
+        "Use metres",
+        "Use tabs",
+        "Zip logs",
+    ]
+    assert one.said["Use tabs"].clone and one.said["Use tabs"].timestamp
+
+
 def test_links_and_labels_are_their_authors_after_a_clean_merge_by_git(tmp_path: Path) -> None:
     """The colleague has relabelled a decision, which its author replaces meanwhile, under the old label."""
     one, other = pair(tmp_path)

@@ -122,11 +122,20 @@ class Clone:
             "title": f"Segment {marker}",
             "text": f"- Carried {marker} over.",
             "goal": f"Carry over {self.name}",
-            "decisions": [{"decision": f"Keep {self._marker()}", "timestamp": now, "status": "active"}],
+            "decisions": [
+                {"decision": f"Keep {self._marker()}", "timestamp": now, "status": "active"}
+                for _ in range(self.dice.randint(1, 3))  # what one message says has one time
+            ],
             "facts": {"requests": [{"request": f"Please carry {marker} over."}], "paths": [{"path": "a.py"}]},
             "active_work": {"next_steps": [f"Go on with {marker}"], "last_output": "Bash: make"},
         }
         self.append("checkpoint", payload)
+
+    def write(self) -> None:
+        """Add a decision to the file in an editor."""
+        label = f"DEC-{self.context.context_checkpoint.decision_count + 1:03d}"
+        item = {"id": label, "decision": f"Choose {self._marker()}", "status": "active", "origin": "human-edit"}
+        self._edit([{"at": ["decisions", label], "value": item}])
 
     def note(self) -> None:
         """Write a key of one's own into the file."""
@@ -143,7 +152,13 @@ class Clone:
 
     def work(self, steps: int) -> None:
         """Do some of it."""
-        kinds = [self.decide] * 5 + [self.reword] * 2 + [self.drop] + [self.checkpoint] * 2 + [self.note, self.rename]
+        kinds = (
+            [self.decide] * 5
+            + [self.reword] * 2
+            + [self.drop]
+            + [self.checkpoint] * 2
+            + [self.write, self.note, self.rename]
+        )
         for _ in range(steps):
             self.dice.choice(kinds)()
 

@@ -102,9 +102,12 @@ def labels_given(
 
 def signed(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str) -> Mapping[str, Any]:
     """The labelled payload of a record, its new decisions with the tag of the clone that records them; "": none."""
-    if not clone or kind not in ("checkpoint", "refinement", "decision", "handover"):
+    if not clone or kind not in ("checkpoint", "refinement", "decision", "handover", "edit"):
         return payload
     known = {item.id for item in context.decisions}
+    if kind == "edit":
+        is_own = "origin" not in payload  # a person's, and none that was accepted
+        return {**payload, "changes": _signed_edit(payload, known, clone)} if is_own else payload
 
     def with_tag(item: Mapping[str, Any]) -> Mapping[str, Any]:
         is_new = item and item.get("id") not in known and not item.get("clone")
@@ -113,6 +116,18 @@ def signed(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: 
     if kind == "decision":
         return {**payload, "decision": with_tag(payload["decision"])} if payload.get("decision") else payload
     return {**payload, "decisions": [*map(with_tag, payload["decisions"])]} if payload.get("decisions") else payload
+
+
+def _signed_edit(payload: Mapping[str, Any], known: Container[str], clone: str) -> list[merge.Change]:
+    """The changes of a person's edit; a decision that they have added says when it was taken in, and where."""
+    made = []
+    for change in payload.get("changes", ()):
+        at, value = change["at"], change.get("value")
+        if at[0] == "decisions" and len(at) == 2 and at[1] not in known and isinstance(value, dict):
+            signed = {"timestamp": payload.get("timestamp", ""), **value, "clone": value.get("clone") or clone}
+            change = {**change, "value": signed}
+        made.append(change)
+    return made
 
 
 def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
@@ -286,13 +301,19 @@ def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) 
     for item in theirs.decisions:
         if not item.id or item.id in since:
             known = same.get(said(item))
-            item = replace(item, id=known.id, origin=item.origin or known.origin) if known else _unlabelled(item)
+            item = _taken_in(item, known) if known is not None else _unlabelled(item)
         decisions.append(item)
     count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
     made = all_labelled(replace(with_header(theirs, decision_count=count), decisions=tuple(decisions)))
     pairs = zip(theirs.decisions, made.decisions, strict=True)
     labels = {old.id: new.id for old, new in pairs if old.id and old.id != new.id}
     return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
+
+
+def _taken_in(item: Decision, known: Decision) -> Decision:
+    """What a person added, as it was recorded since: the file does not show that yet."""
+    fields = {name: getattr(item, name) or getattr(known, name) for name in ("origin", "timestamp", "clone")}
+    return replace(item, id=known.id, **fields)
 
 
 def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None = None) -> Decision:
