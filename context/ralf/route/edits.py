@@ -11,7 +11,7 @@ from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import BODY, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
 from ralf.route import cap
-from ralf.route.matching import SAME, is_said, match, said, segment_of
+from ralf.route.matching import SAME, is_said, match, recorded_first, said, segment_of
 from ralf.text.patterns import regex
 
 
@@ -418,7 +418,7 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
 def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
     """The changes but for those that only say what the file lacks, and counters that would go back."""
     buried = {stone.id for stone in cap.of(found)}
-    ours = _recorded_first(recorded, found)
+    ours = recorded_first(recorded.decisions, found.decisions)
     for change in changes:
         at = change["at"]
         is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
@@ -431,23 +431,6 @@ def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteConte
         ours, theirs = (getattr(one.context_checkpoint, name) for one in (recorded, found))
         if theirs > ours:
             yield {"at": ["context_checkpoint", name], "value": theirs}
-
-
-def _recorded_first(ours: RouteContext, theirs: RouteContext) -> set[str]:
-    """The labels of our decisions whose record is none of theirs: two that clones have made in the same words are one,
-    which the first of both has recorded, so that all clones come to say the same.
-    """
-    others = {item.id: _record_of(item) for item in theirs.decisions}
-    records = {item.id: _record_of(item) for item in ours.decisions}
-    return {
-        label
-        for label, record in records.items()
-        if all(record) and not ("", "") < others.get(label, ("", "")) < record
-    }
-
-
-def _record_of(item: Decision) -> tuple[str, str]:
-    return (item.timestamp, item.clone) if item.timestamp and item.clone else ("", "")
 
 
 def _is_of_record(at: Sequence[str], ours: Container[str]) -> bool:

@@ -118,6 +118,23 @@ SAME = Same((_is_copy, _is_same_record, _is_same_label, _is_reworded), keys_of, 
 """
 
 
+def recorded_first(ours: Sequence[Decision], theirs: Sequence[Decision]) -> set[str]:
+    """The labels of our decisions whose record is none of theirs: two that clones have made in the same words are one,
+    which the first of both has recorded, so that all clones come to say the same.
+    """
+    others = {item.id: _record_of(item) for item in theirs}
+    records = {item.id: _record_of(item) for item in ours}
+    return {
+        label
+        for label, record in records.items()
+        if all(record) and not ("", "") < others.get(label, ("", "")) < record
+    }
+
+
+def _record_of(item: Decision) -> tuple[str, str]:
+    return (item.timestamp, item.clone) if item.timestamp and item.clone else ("", "")
+
+
 def segment_of(entry: Checkpoint) -> tuple[str, ...]:
     """What tells a checkpoint from others, whatever its number."""
     return entry.timestamp, entry.session, entry.lines, entry.summary_ref.partition(":")[2]
