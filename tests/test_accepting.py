@@ -189,13 +189,18 @@ def test_the_preview_says_in_one_line_that_accepting_changes_nothing_but_labels(
     assert one.said["Of one"].origin == "user"
 
 
-def test_the_preview_lists_a_field_that_both_have_changed(tmp_path: Path) -> None:
-    one, other = in_step(tmp_path)
+def give_reasons(one: Clone, other: Clone) -> None:
+    """Each gives a decision another reason, and one pulls that of the other."""
     for clone, reason in ((one, "because of one"), (other, "because of other")):
         path = clone.root / ".autonomous/context/routes/api.md"
         path.write_text(path.read_text().replace('rationale: "so"', f'rationale: "{reason}"'))
         clone.decide(f"Of {clone.root.name}")
     take(one, other)
+
+
+def test_the_preview_lists_a_field_that_both_have_changed(tmp_path: Path) -> None:
+    one, other = in_step(tmp_path)
+    give_reasons(one, other)
     (line,) = [line for line in shown(one) if line.startswith("unresolved: ")]
     assert line.startswith("unresolved: DEC-001 rationale: because of ")
     assert "because of one" in line and "because of other" in line
@@ -232,11 +237,7 @@ def test_status_tells_of_another_route_that_waits_to_be_accepted(tmp_path: Path)
 
 def test_status_tells_of_a_field_with_two_values_and_how_to_settle_it(tmp_path: Path) -> None:
     one, other = in_step(tmp_path)
-    for clone, reason in ((one, "because of one"), (other, "because of other")):
-        path = clone.root / ".autonomous/context/routes/api.md"
-        path.write_text(path.read_text().replace('rationale: "so"', f'rationale: "{reason}"'))
-        clone.decide(f"Of {clone.root.name}")
-    take(one, other)
+    give_reasons(one, other)
     one.accept()
     status, lines = told(one, "--route", "api")
     assert status == 0

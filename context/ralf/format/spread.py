@@ -255,18 +255,19 @@ def _relinked(one: _Labelled, bearers: _Bearers, others: _Bearers) -> Decision:
     label, here or in another clone, it is the one that names this decision, too; else a clone means its own.
     """
 
-    def meant(of: _Labelled, name: str, back: str) -> _Labelled | None:
-        link, item = getattr(of.item, name), of.item
-        here = [other for other in bearers.get(link, ()) if other is not of]
-        elsewhere = [other for other in others.get(link, ()) if other is not of and other not in here]
+    item, label = one
+
+    def meant(name: str, back: str) -> _Labelled | None:
+        link = getattr(item, name)
+        here = [other for other in bearers.get(link, ()) if other is not one]
+        elsewhere = [other for other in others.get(link, ()) if other is not one and other not in here]
         mutual = [other for other in (*here, *elsewhere) if getattr(other.item, back) == item.id != ""]
         for known in (mutual, here):
             if known:
                 return next((other for other in known if other.item.clone == item.clone), known[0])
         return None
 
-    item, label = one
-    old, new = meant(one, _OLD, _NEW), meant(one, _NEW, _OLD)
+    old, new = meant(_OLD, _NEW), meant(_NEW, _OLD)
     aliases = item.aliases if label == item.id else (*item.aliases, item.id)
     made = replace(
         item,

@@ -448,7 +448,7 @@ class _Merge:
 
 def _recorded(base: Decision | None, older: Decision, newer: Decision) -> dict[str, str]:
     """When a decision was recorded, and in which clone; of one that two have made in the same words, the first of both.
-    One that nobody signed says neither.
+    One that nobody signed gives way to one that a clone has signed.
     """
     if base is not None:
         timestamp = three_way.merged(base.timestamp, older.timestamp, newer.timestamp)[0]
