@@ -17,10 +17,11 @@ from hypothesis import settings
 
 import ralf_integrations  # noqa: F401  # what it declares, where no metadata do
 import schemas
-from examples import FEW, MANY
+from examples import FEW, MANY, SOME
 from storekit import CHOOSING, MEMORY, SOURCE, Cli, copied
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=FEW)
+settings.register_profile("some", settings.get_profile("repeatable"), max_examples=SOME)
 settings.register_profile("many", settings.get_profile("repeatable"), max_examples=MANY)
 settings.load_profile("repeatable")
 

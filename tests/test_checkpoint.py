@@ -17,6 +17,7 @@ import pytest
 
 import ralf
 import storekit
+from examples import examples
 from ralf.errors import DamagedTranscript, TranscriptChanged, TranscriptNotFound, UsageError
 from ralf.format import routefile
 from ralf.route.history import context_at
@@ -528,12 +529,7 @@ def _killed_rounds(root: Path, rounds: int, seed: int) -> None:
 
 @pytest.mark.slow
 def test_checkpoints_killed_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
-    _killed_rounds(tmp_path, 30, seed=1)
-
-
-@pytest.mark.slow(seconds=28)
-def test_hundreds_of_killed_checkpoints_lose_and_double_nothing(tmp_path: Path) -> None:
-    _killed_rounds(tmp_path, 150, seed=2)
+    _killed_rounds(tmp_path, examples(150), seed=1)
 
 
 def test_the_session_of_this_test_has_the_tokens_that_it_claims(tmp_path: Path) -> None:

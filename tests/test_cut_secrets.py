@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.faults import cut_secrets
 
+from examples import examples
 from ralf.redact import borders
 
 
@@ -15,7 +16,7 @@ def test_of_secrets_cut_by_borders_nothing_is_left() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_of_secrets_cut_at_many_more_places_nothing_is_left(seed: int) -> None:
-    assert list(cut_secrets.run(seed, 20_000)) == []
+    assert list(cut_secrets.run(seed, examples(20_000))) == []
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.faults import damage
 
+from examples import examples
 from ralf.storage.journal_file import framed
 
 
@@ -21,6 +22,6 @@ def test_a_record_is_kept_apart_from_the_garbage_behind_it_which_is_kept_too() -
     assert not damage._pieces_are_kept([torn], b"\0" * 40)
 
 
-@pytest.mark.slow(seconds=30)
-def test_a_hundred_harmed_stores_are_mended() -> None:
-    assert damage.run(100, seed=9)["failed"] == []
+@pytest.mark.slow(seconds=8)
+def test_harmed_stores_are_mended() -> None:
+    assert damage.run(examples(100), seed=9)["failed"] == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.faults.kept import Kept
 
+from examples import examples, step
 from storekit import SOURCE, copied, environment
 
 SKIPPED = 77
@@ -62,19 +63,19 @@ def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 LENGTHS = {
-    "kills": (15, "--rounds", 300),
-    "calls": (70, "--part", 8),
+    "kills": (6, "--rounds", examples(400)),
+    "calls": (18, "--part", 8 * step()),
     "cuts": (5,),
-    "editors": (13,),
+    "editors": (5, "--rounds", examples(400)),
     "editors, on another system": (4, "--rounds", 8, "--without", "exchange", "--without", "leases"),
-    "gits": (13,),
-    "mixed": (30,),
-    "shares": (10,),
-    "merges": (30, "--rounds", 40),
-    "loop": (32,),
+    "gits": (5, "--rounds", examples(100)),
+    "mixed": (8, "--rounds", examples(20)),
+    "shares": (8, "--rounds", examples(40)),
+    "merges": (10, "--rounds", examples(60)),
+    "loop": (14, "--iterations", 12),
     "writers": (5, "--rounds", 2, "--only", "decide"),
 }
-"""How many seconds each takes, and the part of it that is run; `.ci/run` runs all of the writers, alone."""
+"""How many seconds each takes in `.ci/run`, and the part of it that is run; all of the writers run there, alone."""
 
 
 @pytest.mark.parametrize(
@@ -91,13 +92,13 @@ UNLOCKED = "failed|AssertionError: the revisions have gaps"
 
 BROKEN = {
     "kills, lock by existence": ("kills", "blocked", "--rounds", 20),
-    "calls, no fsync": ("calls", "not synced", "--only", "a decision"),
-    "calls, plain write": ("calls", "not synced", "--only", "a decision"),
+    "calls, no fsync": ("calls", "not synced", "--only", "a decision", "--part", 50),
+    "calls, plain write": ("calls", "not synced", "--only", "a decision", "--part", 50),
     "cuts, a cache of another journal": ("cuts", "lost", "--rounds", 10, "--only", "with the newer cache"),
     "shares, histories that nobody joins": ("shares", "undone|doubled|apart", "--rounds", 10),
     "merges, labels as they are": ("merges", "doubled|mislinked", "--rounds", 20, "--only", "by the driver"),
     "merges, the newer alone": ("merges", "lost", "--rounds", 20, "--only", "by the driver"),
-    "merges, no slots": ("merges", "conflicts", "--rounds", 200, "--only", "by git alone"),
+    "merges, no slots": ("merges", "conflicts", "--rounds", 160, "--only", "by git alone"),
     "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
     "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
     "mixed, no lock": ("mixed", "failed: [a-z ]+|lost|torn", "--rounds", 3),

@@ -15,10 +15,13 @@ from tests.faults import judged
 from tests.faults.hostile_stores import SCENARIOS, Rig
 from tests.faults.victim import Kind, Told
 
+from examples import each_second
+
 SLOW = 1.3
 """Seconds of most scenarios on a machine that does nothing else: some seventy commands and hooks each."""
 
-QUICK = {"codex_in_a_clone", "gemini_in_a_clone", "clone_with_notes_of_what_was_installed"}
+QUICK = ("codex_in_a_clone", "gemini_in_a_clone", "clone_with_notes_of_what_was_installed")
+_OTHERS = [name for name in SCENARIOS if name not in QUICK]
 
 LABEL = "## Came with the repository; not written by your ralf"
 ROUTE = {"route": "r", "foreign": True, "foreign_notes": ["goal: zqxgoal"], "goal": "", "decisions": []}
@@ -35,7 +38,11 @@ def rig() -> Iterator[Rig]:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow(seconds=SLOW)) for name in SCENARIOS]
+    "name",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.slow(seconds=SLOW)) for name in each_second(_OTHERS)),
+    ],
 )
 def test_nobody_else_speaks_out_of_a_store(rig: Rig, name: str) -> None:
     assert rig.play(name) == [], SCENARIOS[name].__doc__

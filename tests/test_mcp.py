@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 import storekit
+from examples import each_second
 from ralf import api, project as projects, routing
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
@@ -488,27 +489,32 @@ def inspector() -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [
-        (["tools/list"], "record_decision"),
-        (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tide", "max_tokens=300"], "batch size"),
-        (["tools/call", "--tool-name", "search", "--tool-arg", "query=gauge"], "northern"),
-        (["tools/call", "--tool-name", "list_routes"], "harbour"),
-        (
-            ["tools/call", "--tool-name", "record_decision", "--tool-arg", "decision=Keep metres", "route=tide"],
-            "recorded in tide",
-        ),
-        (
-            ["tools/call", "--tool-name", "checkpoint", "--tool-arg", "transcript=session.jsonl", "route=new"],
-            "not read",
-        ),
-        (["tools/call", "--tool-name", "use_route", "--tool-arg", "route=harbour"], "harbour is the route"),
-        (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tyde"], "closest: tide"),
-        (["resources/list"], "ralf://routes"),
-        (["resources/templates/list"], "ralf://route/{route}"),
-        (["resources/read", "--uri", "ralf://route/harbour"], "northern"),
-        (["prompts/list"], "resume"),
-        (["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"], "Carry on with the route whose"),
-    ],
+    each_second(
+        [
+            (["tools/list"], "record_decision"),
+            (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tide", "max_tokens=300"], "batch size"),
+            (["tools/call", "--tool-name", "search", "--tool-arg", "query=gauge"], "northern"),
+            (["tools/call", "--tool-name", "list_routes"], "harbour"),
+            (
+                ["tools/call", "--tool-name", "record_decision", "--tool-arg", "decision=Keep metres", "route=tide"],
+                "recorded in tide",
+            ),
+            (
+                ["tools/call", "--tool-name", "checkpoint", "--tool-arg", "transcript=session.jsonl", "route=new"],
+                "not read",
+            ),
+            (["tools/call", "--tool-name", "use_route", "--tool-arg", "route=harbour"], "harbour is the route"),
+            (["tools/call", "--tool-name", "get_context", "--tool-arg", "route=tyde"], "closest: tide"),
+            (["resources/list"], "ralf://routes"),
+            (["resources/templates/list"], "ralf://route/{route}"),
+            (["resources/read", "--uri", "ralf://route/harbour"], "northern"),
+            (["prompts/list"], "resume"),
+            (
+                ["prompts/get", "--prompt-name", "resume", "--prompt-args", "route=tide"],
+                "Carry on with the route whose",
+            ),
+        ]
+    ),
     ids=lambda value: "-".join(value[:3]).replace("/", "-") if isinstance(value, list) else "",
 )
 def test_the_inspector_drives_each(

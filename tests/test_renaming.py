@@ -19,6 +19,7 @@ import pytest
 import forks
 import ralf
 import storekit
+from examples import step
 from ralf import project as projects, routing
 from ralf.checkpointing.record import RecordBuilder
 from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
@@ -302,7 +303,7 @@ def move(kind: str, root: Path) -> renaming.Moved:
     return rename_route("tide", "tables", root=root) if kind == "rename" else merge_routes("tide", "gates", root=root)
 
 
-@pytest.mark.slow(50)
+@pytest.mark.slow(seconds=12)
 @pytest.mark.parametrize("kind", ["rename", "merge"])
 @pytest.mark.parametrize("completes", ["repair", "again"])
 def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_completed(
@@ -316,7 +317,7 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_co
         storekit.copied(made, here)
         if not killed_at(number, partial(move, kind, here)):
             break
-        number += 1
+        number += step()
         found = sorted(names(here))
         seen.add(tuple(found))
         assert {"gates"} <= set(found) <= {"gates", "tide", new}
@@ -424,7 +425,7 @@ while True:
 """
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(seconds=15)
 @pytest.mark.parametrize("kind", ["rename", "merge"])
 def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_there_once(
     tmp_path: Path, kind: str

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.faults import run_judges
 
+from examples import examples, step
 from test_fault_harnesses import faults, harness
 
 pytestmark = pytest.mark.agents
@@ -27,17 +28,17 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
 
 
 WHOLE = {
-    "boundaries": (30, "--step", 3),
-    "honouring": (10, "--step", 5),
-    "coroutines": (12, "--step", 5),
-    "kills": (12, "--kills", 120),
-    "signals": (40,),
+    "boundaries": (8, "--step", 3 * step()),
+    "honouring": (3, "--step", 5 * step()),
+    "coroutines": (3, "--step", 5 * step()),
+    "kills": (6, "--kills", examples(240)),
+    "signals": (15, "--signals", examples(10_000)),
     "zombies": (10,),
     "large": (15,),
     "readers": (5,),
     "delays": (12,),
 }
-"""How many seconds, and how much where it is less than `python -m tests.faults.runs` does."""
+"""How many seconds in `.ci/run`, and how much where it is less than `python -m tests.faults.runs` does."""
 
 
 @pytest.mark.parametrize(

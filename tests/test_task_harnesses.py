@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from examples import examples
 from test_fault_harnesses import faults, harness
 
 pytestmark = [pytest.mark.slow, pytest.mark.agents]
@@ -28,12 +29,15 @@ def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
 
 
 WHOLE = {
-    "claims": (60, "--rounds", 60, "--commands", 8),
-    "loops": (140, "--rounds", 25, "--at-once", 3),
-    "clones": (40, "--rounds", 50),
+    "claims": (
+        *(20, "--rounds", examples(60), "--commands", examples(16)),
+        *("--tasks", examples(400), "--kills", examples(100)),
+    ),
+    "loops": (50, "--rounds", examples(36), "--at-once", 3),
+    "clones": (15, "--rounds", examples(60)),
 }
-"""Those that take longer: how many seconds, and how much of what is promised; all of it is one command, whose last
-figures are in `benchmarks/RESULTS.md`.
+"""Those that take longer: how many seconds in `.ci/run`, and how much of what is promised; all of it is one command,
+whose last figures are in `benchmarks/RESULTS.md`.
 """
 
 

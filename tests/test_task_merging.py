@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from examples import examples
 from ralf.errors import DamagedTask
 from ralf.tasks.folders import KEEP
 from ralf.tasks.model import Task
@@ -173,9 +174,9 @@ def test_git_merges_what_two_clones_did_to_different_tasks(tmp_path: Path) -> No
     assert merged_share(tmp_path, 30, seed=1) >= 0.95
 
 
-@pytest.mark.slow(seconds=60)
-def test_git_merges_five_hundred_histories_of_two_clones(tmp_path: Path) -> None:
-    assert merged_share(tmp_path, 500, seed=2) >= 0.95
+@pytest.mark.slow(seconds=15)
+def test_git_merges_many_histories_of_two_clones(tmp_path: Path) -> None:
+    assert merged_share(tmp_path, examples(500), seed=2) >= 0.95
 
 
 def test_a_folder_from_which_all_tasks_went_takes_no_new_ones_along(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ pytest.importorskip("starlette")
 import ralf
 import storekit
 import webkit
+from examples import examples
 from ralf.project import Project
 from ralf.route.write import open_route
 from ralf.tasks import claims
@@ -177,8 +178,8 @@ def test_a_view_of_a_route_whose_file_is_current_does_not_fold_its_journal(
         assert client.get("/routes").status == 200
 
 
-@pytest.mark.slow(seconds=40)
-def test_memory_and_files_are_flat_over_a_thousand_views(project: Project, tmp_path: Path) -> None:
+@pytest.mark.slow(seconds=25)
+def test_memory_and_files_are_flat_over_many_views(project: Project, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "ralf_cli", "--root", str(project.root), "web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
@@ -191,7 +192,7 @@ def test_memory_and_files_are_flat_over_a_thousand_views(project: Project, tmp_p
                 client.get(PATHS[number % len(PATHS)])
             before, files, store = _resident(server.pid), _open_files(server.pid), tree(project.root)
             place = tree(tmp_path)
-            for number in range(1_000):
+            for number in range(examples(1_000)):
                 assert client.get(PATHS[number % len(PATHS)]).status == 200
             assert _resident(server.pid) - before < 5 << 20
             assert _open_files(server.pid) <= files + 2

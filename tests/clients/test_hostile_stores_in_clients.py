@@ -16,9 +16,11 @@ from tests.faults import planted
 from tests.faults.planted import commit_all, context_of, git, write
 from tests.faults.staged import run
 
+from examples import each_second
+
 pytestmark = [pytest.mark.slow(seconds=40), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
-both = pytest.mark.parametrize("client", ["claude-code", "codex"])
+both = pytest.mark.parametrize("client", each_second(["claude-code", "codex"]))
 
 BRANCH = "tide-table"
 ROUTES = (BRANCH, "default")
