@@ -15,6 +15,7 @@ import pytest
 
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
+from ralf.storage import durable
 from ralf.tasks import claims, editing, store, trust, writing
 from ralf.tasks.model import TaskState
 
@@ -111,6 +112,22 @@ def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, i
         editing.edit("One", tags=[f"tag {number}"], root=root)
         lost = [one for one in range(number + 1) if f"\nline {one}\n" not in path.read_text()]
         assert lost == []
+
+
+def test_a_save_that_comes_late_into_a_displaced_file_takes_nothing_away_that_was_saved_into_ours(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    with path.open("a") as file:
+        file.write("saved into the new one\n")
+    (displaced,) = durable.hidden_beside(path)
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.edit("One", tags=["a"], root=root)
+    editing.edit("One", tags=["a", "b"], root=root)
+    task = store.get("One", root=root).task
+    assert task.text.splitlines() == ["Begin", "saved into the new one", "saved late"]
+    assert (task.priority, task.tags) == (7, ("a", "b"))
 
 
 def test_two_saves_that_miss_each_other_are_united() -> None:

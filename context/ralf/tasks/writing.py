@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -257,19 +257,28 @@ class Writer:
         return records.digest_of(made), is_brought
 
     def _rescued(self, change: Change, target: Path, content: bytes, aside: durable.DisplacedFile) -> bytes:
+        """The file's bytes once a save into an earlier version of it, which nobody has seen yet, is merged into it."""
         from ralf.tasks import taskfile
 
         try:
-            theirs = taskfile.parse(aside.content, target)
+            standing, theirs = taskfile.parse(content, target), taskfile.parse(aside.content, target)
         except Damaged as error:
             kept = target.with_suffix(f".displaced-{records.digest_of(aside.content)[:8]}")
             aside.keep(kept)
             self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and unreadable: {error}")
             return content
-        made = taskfile.render(change.made_to(theirs), aside.content)
+        ours, like = change.made_to(theirs), aside.content
+        if records.digest_of(content) not in (change.base, change.digest):  # somebody has saved into what stands, too
+            newer, like = change.made_to(standing), content
+            names = [one.name for one in fields(newer) if one.name != "text"]
+            if differing := [name for name in names if getattr(ours, name) != getattr(newer, name)]:
+                what = f"{', '.join(differing)}: otherwise in a save into an earlier version of the file"
+                self.warnings.append(f"{target}: {what}; what stands there now stays")
+            ours = replace(newer, text=with_both(newer.text, ours.text))
+        made = taskfile.render(ours, like)
         displaced = durable.exchange(target, made, hashlib.sha256(content).hexdigest())
         self._drop(aside, target, is_known=False)
-        self._taken_in(change, target, change.made_to(theirs), made, content, displaced, theirs)
+        self._taken_in(change, target, ours, made, content, displaced, standing)
         return _settled(target) or b""
 
     def _move(self, change: Change, target: Path) -> None:
@@ -390,6 +399,16 @@ class Writer:
         finally:
             with suppress(sqlite3.Error):  # it is a cache
                 self.index.keep_left(self._left)
+
+
+def with_both(one: str, other: str) -> str:
+    """A text with the lines of both, those of both once."""
+    import difflib  # for two who change a text in the same moment
+
+    lines, more, found = one.split("\n"), other.split("\n"), []
+    for kind, first, last, begin, end in difflib.SequenceMatcher(None, lines, more, autojunk=False).get_opcodes():
+        found += lines[first:last] + (more[begin:end] if kind != "equal" else [])
+    return "\n".join(found)
 
 
 def united(base: str, ours: str, theirs: str) -> str:
