@@ -1,6 +1,6 @@
 """What the harnesses find in ours, and in variants that are broken on purpose: the rows of docs/guarantees.md.
 
-    python benchmarks/trust.py --record             as large as CI runs them
+    python benchmarks/trust.py --record             the short runs, of which .ci/run does a part
     python benchmarks/trust.py --long --record      the long runs: hours on two cores
     python benchmarks/trust.py --long --only kills  one of them
 
@@ -24,8 +24,8 @@ _SKIPPED = 77
 
 
 class Harness(NamedTuple):
-    """A harness `tests.faults.NAME`: its arguments in CI and in the long run, and those of its broken variants, by what
-    is broken in them.
+    """A harness `tests.faults.NAME`: its arguments in the short and in the long run, and those of its broken variants,
+    by what is broken in them.
     """
 
     name: str

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from tests.faults import histories
 
+from examples import examples
+
 
 def test_in_random_histories_differences_are_exact_and_reverts_give_back_what_was() -> None:
     assert histories.chunk(1, 0, 40) == []
 
 
 @pytest.mark.slow
-def test_in_a_thousand_random_histories_too() -> None:
-    assert histories.run(1_000, seed=2) == []
+def test_in_many_random_histories_too() -> None:
+    assert histories.run(examples(1_000), seed=2) == []
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import scenario
 from kit import CLAUDE, CODEX, World, said, why_not
 
 import ralf
+from examples import each_second
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
@@ -51,7 +52,7 @@ def test_hooks_of_the_plugin_call_the_command_on_the_path(world: World) -> None:
     assert list(world.project.glob(".autonomous/context/cache/*/hooks/*.json"))
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", *more])
+@pytest.mark.parametrize("client", ["claude-code", "codex", *each_second(more)])
 @pytest.mark.parametrize("shared", ["", "--shared"])
 def test_the_client_calls_what_is_installed_and_the_doctor_sees_it(world: World, client: str, shared: str) -> None:
     hello = scenario.command(client, "Say hi.")

@@ -15,6 +15,7 @@ from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install,
 
 import ralf
 import ralf.errors
+from examples import each_second
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
@@ -23,7 +24,7 @@ more = [
     pytest.param(name, marks=pytest.mark.skipif(bool(why_not(name)), reason=why_not(name) or "-"))
     for name in ("gemini", "opencode")
 ]
-every_client = pytest.mark.parametrize("client", ["claude-code", "codex", *more])
+every_client = pytest.mark.parametrize("client", ["claude-code", "codex", *each_second(more)])
 
 
 def checkpoints(world: World, route: str = ROUTE) -> tuple[Any, ...]:
