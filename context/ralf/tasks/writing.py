@@ -239,9 +239,7 @@ class Writer:
             try:
                 theirs = taskfile.parse(displaced.content, target)
             except Damaged as error:
-                kept = target.with_suffix(f".displaced-{records.digest_of(displaced.content)[:8]}")
-                displaced.keep(kept)
-                self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and unreadable: {error}")
+                self._kept_apart(displaced, target, error)
                 break
             with suppress(durable.BeingSaved):
                 is_brought |= self._is_brought(target, displaced.content)
@@ -256,6 +254,12 @@ class Writer:
             self._drop(absorbed, target, is_known=False)
         return records.digest_of(made), is_brought
 
+    def _kept_apart(self, aside: durable.DisplacedFile, target: Path, error: Damaged) -> None:
+        """Give a save that cannot be merged a visible name."""
+        kept = target.with_suffix(f".displaced-{records.digest_of(aside.content)[:8]}")
+        aside.keep(kept)
+        self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {error}")
+
     def _rescued(self, change: Change, target: Path, content: bytes, aside: durable.DisplacedFile) -> bytes:
         """The file's bytes once a save into an earlier version of it, which nobody has seen yet, is merged into it."""
         from ralf.tasks import taskfile
@@ -263,9 +267,7 @@ class Writer:
         try:
             standing, theirs = taskfile.parse(content, target), taskfile.parse(aside.content, target)
         except Damaged as error:
-            kept = target.with_suffix(f".displaced-{records.digest_of(aside.content)[:8]}")
-            aside.keep(kept)
-            self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and unreadable: {error}")
+            self._kept_apart(aside, target, error)
             return content
         ours, like = change.made_to(theirs), aside.content
         if records.digest_of(content) not in (change.base, change.digest):  # somebody has saved into what stands, too
