@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -16,8 +18,16 @@ from hypothesis import given, strategies as st
 from examples import examples  # noqa: F401  # the profile
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
+from ralf.storage.database import Database
 from ralf.tasks import claims, editing, plan, store, taskfile
 from ralf.tasks.model import Task, TaskState
+
+
+class Notes(Database):
+    """An index that holds nothing but its small things."""
+
+    version = 1
+    schema = "create table meta(key text primary key, value text) without rowid"
 
 
 def edited(root: Path, random: Random) -> None:
@@ -82,6 +92,28 @@ def test_an_index_that_is_made_anew_says_what_the_old_one_did(seed: int) -> None
         before = told(root)
         shutil.rmtree(store.at(root).project.cache / "tasks")
         assert told(root) == before
+
+
+def test_an_index_that_another_process_makes_while_we_open_it_keeps_what_that_one_put_into_it(tmp_path: Path) -> None:
+    made, path = tmp_path / "made.sqlite", tmp_path / "index.sqlite"
+    with closing(Notes(made, "boot")) as first, first.writing():
+        first.set_meta("looked", 1)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor() as threads:
+        other.execute("begin immediate")
+        opened = threads.submit(lambda: told_of(path))
+        time.sleep(0.1)  # it has found an empty file by now, and waits to make it
+        assert not opened.done()
+        with closing(sqlite3.connect(made)) as source:
+            for statement in [*source.iterdump()][1:-1]:  # without its own begin and end
+                other.execute(statement)
+        other.execute("pragma user_version = 1")
+        other.execute("commit")
+        assert opened.result() == 1
+
+
+def told_of(path: Path) -> object:
+    with closing(Notes(path, "boot")) as opened:
+        return opened.meta("looked")
 
 
 def test_a_file_that_did_not_change_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
@@ -60,11 +61,26 @@ def saved_into_any(root: Path, lines: multiprocessing.queues.SimpleQueue[tuple[s
     random, number = Random(5), 0  # noqa: S311
     while True:
         path = random.choice(sorted((root / ".autonomous" / "tasks").glob("*/TASK-*.md")) or [root / "none"])
-        with suppress(FileNotFoundError), open(os.open(path, os.O_WRONLY | os.O_APPEND), "a") as file:
+        line = f"line {number} of {path.stem}"
+        with suppress(FileNotFoundError):
+            with open(os.open(path, os.O_WRONLY | os.O_APPEND), "a") as file:
+                file.write(f"{line}\n")
+            lines.put((path.name, line))  # now that it is written: this process is killed in the end
             number += 1
-            file.write(f"line {number} of {path.stem}\n")
-            lines.put((path.name, f"line {number} of {path.stem}"))
         time.sleep(0.004)
+
+
+@contextmanager
+def running(processes: set[BaseProcess]) -> Iterator[None]:
+    """Start processes, and end those that are left, and any that were added, however the block ends."""
+    try:
+        for process in processes:
+            process.start()
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
 
 
 @pytest.mark.slow(seconds=10)
@@ -74,35 +90,32 @@ def test_a_storm_leaves_each_task_done_once_and_each_save_in_its_file(tmp_path: 
     ownership.init(store.at(root).project, share=False)
     editing.add_all([Task(id=f"TASK-{number}", title=f"Task {number}") for number in range(tasks)], root=root)
     lines = FORK.SimpleQueue()
-    others = [
+    told: list[tuple[str, str]] = []
+    others: set[BaseProcess] = {
         FORK.Process(target=saved_into_any, args=(root, lines)),
         FORK.Process(target=forever, args=(lambda: store.list_tasks(root=root),)),
-    ]
-    workers = {FORK.Process(target=worked, args=(root, tasks)) for _ in range(4)}
-    for process in (*others, *workers):
-        process.start()
-    told: list[tuple[str, str]] = []
+    }
+    workers: set[BaseProcess] = {FORK.Process(target=worked, args=(root, tasks)) for _ in range(4)}
     kills = 0
-    while workers:
-        time.sleep(random.random() * 0.05)
-        while not lines.empty():
-            told.append(lines.get())
-        if random.random() < 0.5 and kills < KILLS * (1 + len(completed(root))):
-            kills += 1
-            victim = random.choice(sorted(workers, key=lambda one: one.pid or 0))
-            if victim.pid is not None and victim.exitcode is None:
-                os.kill(victim.pid, signal.SIGKILL)
-                workers.add(FORK.Process(target=worked, args=(root, tasks)))
-                next(one for one in workers if one.pid is None).start()
-        elif random.random() < 0.2:
-            for path in store.at(root).project.cache.glob("tasks/*"):
-                path.unlink(missing_ok=True)
-        over = {one for one in workers if one.exitcode is not None}
-        assert all(one.exitcode in (0, -signal.SIGKILL) for one in over)
-        workers -= over
-    for process in others:
-        process.kill()
-        process.join()
+    with running(others), running(workers):
+        while workers:
+            time.sleep(random.random() * 0.05)
+            while not lines.empty():
+                told.append(lines.get())
+            if random.random() < 0.5 and kills < KILLS * (1 + len(completed(root))):
+                kills += 1
+                victim = random.choice(sorted(workers, key=lambda one: one.pid or 0))
+                if victim.pid is not None and victim.exitcode is None:
+                    os.kill(victim.pid, signal.SIGKILL)
+                    another = FORK.Process(target=worked, args=(root, tasks))
+                    another.start()
+                    workers.add(another)
+            elif random.random() < 0.2:
+                for path in store.at(root).project.cache.glob("tasks/*"):
+                    path.unlink(missing_ok=True)
+            over = {one for one in workers if one.exitcode is not None}
+            assert all(one.exitcode in (0, -signal.SIGKILL) for one in over)
+            workers -= over
     while not lines.empty():
         told.append(lines.get())
     for title in ("A write", "Another one"):  # which see to what the last ones left, also without an index

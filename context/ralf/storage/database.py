@@ -104,10 +104,10 @@ class Database:
         self._is_changed = False
         self.db.execute("pragma synchronous = off")  # a cache: what a crash takes is made anew
         made = f"{boot} {sys.hash_info.width} {sys.version_info[:2]}"
-        if self._version() == self.version:
-            self.load()
-        if self._version() != self.version or self.meta("made") != made:
+        if not self._is_made(made):
             with self.writing(fresh=True):
+                if self._is_made(made):  # by another process that has opened the file as well
+                    return
                 for table in _TABLE.findall(self.schema):
                     self.db.execute(f"drop table if exists {table}")
                 for statement in self.schema.strip().split(";\n"):
@@ -115,6 +115,13 @@ class Database:
                 self._values = {}
                 self.set_meta("made", made)
                 self.db.execute(f"pragma user_version = {self.version}")
+
+    def _is_made(self, made: str) -> bool:
+        """Whether the file has the tables of this version, of this run of the machine. `Torn`."""
+        if self._version() != self.version:
+            return False
+        self.load()
+        return bool(self.meta("made") == made)
 
     def _version(self) -> int:
         return int(self.db.execute("pragma user_version").fetchone()[0])
