@@ -9,7 +9,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +26,8 @@ pytestmark = pytest.mark.agents
 
 FORK = multiprocessing.get_context("fork")
 
+T = TypeVar("T")
+
 
 def lease(state: TaskState) -> str:
     assert state.claim is not None
@@ -31,6 +38,43 @@ def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 
 
+BARRIER: Barrier
+"""Where the processes of `in_processes` wait for each other."""
+
+
+def in_processes(work: Callable[..., list[T]], given: Sequence[tuple[object, ...]]) -> list[T]:
+    """What some work comes to in as many processes at once; what goes wrong in one is raised here."""
+    global BARRIER
+    BARRIER = FORK.Barrier(len(given), timeout=60)
+    with ProcessPoolExecutor(len(given), FORK) as pool:
+        return [one for found in [pool.submit(work, *each) for each in given] for one in found.result()]
+
+
+def asked(name: str, rounds: int, root: Path) -> list[tuple[int, str, str]]:
+    """Claim one task after the other, each in the same moment as the other processes: round, name and who got it."""
+    told = []
+    for number in range(rounds):
+        BARRIER.wait()
+        try:
+            claims.claim(f"TASK-{number}", by=name, root=root)
+            told.append((number, name, name))
+        except Claimed as error:
+            told.append((number, name, error.by))
+    return told
+
+
+def worked(name: str, root: Path) -> list[str]:
+    """Claim and complete tasks until none is ready: their ids."""
+    done = []
+    BARRIER.wait()
+    with suppress(NothingReady):
+        while True:
+            state = claims.claim(by=name, root=root)
+            claims.done("Done", lease=lease(state), root=root)
+            done.append(state.task.id)
+    return done
+
+
 # ---- one winner ----
 
 
@@ -39,23 +83,7 @@ def test_of_many_processes_at_one_instant_one_gets_the_task_and_the_others_are_t
     tmp_path: Path, processes: int, rounds: int
 ) -> None:
     editing.add_all([Task(id=f"TASK-{number}", title=f"Round {number}") for number in range(rounds)], root=tmp_path)
-    barrier, answers = FORK.Barrier(processes), FORK.SimpleQueue()
-
-    def ask(name: str) -> None:
-        for number in range(rounds):
-            barrier.wait()
-            try:
-                claims.claim(f"TASK-{number}", by=name, root=tmp_path)
-                answers.put((number, name, name))
-            except Claimed as error:
-                answers.put((number, name, error.by))
-
-    started = [FORK.Process(target=ask, args=(f"agent-{number}",)) for number in range(processes)]
-    for process in started:
-        process.start()
-    told = [answers.get() for _ in range(processes * rounds)]
-    for process in started:
-        process.join()
+    told = in_processes(asked, [(f"agent-{number}", rounds, tmp_path) for number in range(processes)])
     for number in range(rounds):
         holders = {holder for round_, _, holder in told if round_ == number}
         winners = [name for round_, name, holder in told if round_ == number and name == holder]
@@ -65,28 +93,7 @@ def test_of_many_processes_at_one_instant_one_gets_the_task_and_the_others_are_t
 @pytest.mark.parametrize(("workers", "tasks"), [(6, 30), pytest.param(16, 120, marks=pytest.mark.slow(seconds=10))])
 def test_workers_that_ask_for_any_task_get_each_task_once(tmp_path: Path, workers: int, tasks: int) -> None:
     editing.add_all([Task(title=f"Task {number}") for number in range(tasks)], root=tmp_path)
-    answers = FORK.SimpleQueue()
-
-    def work(name: str) -> None:
-        while True:
-            try:
-                state = claims.claim(by=name, root=tmp_path)
-            except NothingReady:
-                break
-            claims.done("Done", lease=lease(state), root=tmp_path)
-            answers.put(state.task.id)
-        answers.put("")
-
-    started = [FORK.Process(target=work, args=(f"agent-{number}",)) for number in range(workers)]
-    for process in started:
-        process.start()
-    found, over = Counter[str](), 0
-    while over < workers:
-        id_ = answers.get()
-        over += not id_
-        found.update([id_] if id_ else [])
-    for process in started:
-        process.join()
+    found = Counter(in_processes(worked, [(f"agent-{number}", tmp_path) for number in range(workers)]))
     assert len(found) == tasks
     assert set(found.values()) == {1}
     assert store.list_tasks(root=tmp_path).counts["completed"] == tasks
