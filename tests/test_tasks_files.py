@@ -344,3 +344,81 @@ def test_a_person_who_undoes_what_a_command_did_is_believed(root: Path) -> None:
     editing.add("Two", root=root)
     assert store.get("One", root=root).task.text == "Before"
     assert of(state).read_bytes() == before
+
+
+def test_a_save_that_comes_late_into_a_displaced_file_is_kept_where_the_task_has_moved_since(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (displaced,) = durable.hidden_beside(path)
+    done = of(claims.done("Done", task="One", root=root))
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Two", root=root)
+    task = store.get("One", root=root).task
+    assert (task.status, task.priority) == ("completed", 7)
+    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Three", root=root)
+    assert durable.hidden_beside(path) + durable.hidden_beside(done) == []
+
+
+def test_a_save_that_takes_longer_than_the_next_writes_is_kept(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (displaced,) = durable.hidden_beside(path)
+    with displaced.open("a") as file:  # by a program that had found it before
+        for title in ("Two", "Three"):
+            time.sleep(2 * durable.GRACE + 0.1)
+            editing.add(title, root=root)
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Four", root=root)
+    assert store.get("One", root=root).task.text.splitlines() == ["Begin", "saved late"]
+
+
+def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    target = path.parent.parent / "completed" / path.name
+
+    def die_at_the_file() -> None:
+        writing.Writer._bring_up = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
+        claims.done("Done", task="One", root=root)
+
+    writer = FORK.Process(target=die_at_the_file)
+    writer.start()
+    writer.join()
+    assert writer.exitcode == 9
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(path, target)
+    with path.open("a") as file:
+        editing.add("Two", root=root)
+        assert not path.exists()
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Three", root=root)
+    task = store.get("One", root=root).task
+    assert task.status == "completed"
+    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
+
+
+def test_a_save_that_comes_late_is_kept_though_the_writer_died_and_each_change_since_stands(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+
+    def die_after_the_file() -> None:
+        writing.Writer.done = lambda self, work: (work(self), os._exit(9))  # type: ignore[method-assign,assignment]
+        editing.edit("One", priority=7, root=root)
+
+    writer = FORK.Process(target=die_after_the_file)
+    writer.start()
+    writer.join()
+    assert writer.exitcode == 9
+    (displaced,) = durable.hidden_beside(path)
+    editing.edit("One", tags=["a"], root=root)
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Two", root=root)
+    task = store.get("One", root=root).task
+    assert (task.priority, task.tags) == (7, ("a",))
+    assert task.text.splitlines() == ["Begin", "saved late"]

@@ -65,6 +65,31 @@ def exchange_names(temporary: Path, path: Path) -> None:
         temporary.replace(path)
 
 
+def move(source: Path, target: Path) -> None:
+    """Give a file another name, durably. FileExistsError where that is taken; OSError."""
+    code = _renamed(os.fspath(source), os.fspath(target), _RENAME_NOREPLACE)
+    if code in _UNKNOWN:
+        try:
+            os.link(source, target)
+            os.unlink(source)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.rename(source, target)
+    elif code:
+        raise OSError(code, os.strerror(code), os.fspath(target))
+    sync_folder(target.parent)
+    sync_folder(source.parent)
+
+
+def set_aside(path: Path, beside: Path, content: bytes) -> str:
+    """Hide a file beside another, whose content is known: a program may be about to save into it. Its hidden path."""
+    hidden = f"{_place(beside)[1]}{_hash(content)}-{os.urandom(6).hex()}{ASIDE_SUFFIX}"
+    os.rename(path, hidden)
+    sync_folder(path.parent)
+    return hidden
+
+
 def removed(paths: Iterable[Path]) -> None:
     """Remove files durably: none of them is back after a power loss. Missing ones are skipped."""
     folders = set()
@@ -200,6 +225,18 @@ class DisplacedFile(NamedTuple):
     beside: str
     content: bytes
     version: files.Version
+
+    @property
+    def target(self) -> Path:
+        """The file beside which it lies."""
+        folder, _, name = self.beside.rpartition("/")
+        return Path(folder, name.removeprefix(TEMPORARY_PREFIX).removesuffix("-"))
+
+    @property
+    def known(self) -> str:
+        """How the sha256 (hexadecimal) of what was expected in its place begins; "" once it was dropped."""
+        left = _BESIDE.fullmatch(self.path.removeprefix(self.beside))
+        return left["known"] or "" if left else ""
 
     def drop(self) -> None:
         """Say that its content is known. It may still be saved into, so a later write looks again and removes it."""

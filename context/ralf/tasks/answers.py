@@ -269,18 +269,17 @@ class Answers(Database):
         self.used.update(id_ for id_, _, _ in rows)
         return [(self.path(path), problem) for _, path, problem in rows]
 
-    def known_at(self, name: str) -> list[Known]:
-        """What is known of the tasks of a file."""
-        rows = self.db.execute(
-            "select k.data from file f join known k on k.id = f.id where f.path = ?", (name,)
-        ).fetchall()
-        return [records.known_of(data) for (data,) in rows]
+    @property
+    def has_all_left(self) -> bool:
+        """Whether what `keep_left` kept is all: a new index knows of none, nor of what a writer left who died."""
+        return bool(self.meta("left_at", None) == self.meta("token"))
 
-    def keep_left(self, left: Sequence[tuple[str, str, float]]) -> None:
-        """Keep what is to be swept for the next write: hidden files, those beside which they lie, since when."""
-        if [*map(list, left)] != self.meta("left", []):
+    def keep_left(self, left: Sequence[tuple[str, str, str, float]]) -> None:
+        """Keep what is to be swept for the next write: hidden files, those beside which they lie, whose, since when."""
+        if [*map(list, left)] != self.meta("left", []) or not self.has_all_left:
             with self.writing():
                 self.set_meta("left", [*map(list, left)])
+                self.set_meta("left_at", self.meta("token"))
 
     def all_ids(self) -> list[str]:
         """Every id that a file or a record has."""

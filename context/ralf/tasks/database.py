@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ralf.tasks import records
 from ralf.tasks.records import Known
 
-VERSION = 4
+VERSION = 5
 
 SCHEMA = """
 create table meta(key text primary key, value text) without rowid;

@@ -298,7 +298,7 @@ class Index(Answers):
             return set()
         ids = set()
         for name in found.gone:
-            ids |= self._ids_at(name)
+            ids |= self.ids_at(name)
             self.db.execute("delete from file where path = ?", (name,))
         for name in found.unnamed:
             row = (name, 0, "", folders.name_of(self.path(name)), 1, f"{self.path(name)}: its name is not UTF-8", "")
@@ -321,7 +321,7 @@ class Index(Answers):
         contents: dict[str, bytes] = {}
         rows: dict[str, tuple[Any, ...]] = {}
         for name, stat in changed.items():
-            ids |= self._ids_at(name)
+            ids |= self.ids_at(name)
             stamp = folders.stamp(stat) if _is_settled(stat, looked) else 0
             path = self.path(name)
             try:
@@ -353,7 +353,8 @@ class Index(Answers):
             ids.add(id_)
         return ids
 
-    def _ids_at(self, name: str) -> set[str]:
+    def ids_at(self, name: str) -> set[str]:
+        """The tasks of a file."""
         return {id_ for (id_,) in self.db.execute("select id from file where path = ?", (name,))}
 
     def _was_ours(self, name: str, id_: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ralf.errors import MEND_JOURNAL, Damaged, DamagedJournal, TaskNotFound, UsageError
 from ralf.project import Project
@@ -35,6 +35,21 @@ _MODE = 0o644  # of a new task file: people commit it
 _IGNORED = b".gitignore\n.ralf-*\n"
 
 
+class _Left(NamedTuple):
+    """What a write leaves beside a file for a moment, and a later one looks at.
+
+    hidden  the displaced file, of which all is known; "" for whatever lies there
+    name    the file beside which it lies, or did: a task's folder moves with all that is in it
+    task    whose file that is; "" where only its content says it
+    at      seconds since 1970
+    """
+
+    hidden: str
+    name: str
+    task: str
+    at: float
+
+
 class Writer:
     """One write: the lock is held. Done once more after the index was torn, it appends no record twice."""
 
@@ -47,7 +62,7 @@ class Writer:
         self._told = told
         self._count = 0
         self._still: list[str] = []  # tasks whose files cannot be brought up to date now
-        self._left: list[tuple[str, str, float]] = []  # hidden file, the one that it lies beside, since when
+        self._left: list[_Left] = []
 
     # ---- records ----
 
@@ -184,6 +199,8 @@ class Writer:
         self._check_inside(target)
         self._move(change, target)
         unseen = durable.sweep(target) if again and target.parent.is_dir() else []
+        if again:
+            self._look_again(target, change.task)
         content = _settled(target)
         if content is None:
             if change.tree is None:
@@ -234,7 +251,9 @@ class Writer:
         for _ in range(_MOST_TRIES):
             if displaced is None or displaced.content == expected:
                 if displaced is not None:
-                    self._drop(displaced, target, is_known=True)
+                    self._drop(displaced, change.task, is_known=True)
+                elif expected:  # perhaps half of a save
+                    self._look_again(target, change.task)
                 break
             try:
                 theirs = taskfile.parse(displaced.content, target)
@@ -251,7 +270,7 @@ class Writer:
             self.warnings += [f"{change.task}: {line}" for line in lines]
             base, ours, expected, made = ours, merged, made, taskfile.render(merged, displaced.content)
             absorbed, displaced = displaced, durable.exchange(target, made, hashlib.sha256(expected).hexdigest())
-            self._drop(absorbed, target, is_known=False)
+            self._drop(absorbed, change.task, is_known=False)
         return records.digest_of(made), is_brought
 
     def _kept_apart(self, aside: durable.DisplacedFile, target: Path, error: Damaged) -> None:
@@ -270,7 +289,8 @@ class Writer:
             self._kept_apart(aside, target, error)
             return content
         ours, like = change.made_to(theirs), aside.content
-        if records.digest_of(content) not in (change.base, change.digest):  # somebody has saved into what stands, too
+        is_next = aside.known != "" and change.base.startswith(aside.known)  # else later changes are not in it
+        if not is_next or records.digest_of(content) not in (change.base, change.digest):  # saved into, too
             newer, like = change.made_to(standing), content
             names = [one.name for one in fields(newer) if one.name != "text"]
             if differing := [name for name in names if getattr(ours, name) != getattr(newer, name)]:
@@ -279,7 +299,7 @@ class Writer:
             ours = replace(newer, text=with_both(newer.text, ours.text))
         made = taskfile.render(ours, like)
         displaced = durable.exchange(target, made, hashlib.sha256(content).hexdigest())
-        self._drop(aside, target, is_known=False)
+        self._drop(aside, change.task, is_known=False)
         self._taken_in(change, target, ours, made, content, displaced, standing)
         return _settled(target) or b""
 
@@ -290,8 +310,9 @@ class Writer:
             return
         if os.path.lexists(target):
             is_one = os.path.samestat(os.lstat(source), os.lstat(target))  # a writer died between its two names
-            if is_one or records.digest_of(files.content_of(source)) in (change.base, change.digest):
-                durable.removed([source])
+            content = files.content_of(source)
+            if is_one or records.digest_of(content) in (change.base, change.digest):
+                self._look_again(target, change.task, durable.set_aside(source, target, content))
             else:
                 self.warnings.append(f"{source}: saved after ralf moved it to {target}; left as it is")
             return
@@ -306,15 +327,8 @@ class Writer:
             durable.sync_folder(source.parent.parent)
             return
         files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-        try:
-            os.link(source, target)
-            source.unlink()
-        except FileExistsError:
-            return
-        except OSError:  # a file system without links
-            source.rename(target)
-        durable.sync_folder(target.parent)
-        durable.sync_folder(source.parent)
+        with suppress(FileExistsError):
+            durable.move(source, target)
 
     def _hide(self) -> None:
         """Keep git from what a write leaves beside a file for a moment."""
@@ -330,29 +344,34 @@ class Writer:
         into it meanwhile is merged.
         """
         merged: list[tuple[str, str]] = []
-        if not self.index.meta("swept"):  # an index that is new knows of none
-            self._left += self._strays()
-            with self.index.writing():
-                self.index.set_meta("swept", True)
-        for hidden, name, at in self.index.meta("left", []):
-            if abs(time.time() - at) < _GRACE:
-                self._left.append((hidden, name, at))
+        looked = set[str]()
+        if not self.index.has_all_left:
+            self._find_strays()
+        for left in [_Left(*one) for one in self.index.meta("left", [])]:
+            if abs(time.time() - left.at) < _GRACE:
+                self._left.append(left)
                 continue
             with suppress(FileNotFoundError):
-                if not _is_removed(hidden):
-                    merged += self._merged_late(name)
+                if _is_removed(left.hidden):
+                    continue
+            if left.name not in looked:
+                looked.add(left.name)
+                merged += self._merged_late(left)
         if merged:
             self.append(Seen(digests=tuple(merged)))
 
-    def _strays(self) -> list[tuple[str, str, float]]:
-        """What writers have left beside files of which no index tells any more."""
-        found = []
+    def _find_strays(self) -> None:
+        """Look again at what writers have left beside files of which no index tells any more."""
+        found: dict[Path, str] = {}
         for folder, _, names in os.walk(self._folder):
             for name in filter(durable.is_hidden, names):
                 parts = 2 if name.endswith(durable.ASIDE_SUFFIX) else 3 if name.endswith(durable.SEEN_SUFFIX) else 1
                 target = name.removeprefix(durable.TEMPORARY_PREFIX).rsplit("-", parts)[0]
-                found.append(("", self.index.name(os.fspath(Path(folder, target))), time.time()))
-        return list(dict.fromkeys(found))
+                beside = Path(folder, target)
+                ids = self.index.ids_at(self.index.name(os.fspath(beside)))
+                found[beside] = next(iter(ids), "")
+        for beside, id_ in found.items():
+            self._look_again(beside, id_)
 
     def _is_brought(self, path: Path, content: bytes) -> bool:
         """Whether git has brought what a file holds, which no one has accepted. What is called like a displaced file is
@@ -365,33 +384,63 @@ class Writer:
             raise durable.BeingSaved(path)
         return bool(brought)
 
-    def _merged_late(self, name: str) -> list[tuple[str, str]]:
-        """What a save into a file that was displaced before comes to, merged into the file that stands now."""
-        target, found = self.index.path(name), []
+    def _merged_late(self, left: _Left) -> list[tuple[str, str]]:
+        """What a save into a file that was displaced before comes to, merged into the one that stands now, in its place
+        or where the task has moved since.
+        """
+        beside, found = self.index.path(left.name), []
+        passed = set[Path]()  # of a task that a person removed, or brought by git
         try:
-            for aside in durable.sweep(target):
-                content = _settled(target)
-                change = next((known.change for known in self.index.known_at(name)), None)
-                if content is None or change is None or self._is_brought(Path(aside.path), aside.content):
+            now = self._standing(left.task)
+            places = {beside, now[1]} if now is not None else {beside}
+            for aside in [one for place in places for one in durable.sweep(place)]:
+                now = self._standing(left.task or self._task_of(aside))
+                if now is None or self._is_brought(Path(aside.path), aside.content):
+                    passed.add(Path(aside.path))
                     continue
+                change, target, content = now
                 content = self._rescued(change, target, content, aside)
+                self.index.take_in([target])
                 found.append((change.task, records.digest_of(content)))
+            if not passed.issuperset(one for place in places for one in durable.hidden_beside(place)):
+                self._look_again(beside, left.task)  # somebody has one of them open
         except durable.BeingSaved:
-            self._left.append(("", name, time.time()))
+            self._look_again(beside, left.task)
         except (OSError, Damaged) as error:
-            self.warnings.append(f"{target}: {error}")
-        self.index.take_in([target])
+            self.warnings.append(f"{beside}: {error}")
         return found
 
-    def _drop(self, displaced: durable.DisplacedFile, target: Path, *, is_known: bool) -> None:
+    def _standing(self, id_: str) -> tuple[Change, Path, bytes] | None:
+        """What a write did to a task last, where its file stands and what it holds; None for one that is gone, or that
+        no write has changed. BeingSaved.
+        """
+        known = self.index.known.get(id_)
+        row, _ = chosen_of(self.index.rows(id_), known)
+        if known is None or known.change is None or row is None:
+            return None
+        path = self.index.path(row.path)
+        content = _settled(path)
+        return (known.change, path, content) if content is not None else None
+
+    @staticmethod
+    def _task_of(aside: durable.DisplacedFile) -> str:
+        """Whose file was displaced. Damaged."""
+        from ralf.tasks import taskfile
+
+        return taskfile.parse(aside.content, aside.target).id
+
+    def _drop(self, displaced: durable.DisplacedFile, task: str, *, is_known: bool) -> None:
         """Leave a displaced file for a moment: a program may be about to save into it.
 
         is_known  whether it holds what was expected there, which its name says; else what it holds is merged by now
         """
         if not is_known:
             displaced.drop()
-        hidden = displaced.path if is_known else ""
-        self._left.append((hidden, self.index.name(os.fspath(target)), time.time()))
+        self._look_again(displaced.target, task, displaced.path if is_known else "")
+
+    def _look_again(self, beside: Path, task: str, hidden: str = "") -> None:
+        """Have a later write look at a file that lies hidden beside another one, or at all that lie there."""
+        self._left.append(_Left(hidden, self.index.name(os.fspath(beside)), task, time.time()))
 
     def done(self, work: Callable[[Writer], T]) -> T:
         """Complete what others left, do the work, and remember what is to be swept after it."""
