@@ -370,6 +370,23 @@ def test_what_the_leader_took_without_a_majority_counts_once_and_is_told(
     assert store.open_blob(str(digest)).read() == b"words"
 
 
+def test_records_whose_replacement_was_answered_too_late_are_counted(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(store, 3)
+    restart = nats_records.Records.restart
+
+    async def lost(self: nats_records.Records, *given: object) -> None:
+        """It is done, and what is tried again then finds that something has come before it."""
+        monkeypatch.setattr(nats_records.Records, "restart", restart)
+        await restart(self, *given)  # type: ignore[arg-type]
+        await restart(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nats_records.Records, "restart", lost)
+    assert store.replace(STREAM, lambda _: b"{}") == 3
+    assert records(store) == [b"{}"] * 3
+
+
 # ---- what is too large for a message ----
 
 

@@ -145,10 +145,14 @@ class NatsStore:
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         _check_stream(stream)
         changed: list[tuple[Entry, bytes]] = []
+        wanted: list[tuple[str, bytes]] = []
+        count = earlier = 0
         while True:
             view = self._whole(stream)
             if view.damage is not None:
                 raise view.damage
+            if wanted and [(entry.id, entry.record) for entry in view.entries[: len(wanted)]] == wanted:
+                earlier += count  # it was done, and the answer was lost
             if [entry for entry, _ in changed] != view.entries[: len(changed)]:  # somebody else has replaced them
                 changed = []
             for entry in view.entries[len(changed) :]:
@@ -156,9 +160,10 @@ class NatsStore:
                 _check_record(stream, record)
                 changed.append((entry, record))
             count = sum(entry.record != record for entry, record in changed)
-            if not count or self._restarted(stream, view.head, [(entry.id, record) for entry, record in changed]):
+            wanted = [(entry.id, record) for entry, record in changed]
+            if not count or self._restarted(stream, view.head, wanted):
                 self._run(lambda log: self._records(log).clear(stream, wipe=wipe), _ERASING)
-                return count
+                return earlier + count
 
     def _restarted(self, stream: str, head: int, records: list[tuple[str, bytes]]) -> bool:
         try:
