@@ -15,8 +15,7 @@ import pytest
 
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
-from ralf.storage import durable
-from ralf.tasks import claims, editing, store, trust, writing
+from ralf.tasks import claims, editing, store, trust
 from ralf.tasks.model import TaskState
 
 FORK = multiprocessing.get_context("fork")
@@ -112,28 +111,6 @@ def test_a_save_at_any_moment_of_a_write_is_not_lost(root: Path, moments: int, i
         editing.edit("One", tags=[f"tag {number}"], root=root)
         lost = [one for one in range(number + 1) if f"\nline {one}\n" not in path.read_text()]
         assert lost == []
-
-
-def test_a_save_that_comes_late_into_a_displaced_file_takes_nothing_away_that_was_saved_into_ours(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-    editing.edit("One", priority=7, root=root)
-    with path.open("a") as file:
-        file.write("saved into the new one\n")
-    (displaced,) = durable.hidden_beside(path)
-    with displaced.open("a") as file:  # by a program that had found it before
-        file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.edit("One", tags=["a"], root=root)
-    editing.edit("One", tags=["a", "b"], root=root)
-    task = store.get("One", root=root).task
-    assert task.text.splitlines() == ["Begin", "saved into the new one", "saved late"]
-    assert (task.priority, task.tags) == (7, ("a", "b"))
-
-
-def test_two_saves_that_miss_each_other_are_united() -> None:
-    assert writing.united("a\nb", "a\nb\nours", "a\nb\ntheirs") == "a\nb\ntheirs\nours"
-    assert writing.united("a\nb\nc", "a\nc\nd", "x\na\nb\nc") == "x\na\nc\nd"
-    assert writing.united("", "one", "one") == "one"
 
 
 def test_two_files_of_one_task_are_told_and_one_counts(root: Path) -> None:
@@ -344,81 +321,3 @@ def test_a_person_who_undoes_what_a_command_did_is_believed(root: Path) -> None:
     editing.add("Two", root=root)
     assert store.get("One", root=root).task.text == "Before"
     assert of(state).read_bytes() == before
-
-
-def test_a_save_that_comes_late_into_a_displaced_file_is_kept_where_the_task_has_moved_since(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-    editing.edit("One", priority=7, root=root)
-    (displaced,) = durable.hidden_beside(path)
-    done = of(claims.done("Done", task="One", root=root))
-    with displaced.open("a") as file:  # by a program that had found it before
-        file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.add("Two", root=root)
-    task = store.get("One", root=root).task
-    assert (task.status, task.priority) == ("completed", 7)
-    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.add("Three", root=root)
-    assert durable.hidden_beside(path) + durable.hidden_beside(done) == []
-
-
-def test_a_save_that_takes_longer_than_the_next_writes_is_kept(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-    editing.edit("One", priority=7, root=root)
-    (displaced,) = durable.hidden_beside(path)
-    with displaced.open("a") as file:  # by a program that had found it before
-        for title in ("Two", "Three"):
-            time.sleep(2 * durable.GRACE + 0.1)
-            editing.add(title, root=root)
-        file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.add("Four", root=root)
-    assert store.get("One", root=root).task.text.splitlines() == ["Begin", "saved late"]
-
-
-def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-    target = path.parent.parent / "completed" / path.name
-
-    def die_at_the_file() -> None:
-        writing.Writer._bring_up = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
-        claims.done("Done", task="One", root=root)
-
-    writer = FORK.Process(target=die_at_the_file)
-    writer.start()
-    writer.join()
-    assert writer.exitcode == 9
-    target.parent.mkdir(exist_ok=True)
-    shutil.copy(path, target)
-    with path.open("a") as file:
-        editing.add("Two", root=root)
-        assert not path.exists()
-        file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.add("Three", root=root)
-    task = store.get("One", root=root).task
-    assert task.status == "completed"
-    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
-
-
-def test_a_save_that_comes_late_is_kept_though_the_writer_died_and_each_change_since_stands(root: Path) -> None:
-    path = of(editing.add("One", text="Begin", root=root))
-
-    def die_after_the_file() -> None:
-        writing.Writer.done = lambda self, work: (work(self), os._exit(9))  # type: ignore[method-assign,assignment]
-        editing.edit("One", priority=7, root=root)
-
-    writer = FORK.Process(target=die_after_the_file)
-    writer.start()
-    writer.join()
-    assert writer.exitcode == 9
-    (displaced,) = durable.hidden_beside(path)
-    editing.edit("One", tags=["a"], root=root)
-    with displaced.open("a") as file:  # by a program that had found it before
-        file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
-    editing.add("Two", root=root)
-    task = store.get("One", root=root).task
-    assert (task.priority, task.tags) == (7, ("a",))
-    assert task.text.splitlines() == ["Begin", "saved late"]

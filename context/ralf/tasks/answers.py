@@ -269,17 +269,35 @@ class Answers(Database):
         self.used.update(id_ for id_, _, _ in rows)
         return [(self.path(path), problem) for _, path, problem in rows]
 
-    @property
-    def has_all_left(self) -> bool:
-        """Whether what `keep_left` kept is all: a new index knows of none, nor of what a writer left who died."""
-        return bool(self.meta("left_at", None) == self.meta("token"))
+    # ---- what lies hidden beside files ----
 
-    def keep_left(self, left: Sequence[tuple[str, str, str, float]]) -> None:
-        """Keep what is to be swept for the next write: hidden files, those beside which they lie, whose, since when."""
-        if [*map(list, left)] != self.meta("left", []) or not self.has_all_left:
+    @property
+    def met(self) -> list[list[str]] | None:
+        """The files, and the tasks, of changes that were recorded since `keep_left`: by others, or by a writer who
+        died. None for an index that is new: it does not know.
+        """
+        found: list[list[str]] | None = self.meta("met", None)
+        return found
+
+    def keep_left(self, left: Sequence[tuple[str, int, str, str, float]]) -> None:
+        """Keep what the next write is to look at, and the bases of these files alone."""
+        if [*map(list, left)] != self.meta("left", []) or self.met != []:
             with self.writing():
                 self.set_meta("left", [*map(list, left)])
-                self.set_meta("left_at", self.meta("token"))
+                self.set_meta("met", [])
+                inodes = json.dumps([inode for _, inode, *_ in left])
+                self.db.execute("delete from aside where inode not in (select value from json_each(?))", (inodes,))
+
+    def keep_base(self, inode: int, content: bytes) -> None:
+        """Keep what a displaced file held, by its number."""
+        self.db.execute("insert or replace into aside values(?, ?)", (inode, content))
+
+    def base_of(self, inode: int) -> bytes | None:
+        """What a displaced file held; None where nobody knows."""
+        row = self.db.execute("select content from aside where inode = ?", (inode,)).fetchone()
+        return bytes(row[0]) if row is not None else None
+
+    # ---- ids ----
 
     def all_ids(self) -> list[str]:
         """Every id that a file or a record has."""

@@ -37,6 +37,7 @@ create index task_words on task(words);
 create index task_in_chain on task(chain, status, place) where chain is not null;
 create table need(id text, on_id text, primary key(id, on_id)) without rowid;
 create index need_on on need(on_id);
+create table aside(inode integer primary key, content blob);
 create table plan(id text primary key, chain integer, place integer) without rowid;
 create table chain(number integer primary key, name text, segments text);
 """

@@ -63,6 +63,11 @@ def scan(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     return ((root / name, stat) for name, stat in scan_changed(folder, {}, {}).items())
 
 
+def tops(folder: Path) -> list[Path]:
+    """The folders that hold a project's tasks, of which one is its `.autonomous/tasks`; see `scan`."""
+    return [folder, folder.parent.parent / TASKS] if folder.parent.name == _LOOP else [folder]
+
+
 def scan_changed(
     folder: Path, known: dict[str, int], above: dict[str, os.stat_result | None]
 ) -> dict[str, os.stat_result]:

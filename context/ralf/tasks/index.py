@@ -42,6 +42,8 @@ LATELY = 1_000_000_000
 
 _AT_ONCE = 64 << 20  # bytes of files that are held at the same time
 
+_MOST_MET = 500  # files that are looked at one by one; beyond that all are
+
 _MOST_TOLD = 5  # files of one task that are named
 
 _SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
@@ -196,6 +198,11 @@ class Index(Answers):
             self.set_meta("write", self.write)
             self.set_meta("owed", list(self.owed))
             self.set_meta("claims", claims)
+            met = self.met if token is not None else None
+            if met is not None:
+                changes = (one for record in found for one in getattr(record.body, "changes", ()))
+                met = [*met, *([one.place, one.task] for one in changes)]
+            self.set_meta("met", met if met is not None and len(met) <= _MOST_MET else None)
         return ids | before | set(self.owed) if found else ids
 
     def _read(self, after: Token | None) -> tuple[list[tuple[Token, records.Record | None]], str]:
@@ -234,7 +241,7 @@ class Index(Answers):
         above: dict[str, os.stat_result | None] = {}
         changed = folders.scan_changed(self._folder, known, above)
         unnamed: list[str] = []
-        for name in [name for name in changed if not (name.isascii() or _is_text(name))]:
+        for name in [name for name in changed if not (name.isascii() or is_text(name))]:
             del changed[name]
             if known.pop(name := _as_text(name), None) is None:
                 unnamed.append(name)
@@ -521,7 +528,7 @@ class _Looked(NamedTuple):
         return not (self.changed or self.gone or self.unnamed)
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     """Whether a name of a file is UTF-8: git brings any other, too."""
     try:
         name.encode()

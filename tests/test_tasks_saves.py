@@ -1,0 +1,388 @@
+"""What a person saves into a task's file that a write has displaced: it comes late, and nothing of it or of what was
+written since is lost.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ralf.errors import UsageError
+from ralf.maintenance import ownership
+from ralf.storage import durable, files
+from ralf.tasks import claims, editing, saves, store, trust, writing
+from ralf.tasks.model import TaskState
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project that its user has opted in."""
+    made = tmp_path / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    return made
+
+
+def of(state: TaskState) -> Path:
+    assert state.path is not None
+    return state.path
+
+
+def displaced(root: Path, text: str = "Begin") -> Path:
+    """The file of a new task One that the next write, its priority, has displaced."""
+    path = of(editing.add("One", id="TASK-one", text=text, root=root))
+    editing.edit("One", priority=7, root=root)
+    (hidden,) = durable.hidden_beside(path)
+    return hidden
+
+
+def late(hidden: Path, line: str = "saved late") -> None:
+    """Save a line as a program does that had found the file before."""
+    with hidden.open("a") as file:
+        file.write(f"{line}\n")
+
+
+def later(root: Path) -> tuple[str, ...]:
+    """A write to another task, once displaced files are looked at; its warnings."""
+    time.sleep(2 * durable.GRACE + 0.1)
+    return editing.add("Another one", root=root).warnings
+
+
+def text_of(root: Path) -> list[str]:
+    return store.get("TASK-one", root=root).task.text.splitlines()
+
+
+def test_a_save_that_comes_late_into_a_displaced_file_takes_nothing_away_that_was_saved_into_ours(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    with path.open("a") as file:
+        file.write("saved into the new one\n")
+    (displaced,) = durable.hidden_beside(path)
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.edit("One", tags=["a"], root=root)
+    editing.edit("One", tags=["a", "b"], root=root)
+    task = store.get("One", root=root).task
+    assert task.text.splitlines() == ["Begin", "saved into the new one", "saved late"]
+    assert (task.priority, task.tags) == (7, ("a", "b"))
+
+
+def test_two_saves_that_miss_each_other_are_united() -> None:
+    assert saves.united("a\nb", "a\nb\ntheirs", "a\nb\nours") == "a\nb\ntheirs\nours"
+    assert saves.united("a\nb\nc", "a\nc\nd", "x\na\nb\nc") == "x\na\nc\nd"
+    assert saves.united("", "one", "one") == "one"
+
+
+def test_a_save_that_comes_late_into_a_displaced_file_is_kept_where_the_task_has_moved_since(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (displaced,) = durable.hidden_beside(path)
+    done = of(claims.done("Done", task="One", root=root))
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Two", root=root)
+    task = store.get("One", root=root).task
+    assert (task.status, task.priority) == ("completed", 7)
+    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Three", root=root)
+    assert durable.hidden_beside(path) + durable.hidden_beside(done) == []
+
+
+def test_a_save_that_takes_longer_than_the_next_writes_is_kept(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (displaced,) = durable.hidden_beside(path)
+    with displaced.open("a") as file:  # by a program that had found it before
+        for title in ("Two", "Three"):
+            time.sleep(2 * durable.GRACE + 0.1)
+            editing.add(title, root=root)
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Four", root=root)
+    assert store.get("One", root=root).task.text.splitlines() == ["Begin", "saved late"]
+
+
+def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    target = path.parent.parent / "completed" / path.name
+
+    def die_at_the_file() -> None:
+        writing.Writer._bring_up = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
+        claims.done("Done", task="One", root=root)
+
+    writer = FORK.Process(target=die_at_the_file)
+    writer.start()
+    writer.join()
+    assert writer.exitcode == 9
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(path, target)
+    with path.open("a") as file:
+        editing.add("Two", root=root)
+        assert not path.exists()
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Three", root=root)
+    task = store.get("One", root=root).task
+    assert task.status == "completed"
+    assert task.text.splitlines()[:2] == ["Begin", "saved late"]
+
+
+def test_a_save_that_comes_late_is_kept_though_the_writer_died_and_each_change_since_stands(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+
+    def die_after_the_file() -> None:
+        writing.Writer.done = lambda self, work: (work(self), os._exit(9))  # type: ignore[method-assign,assignment]
+        editing.edit("One", priority=7, root=root)
+
+    writer = FORK.Process(target=die_after_the_file)
+    writer.start()
+    writer.join()
+    assert writer.exitcode == 9
+    (displaced,) = durable.hidden_beside(path)
+    editing.edit("One", tags=["a"], root=root)
+    with displaced.open("a") as file:  # by a program that had found it before
+        file.write("saved late\n")
+    time.sleep(2 * durable.GRACE + 0.1)
+    editing.add("Two", root=root)
+    task = store.get("One", root=root).task
+    assert (task.priority, task.tags) == (7, ("a",))
+    assert task.text.splitlines() == ["Begin", "saved late"]
+
+
+# ---- on what it was based ----
+
+
+def test_what_a_late_save_changes_is_merged_line_by_line_and_field_by_field(root: Path) -> None:
+    hidden = displaced(root, "Begin\nsecond\nthird")
+    editing.edit("One", tags=["a"], root=root)
+    text = hidden.read_text()
+    hidden.write_text(
+        text.replace("second", "second, corrected").replace("third\n", "").replace('created_by: "', 'created_by: "me, ')
+    )
+    assert later(root) == ()
+    task = store.get("One", root=root).task
+    assert text_of(root) == ["Begin", "second, corrected"]
+    assert (task.priority, task.tags, task.created_by[:3]) == (7, ("a",), "me,")
+
+
+def test_a_late_save_takes_back_no_text_that_was_written_or_deleted_since(root: Path) -> None:
+    hidden = displaced(root, "Begin\npassword: x\nthird")
+    path = hidden.parent / "TASK-one.md"
+    path.write_text(path.read_text().replace("password: x\n", ""))
+    editing.edit("One", tags=["a"], root=root)
+    editing.edit("One", text="Begin\nthird\nwritten by an agent", root=root)
+    late(hidden)
+    assert later(root) == ()
+    assert text_of(root) == ["Begin", "third", "written by an agent", "saved late"]
+
+
+def test_a_field_that_both_changed_is_the_late_save_s_and_that_is_said(root: Path) -> None:
+    hidden = displaced(root)
+    hidden.write_text(hidden.read_text().replace("priority: 5", "priority: 9"))
+    (warning,) = later(root)
+    assert "priority: changed here and in the file: the file's '9' stands, not '7'" in warning
+    assert store.get("One", root=root).task.priority == 9
+
+
+def test_what_a_person_has_undone_is_not_done_again_by_a_late_save(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    before = path.read_bytes()
+    editing.edit("One", priority=9, root=root)
+    (hidden,) = durable.hidden_beside(path)
+    path.write_bytes(before)
+    late(hidden)
+    later(root)
+    assert (store.get("One", root=root).task.priority, text_of(root)) == (5, ["Begin", "saved late"])
+
+
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_late_save_that_was_cut_off_takes_nothing_away(root: Path, size: int) -> None:
+    hidden = displaced(root, "A long text\nthat took hours")
+    path = hidden.parent / "TASK-one.md"
+    before = path.read_bytes()
+    os.truncate(hidden, size)
+    (warning,) = later(root)
+    assert "cut off; what stands there stays" in warning
+    assert path.read_bytes() == before
+
+
+# ---- whose it is ----
+
+
+def git(root: Path, *words: str) -> str:
+    settings = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True, text=True).stdout  # noqa: S607
+
+
+@pytest.fixture
+def clone(root: Path, tmp_path: Path) -> Path:
+    """A clone of another user whose task One its user has accepted."""
+    editing.add("One", id="TASK-one", text="Begin", root=root)
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "One")
+    made = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(root), str(made))
+    ownership.init(store.at(made).project, share=False)
+    trust.trust(accept=[trust.EVERY], root=made)
+    return made
+
+
+def pulled(root: Path, clone: Path) -> None:
+    """What somebody else wrote into the task, in the clone."""
+    path = root / ".autonomous" / "tasks" / "active" / "TASK-one.md"
+    path.write_text(path.read_text() + "\nof somebody else\n")
+    git(root, "commit", "-qam", "Theirs")
+    git(clone, "pull", "-q")
+
+
+def test_a_late_save_makes_nothing_one_s_own_that_a_pull_brought(root: Path, clone: Path) -> None:
+    path = of(editing.edit("One", priority=7, root=clone))
+    (hidden,) = durable.hidden_beside(path)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "Mine")
+    git(root, "pull", "-q", str(clone), "HEAD")
+    late(hidden)
+    pulled(root, clone)
+    later(clone)
+    state = store.get("TASK-one", root=clone)
+    assert state.is_foreign
+    assert state.task.text.split() == "Begin of somebody else saved late".split()
+    with pytest.raises(UsageError, match="has not been accepted"):
+        claims.claim("TASK-one", by="me", root=clone)
+
+
+def test_a_late_save_makes_nothing_one_s_own_where_a_task_was_done_that_a_pull_had_changed(
+    root: Path, clone: Path
+) -> None:
+    claim = claims.claim(by="me", root=clone).claim
+    assert claim is not None
+    pulled(root, clone)
+    done = claims.done("Done", lease=claim.lease("TASK-one"), root=clone)
+    (hidden,) = durable.hidden_beside(of(done))
+    late(hidden)
+    for _ in range(2):
+        later(clone)
+    state = store.get("TASK-one", root=clone)
+    assert state.is_foreign
+    assert "saved late" in state.task.text
+
+
+def test_what_an_archive_brings_under_the_name_of_a_displaced_file_is_no_save(root: Path) -> None:
+    hidden = displaced(root)
+    hidden.write_text(hidden.read_text() + "of somebody else\n")
+    os.utime(hidden, (1_700_000_000, 1_700_000_000))
+    shutil.rmtree(store.at(root).project.cache / "tasks")
+    for _ in range(3):
+        later(root)
+    assert text_of(root) == ["Begin"]
+
+
+# ---- what stands in its way ----
+
+
+def test_a_save_that_cannot_be_merged_is_kept_apart_and_holds_up_no_other_one(root: Path) -> None:
+    path = of(editing.add("Big", id="TASK-big", text="x" * 600_000, root=root))
+    editing.edit("TASK-big", priority=7, root=root)
+    (big,) = durable.hidden_beside(path)
+    hidden = displaced(root)
+    editing.edit("TASK-big", text="z" * 600_000, root=root)
+    big.write_text(big.read_text().replace("x" * 600_000, "y" * 600_000))
+    late(hidden)
+    (warning,) = later(root)
+    assert "cannot be merged: TASK-big: cannot be kept in a file" in warning
+    assert "y" * 600_000 in next(path.parent.glob("TASK-big.displaced-*")).read_text()
+    assert text_of(root) == ["Begin", "saved late"]
+
+
+def test_a_late_save_is_taken_in_once_the_disk_has_room_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = displaced(root)
+    late(hidden)
+    with monkeypatch.context() as patched:
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        patched.setattr(saves.Saves, "replace", full)
+        time.sleep(2 * durable.GRACE + 0.1)
+        claims.claim("One", by="me", root=root)
+    later(root)
+    assert text_of(root) == ["Begin", "saved late"]
+
+
+def test_a_late_save_waits_for_a_task_that_is_away_for_a_while(root: Path) -> None:
+    hidden = displaced(root)
+    path, away = hidden.parent / "TASK-one.md", root / "away.md"
+    late(hidden)
+    path.rename(away)
+    later(root)
+    away.rename(path)
+    later(root)
+    assert text_of(root) == ["Begin", "saved late"]
+
+
+def test_a_late_save_into_the_file_of_a_task_that_is_gone_gets_a_visible_name_after_an_hour(root: Path) -> None:
+    hidden = displaced(root)
+    late(hidden)
+    (hidden.parent / "TASK-one.md").unlink()
+    assert later(root) == ()
+    os.utime(hidden, (time.time() - 3700, time.time() - 3700))
+    (warning,) = later(root)
+    assert "its task is gone" in warning
+    assert "saved late" in next(hidden.parent.glob("TASK-one.displaced-*")).read_text()
+
+
+def test_a_displaced_file_is_kept_for_longer_where_nobody_can_tell_who_has_it_open(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_lease", lambda _: None)
+    with displaced(root).open("a") as file:
+        later(root)
+        file.write("saved late\n")
+    later(root)
+    assert text_of(root) == ["Begin", "saved late"]
+
+
+def test_nothing_stays_hidden_where_no_index_can_be_kept(root: Path) -> None:
+    hidden = displaced(root)
+    folder = store.at(root).project.cache / "tasks"
+    shutil.rmtree(folder)
+    folder.touch()
+    late(hidden)
+    for _ in range(3):
+        later(root)
+    assert text_of(root) == ["Begin", "saved late"]
+    assert len(durable.hidden_beside(hidden.parent / "TASK-one.md")) <= 1
+
+
+def test_what_lies_hidden_and_is_no_task_s_is_left_alone(root: Path) -> None:
+    folder = root / ".autonomous" / "tasks"
+    plan = folder / ".ralf-plan.yaml-aaaaaaaaaaaa.tmp"
+    (folder / "active").mkdir(parents=True)
+    strange = os.fsencode(folder / "active") + b"/.ralf-\xff.md-aaaaaaaaaaaa.tmp"
+    plan.touch()
+    Path(os.fsdecode(strange)).touch()
+    for _ in range(2):
+        later(root)
+    assert plan.exists()
+
+
+def test_long_texts_are_compared_in_less_than_a_second() -> None:
+    base = "\n\n".join(f"line {number}" for number in range(10_000))
+    began = time.process_time()
+    merged = saves.united(base, base.replace("line 1\n", "line one\n"), base.replace("line 9998\n", "line X\n"))
+    assert merged == base.replace("line 1\n", "line one\n").replace("line 9998\n", "line X\n")
+    found = saves.with_both(base, base.replace("9", "nine")).split("\n")
+    assert {*base.split("\n"), *base.replace("9", "nine").split("\n")} == set(found)
+    assert time.process_time() - began < 1
