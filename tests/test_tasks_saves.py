@@ -9,14 +9,16 @@ import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.storage import durable, files
-from ralf.tasks import claims, editing, saves, store, trust, writing
+from ralf.tasks import claims, editing, index, saves, store, trust, writing
 from ralf.tasks.model import TaskState
 
 FORK = multiprocessing.get_context("fork")
@@ -206,6 +208,13 @@ def test_what_a_person_has_undone_is_not_done_again_by_a_late_save(root: Path) -
     assert (store.get("One", root=root).task.priority, text_of(root)) == (5, ["Begin", "saved late"])
 
 
+def test_a_late_save_may_take_lines_out_at_the_end(root: Path) -> None:
+    hidden = displaced(root, "Begin\nsecond")
+    hidden.write_text(hidden.read_text().replace("second\n", ""))
+    assert later(root) == ()
+    assert text_of(root) == ["Begin"]
+
+
 @pytest.mark.parametrize("size", [0, 40])
 def test_a_late_save_that_was_cut_off_takes_nothing_away(root: Path, size: int) -> None:
     hidden = displaced(root, "A long text\nthat took hours")
@@ -289,7 +298,40 @@ def test_what_an_archive_brings_under_the_name_of_a_displaced_file_is_no_save(ro
     assert text_of(root) == ["Begin"]
 
 
+def test_a_late_save_makes_nothing_one_s_own_that_has_come_within_the_second(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "MANY", 0)  # then files are looked at once a second only
+    hidden = displaced(root)
+    editing.add("Two", id="TASK-two", root=root)
+    late(hidden)
+    time.sleep(2 * durable.GRACE + 0.1)
+    store.get("TASK-two", root=root)
+    path = hidden.parent / "TASK-one.md"
+    path.write_text(path.read_text() + "of somebody else\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    claims.claim("TASK-two", by="me", root=root)
+    assert store.get("TASK-one", root=root).is_foreign
+
+
 # ---- what stands in its way ----
+
+
+def test_nothing_is_touched_where_the_folder_of_a_task_is_a_link_now(root: Path, tmp_path: Path) -> None:
+    hidden = displaced(root)
+    late(hidden)
+    folder, outside = hidden.parent, tmp_path / "outside"
+    folder.rename(outside)
+    folder.symlink_to(outside)
+    before = sorted(outside.iterdir())
+    time.sleep(2 * durable.GRACE + 0.1)
+    with pytest.raises(UsageError, match="symbolic link"):
+        editing.add("Two", root=root)
+    assert sorted(outside.iterdir()) == before
+    folder.unlink()
+    outside.rename(folder)
+    later(root)
+    assert text_of(root) == ["Begin", "saved late"]
 
 
 def test_a_save_that_cannot_be_merged_is_kept_apart_and_holds_up_no_other_one(root: Path) -> None:
@@ -306,9 +348,11 @@ def test_a_save_that_cannot_be_merged_is_kept_apart_and_holds_up_no_other_one(ro
     assert text_of(root) == ["Begin", "saved late"]
 
 
-def test_a_late_save_is_taken_in_once_the_disk_has_room_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden = displaced(root)
-    late(hidden)
+def test_a_late_save_is_taken_in_whole_once_the_disk_has_room_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = displaced(root, "Begin\nsecond\nthird")
+    hidden.write_text(hidden.read_text().replace("second\n", "").replace("third", "third, mended"))
     with monkeypatch.context() as patched:
 
         def full(*_: object, **__: object) -> None:
@@ -316,7 +360,23 @@ def test_a_late_save_is_taken_in_once_the_disk_has_room_again(root: Path, monkey
 
         patched.setattr(saves.Saves, "replace", full)
         time.sleep(2 * durable.GRACE + 0.1)
-        claims.claim("One", by="me", root=root)
+        (warning,) = claims.claim("One", by="me", root=root).warnings
+    assert "No space left" in warning
+    later(root)
+    assert text_of(root) == ["Begin", "third, mended"]
+
+
+def test_a_write_that_is_interrupted_forgets_no_late_save(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = displaced(root, "Begin\nsecond")
+    hidden.write_text(hidden.read_text().replace("second\n", "saved late\n"))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for where, name in ((saves, "_is_removed"), (writing.Writer, "_take_late_saves")):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(where, name, interrupted)
+            later(root)
     later(root)
     assert text_of(root) == ["Begin", "saved late"]
 
@@ -332,12 +392,14 @@ def test_a_late_save_waits_for_a_task_that_is_away_for_a_while(root: Path) -> No
     assert text_of(root) == ["Begin", "saved late"]
 
 
-def test_a_late_save_into_the_file_of_a_task_that_is_gone_gets_a_visible_name_after_an_hour(root: Path) -> None:
+def test_a_late_save_into_the_file_of_a_task_that_is_gone_gets_a_visible_name_after_a_week(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hidden = displaced(root)
     late(hidden)
     (hidden.parent / "TASK-one.md").unlink()
     assert later(root) == ()
-    os.utime(hidden, (time.time() - 3700, time.time() - 3700))
+    monkeypatch.setattr(saves, "_GONE", 0)
     (warning,) = later(root)
     assert "its task is gone" in warning
     assert "saved late" in next(hidden.parent.glob("TASK-one.displaced-*")).read_text()
@@ -378,7 +440,31 @@ def test_what_lies_hidden_and_is_no_task_s_is_left_alone(root: Path) -> None:
     assert plan.exists()
 
 
+def test_of_two_additions_in_one_place_each_keeps_its_blank_lines_and_fences() -> None:
+    one, other = "T\n\n```\nls\n```\n\np1", "T\n\n```\npwd\n```\n\nq1\n\nq2"
+    assert saves.united("T", one, other) == "T\n\n```\nls\npwd\n```\n\np1\nq1\n\nq2"
+    assert saves.united("a", "b", "b\nb") == "b\nb"
+
+
+lists = st.lists(st.sampled_from("abcd"), max_size=8)
+
+
+@given(lists, lists, lists)
+def test_what_either_of_two_has_added_is_in_their_text_and_what_both_left_alone(
+    base: list[str], one: list[str], other: list[str]
+) -> None:
+    merged, both = (
+        Counter(found.split("\n"))
+        for found in (saves.united(*map("\n".join, (base, one, other))), saves.with_both(*map("\n".join, (one, other))))
+    )
+    assert both >= Counter("\n".join(one).split("\n")) | Counter("\n".join(other).split("\n"))
+    assert merged >= Counter(base) & Counter(one) & Counter(other)
+    assert merged >= (Counter(one) - Counter(base)) | (Counter(other) - Counter(base))
+
+
 def test_long_texts_are_compared_in_less_than_a_second() -> None:
+    short = "\n\n".join(f"line {number}" for number in range(490))
+    assert saves.united(short, short.replace("line", "une ligne"), short) == short.replace("line", "une ligne")
     base = "\n\n".join(f"line {number}" for number in range(10_000))
     began = time.process_time()
     merged = saves.united(base, base.replace("line 1\n", "line one\n"), base.replace("line 9998\n", "line X\n"))

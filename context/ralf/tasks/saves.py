@@ -31,13 +31,12 @@ _PATIENCE = 0.1  # seconds that a write waits for an editor to finish a save
 _GRACE = 2 * durable.GRACE
 """Seconds after which a displaced file is looked at again."""
 
-_GONE = 3600.0
+_GONE = 7 * 86400.0
 """Seconds after which a save into the file of a task that is gone gets a visible name: until then it may be back, as
 after a checkout of another branch.
 """
 
-_MANY, _MOST = 1_000_000, 25_000_000
-"""Pairs of lines beyond which common ones are left out of a comparison, and beyond which there is none."""
+_MOST = 25_000_000  # pairs of lines that are compared: more would take seconds
 
 
 class Left(NamedTuple):
@@ -70,10 +69,11 @@ class Saves:
     """The saves that one write meets; the lock on the tasks is held. `left` is for `Index.keep_left`."""
 
     def __init__(self, project: Project, index: Index, warnings: list[str]) -> None:
-        self.left: list[Left] = []
         self._project = project
         self._index = index
+        self._folder = project.folder.parent / folders.TASKS
         self._warnings = warnings
+        self.left = [*map(Left._make, index.meta("left", [])), *self._met(), *self._strays()]
 
     # ---- while a file is written ----
 
@@ -158,7 +158,7 @@ class Saves:
         if before is not None and aside.known and not hashlib.sha256(before).hexdigest().startswith(aside.known):
             before = None  # of another file that had this number
         is_ours = records.digest_of(aside.content) == change.digest  # made by a writer who died before it stood there
-        if is_ours or not aside.content.strip(b"\0\n\r\t ") or (before or b"").startswith(aside.content):
+        if is_ours or before == aside.content or _is_cut_off(aside.content, before or b""):
             if not is_ours and before != aside.content:
                 self._warnings.append(f"{target}: a save into an earlier version was cut off; what stands there stays")
             self._drop(aside, change.task, is_known=False)
@@ -234,18 +234,27 @@ class Saves:
         """
         taken: dict[str, Taken] = {}
         looked = set[str]()
-        known = [*map(Left._make, self._index.meta("left", [])), *self._met(), *self._strays()]
-        self.left += [left for left in known if abs(time.time() - left.at) < _GRACE]
-        for left in known:
-            if left in self.left:
-                continue
-            with suppress(OSError):
-                if _is_removed(left.hidden):
-                    continue
-            if left.name not in looked:
-                looked.add(left.name)
-                self._take(left, taken)
+        for left in [left for left in self.left if abs(time.time() - left.at) >= _GRACE]:
+            self.left.remove(left)
+            try:
+                if not self._is_done(left) and left.name not in looked:
+                    looked.add(left.name)
+                    self._take(left, taken)
+            except BaseException:
+                self.left.append(left)
+                raise
         return [*taken.values()]
+
+    def _is_done(self, left: Left) -> bool:
+        """Remove a file of which all is known; whether it was."""
+        try:
+            folders.check_inside(self._index.path(left.name), self._folder.parent, self._index.path(""))
+            return _is_removed(left.hidden)
+        except UsageError:  # its folder is a link now: nothing is touched out there
+            self.left.append(left._replace(at=time.time()))
+            return True
+        except OSError:
+            return False
 
     def _met(self) -> Iterator[Left]:
         """The files of tasks that were written by others than the writers of this index, or by one who died."""
@@ -256,7 +265,7 @@ class Saves:
         """What lies hidden beside files, for an index that is new and knows of nothing."""
         if self._index.met is not None:
             return
-        for top in folders.tops(self._project.folder.parent / folders.TASKS):
+        for top in folders.tops(self._folder):
             for folder, _, names in os.walk(top):
                 for name in filter(durable.is_hidden, names):
                     parts = 2 if name.endswith(durable.ASIDE_SUFFIX) else 3 if name.endswith(durable.SEEN_SUFFIX) else 1
@@ -272,57 +281,64 @@ class Saves:
         from ralf.tasks import taskfile
 
         beside = self._index.path(left.name)
-        passed = set[str]()  # brought by git or an archive
+        places, passed = {beside}, set[str]()
         try:
-            now = self._standing(left.task)
-            places = {beside, now[1]} if now is not None else {beside}
+            if (now := self._standing(left.task)) is not None:
+                places.add(now[1])
             for aside in [one for place in places for one in durable.sweep(place)]:
-                if self._is_foreign_save(aside):
+                if self.is_foreign_save(aside):
                     passed.add(aside.path)
                     continue
                 try:
-                    now = self._standing(left.task or taskfile.parse(aside.content, beside).id)
+                    task = left.task or taskfile.parse(aside.content, beside).id
                 except Damaged as error:
                     self._keep_apart(aside, aside.target, str(error))
                     continue
-                if now is not None:
+                if (now := self._standing(task)) is not None:
                     change, target, content, is_foreign = now
-                    content, is_brought = self.rescued(aside, target, content, change, is_owed=False)
-                    is_foreign |= is_brought or (change.task in taken and taken[change.task].is_foreign)
-                    taken[change.task] = Taken(change.task, target, records.digest_of(content), is_foreign)
-                elif time.time() - aside.version.mtime / 1e9 > _GONE:
+                    made, is_brought = self.rescued(aside, target, content, change, is_owed=False)
+                    is_foreign |= is_brought or (task in taken and taken[task].is_foreign)
+                    if made != content:
+                        taken[task] = Taken(task, target, records.digest_of(made), is_foreign)
+                elif not self._index.rows(task) and time.time() - aside.version.mtime / 1e9 > _GONE:
                     self._keep_apart(aside, aside.target, "its task is gone")
-            noted = {one.inode for one in self.left}
-            for one in (one for place in places for one in durable.hidden_beside(place)):
-                if os.fspath(one) not in passed and _inode(one) not in noted:  # somebody has it open
-                    self._look_again(beside, left.task, inode=_inode(one))
         except (OSError, RalfError) as error:
-            self._look_again(beside, left.task)
             if not isinstance(error, durable.BeingSaved):
                 self._warnings.append(f"{beside}: {error}")
+        noted = {one.inode for one in self.left}
+        for one in (one for place in places for one in durable.hidden_beside(place)):
+            with suppress(OSError):  # gone meanwhile
+                if os.fspath(one) not in passed and _inode(one) not in noted:  # somebody has it open, or it failed
+                    self._look_again(one.parent / beside.name, left.task, inode=_inode(one))
 
-    def _is_foreign_save(self, aside: durable.DisplacedFile) -> bool:
+    def is_foreign_save(self, aside: durable.DisplacedFile) -> bool:
         """Whether a file that is called like a displaced one was brought by git, or by an archive. BeingSaved."""
         path = Path(aside.path)
-        if self.is_brought(path, aside.content):
-            return True
-        if self._index.is_own(aside.content) or self._index.base_of(_inode(path)) is not None:
+        if self._index.is_own(aside.content):
             return False
-        return bool(origin.foreign_of(self._project, {path: aside.content}, {path}, self._index.is_own)[0])
+        if not origin.foreign_of(self._project, {path: aside.content}, {path}, self._index.is_own)[0]:
+            return False
+        if not self.is_brought(path, aside.content):
+            self._warnings.append(f"{path}: was not saved here; take over what is yours, and remove it")
+        return True
 
     def _standing(self, id_: str) -> tuple[Change, Path, bytes, bool] | None:
         """What a write did to a task last, where its file stands, what that holds and whether it is foreign; None for
-        one that is gone, or that no write has changed. BeingSaved.
+        one that is gone or cannot be read, or that no write has changed. BeingSaved.
         """
         known = self._index.known.get(id_)
-        row, _ = chosen_of(self._index.rows(id_), known)
-        if known is None or known.change is None or row is None:
+        if known is None or known.change is None:
             return None
-        path = self._index.path(row.path)
-        content = settled(path)
-        if content is None:
-            return None
-        return known.change, path, content, row.is_foreign or self.is_brought(path, content)
+        for _ in range(2):
+            row, _ = chosen_of(self._index.rows(id_), known)
+            content = settled(self._index.path(row.path)) if row is not None else None
+            if row is None or content is None:
+                return None
+            path = self._index.path(row.path)
+            if records.digest_of(content) == row.digest:
+                return known.change, path, content, row.is_foreign or self.is_brought(path, content)
+            self._index.renew()  # somebody has saved it since it was looked at
+        raise durable.BeingSaved(path)
 
 
 def settled(path: Path) -> bytes | None:
@@ -334,6 +350,12 @@ def settled(path: Path) -> bytes | None:
     if found is None:
         raise durable.BeingSaved(path)
     return found
+
+
+def _is_cut_off(content: bytes, before: bytes) -> bool:
+    """Whether a program has not got to the end of what it saved, of which there was an earlier version."""
+    is_begun = before.startswith(content) and not (content.endswith(b"\n") and content.count(b"\n---") > 0)
+    return is_begun or not content.strip(b"\0\n\r\t ")
 
 
 def _inode(path: str | Path) -> int:
@@ -360,36 +382,39 @@ def _is_removed(hidden: str) -> bool:
 
 def with_both(one: str, other: str) -> str:
     """A text with the lines of both, those of both once."""
-    lines, more, found = one.split("\n"), other.split("\n"), []
-    for is_changed, first, last, begin, end in _compared(lines, more):
-        found += lines[first:last] + (more[begin:end] if is_changed else [])
-    return "\n".join(found)
+    return "\n".join(_both(one.split("\n"), other.split("\n")))
+
+
+def _both(one: list[str], other: list[str]) -> list[str]:
+    found = []
+    for is_changed, first, last, begin, end in _compared(one, other):
+        found += one[first:last] + (other[begin:end] if is_changed else [])
+    return found
 
 
 def united(base: str, one: str, other: str) -> str:
     """A text with the lines that either has added, that one's first, without those that either has taken out."""
     was = base.split("\n")
-    added: list[list[str]] = [[] for _ in range(len(was) + 1)]
     gone: set[int] = set()
+    added: list[dict[int, list[str]]] = []
     for text in (one, other):
         lines = text.split("\n")
+        added.append({})
         for is_changed, first, last, begin, end in _compared(was, lines):
             if is_changed:
                 gone.update(range(first, last))
-                known = set(added[first])
-                added[first] += [line for line in lines[begin:end] if line not in known]
-    found = [
-        line
-        for place in range(len(was))
-        for line in (*added[place], *(() if place in gone else was[place : place + 1]))
-    ]
-    return "\n".join([*found, *added[-1]])
+                added[-1].setdefault(first, []).extend(lines[begin:end])
+    found = []
+    for place in range(len(was) + 1):
+        found += _both(added[0].get(place, []), added[1].get(place, []))
+        found += [] if place in gone else was[place : place + 1]
+    return "\n".join(found)
 
 
 def _compared(one: list[str], other: list[str]) -> Iterator[tuple[bool, int, int, int, int]]:
     """The parts in which two lists of lines are alike or not: whether they differ, then from and to which line of each.
 
-    Long ones are compared more roughly: each line with each other would take minutes.
+    Very long ones are taken to differ as a whole between their first and their last difference.
     """
     import difflib  # for two who change a text in the same moment
 
@@ -398,12 +423,9 @@ def _compared(one: list[str], other: list[str]) -> Iterator[tuple[bool, int, int
     tail = next((n for n in range(most - head) if one[-1 - n] != other[-1 - n]), most - head)
     left, right = one[head : len(one) - tail], other[head : len(other) - tail]
     yield False, 0, head, 0, head
-    pairs = len(left) * len(right)
-    if pairs > _MOST:
+    if len(left) * len(right) > _MOST:
         yield True, head, head + len(left), head, head + len(right)
     else:
-        for kind, first, last, begin, end in difflib.SequenceMatcher(
-            None, left, right, autojunk=pairs > _MANY
-        ).get_opcodes():
+        for kind, first, last, begin, end in difflib.SequenceMatcher(None, left, right).get_opcodes():
             yield kind != "equal", first + head, last + head, begin + head, end + head
     yield False, len(one) - tail, len(one), len(other) - tail, len(other)

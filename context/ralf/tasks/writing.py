@@ -187,7 +187,7 @@ class Writer:
             made, is_brought = saves.replace(target, taskfile.render(task), b"", task, None, mode=_MODE)
             return records.digest_of(made), is_brought
         for aside in unseen:  # a save that a writer displaced who died: ours is made to it anew
-            if saves.is_brought(Path(aside.path), aside.content):
+            if saves.is_foreign_save(aside):
                 continue
             self._hide()
             content, is_more = saves.rescued(aside, target, content, change, is_owed=True)
