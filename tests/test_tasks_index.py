@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,7 +20,7 @@ from examples import examples  # noqa: F401  # the profile
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
 from ralf.storage.database import Database
-from ralf.tasks import claims, editing, plan, store, taskfile
+from ralf.tasks import claims, editing, folders, plan, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
 
@@ -114,6 +115,27 @@ def test_an_index_that_another_process_makes_while_we_open_it_keeps_what_that_on
 def told_of(path: Path) -> object:
     with closing(Notes(path, "boot")) as opened:
         return opened.meta("looked")
+
+
+@pytest.mark.parametrize("read_first", ["active", "completed"])
+def test_a_task_whose_file_moves_while_the_folders_are_read_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_first: str
+) -> None:
+    editing.add_all([Task(id="TASK-one", title="One"), Task(id="TASK-two", title="Two")], root=tmp_path)
+    claims.done("Done", task="TASK-two", root=tmp_path)
+    tasks = tmp_path / ".autonomous" / "tasks"
+    paths = [tasks / folder / f"TASK-{name}.md" for folder, name in (("active", "one"), ("completed", "two"))]
+    scan, moved = folders._scan, []
+
+    def scanned(root: str, folder: str, *more: Any) -> None:
+        scan(root, folder, *more)
+        if folder.endswith(read_first) and not moved:
+            for path, to in zip(paths, ("completed", "active"), strict=True):
+                moved.append(path.rename(tasks / to / path.name))
+
+    monkeypatch.setattr(folders, "_scan", scanned)
+    assert {state.task.id for state in store.list_tasks(root=tmp_path).tasks} == {"TASK-one", "TASK-two"}
+    assert len(moved) == 2
 
 
 def test_a_file_that_did_not_change_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ _PARTS = ("subtasks", "tasks")  # folders within a task's folder that hold the t
 
 _DEPTH = 6  # folders below `tasks`: `completed/2026-02/TASK-1/subtasks/TASK-2` has five
 
+_MOST_LOOKS = 3  # at folders, while files move between them
+
 _MONTH = regex(r"\d{4}-\d{2}\Z")
 
 _NO_TASK = r"\A(?![._]|(?i:readme|index\.|(?:task[-_])?templates?\b))"
@@ -79,11 +81,30 @@ def scan_changed(
            None for a root that is not there. While these do not change no task in them comes, goes or is replaced
     """
     changed: dict[str, os.stat_result] = {}
-    root = f"{folder.parent.parent}/"
-    _scan(root, f"{folder.parent.name}/{folder.name}", _ANY, 0, known, changed, above)
-    if folder.parent.name == _LOOP:
-        _scan(root, TASKS, _NAMED, 0, known, changed, above)
+    root, before = f"{folder.parent.parent}/", known.copy()
+    for _ in range(_MOST_LOOKS):
+        for found in (changed, above, known):
+            found.clear()
+        known.update(before)
+        _scan(root, f"{folder.parent.name}/{folder.name}", _ANY, 0, known, changed, above)
+        if folder.parent.name == _LOOP:
+            _scan(root, TASKS, _NAMED, 0, known, changed, above)
+        if all(_is_as_before(root + name, stat) for name, stat in above.items()):
+            break
     return changed
+
+
+def _is_as_before(path: str, was: os.stat_result | None) -> bool:
+    """Whether nothing has come into a folder or gone since it was looked at: a file that moves from a folder that was
+    not read yet into one that was would seem to be gone.
+    """
+    if was is None:
+        return True
+    try:
+        stat = os.lstat(path)
+    except OSError:
+        return False
+    return (was.st_mtime_ns, was.st_ino) == (stat.st_mtime_ns, stat.st_ino)
 
 
 def stamp(stat: os.stat_result) -> int:
