@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,23 @@ def test_a_save_that_takes_longer_than_the_next_writes_is_kept(root: Path) -> No
     time.sleep(2 * durable.GRACE + 0.1)
     editing.add("Four", root=root)
     assert store.get("One", root=root).task.text.splitlines() == ["Begin", "saved late"]
+
+
+def test_saves_into_several_displaced_files_of_one_task_that_take_long_are_merged(root: Path) -> None:
+    path = displaced(root, "Begin\nsecond\nthird\nfourth").parent / "TASK-one.md"
+    for tags in ["a"], ["a", "b"]:
+        editing.edit("One", tags=tags, root=root)
+    with ExitStack() as held:
+        opened = [held.enter_context(hidden.open("r+")) for hidden in durable.hidden_beside(path)]
+        later(root)
+        for file, line in zip(opened, ("second\n", "third\n", "fourth\n"), strict=True):
+            text = file.read().replace(line, "")
+            file.seek(0)
+            file.truncate()
+            file.write(text)
+    for _ in range(2):
+        later(root)
+    assert text_of(root) == ["Begin"]
 
 
 def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: Path) -> None:

@@ -233,28 +233,32 @@ class Saves:
         into it meanwhile.
         """
         taken: dict[str, Taken] = {}
-        looked = set[str]()
-        for left in [left for left in self.left if abs(time.time() - left.at) >= _GRACE]:
-            self.left.remove(left)
-            try:
-                if not self._is_done(left) and left.name not in looked:
-                    looked.add(left.name)
-                    self._take(left, taken)
-            except BaseException:
-                self.left.append(left)
-                raise
+        todo: dict[str, Left] = {}
+        over = set[Left]()
+        for left in self.left:
+            if abs(time.time() - left.at) < _GRACE or self._is_outside(left):
+                continue
+            over.add(left)
+            with suppress(OSError):
+                if _is_removed(left.hidden):
+                    continue
+            todo.setdefault(left.name, left)
+        known, self.left = self.left, [left for left in self.left if left not in over]
+        try:
+            for left in todo.values():
+                self._take(left, taken)
+        except BaseException:
+            self.left = known  # an interrupted write forgets none
+            raise
         return [*taken.values()]
 
-    def _is_done(self, left: Left) -> bool:
-        """Remove a file of which all is known; whether it was."""
+    def _is_outside(self, left: Left) -> bool:
+        """Whether a folder is a link now that leads to a file: nothing is touched out there."""
         try:
             folders.check_inside(self._index.path(left.name), self._folder.parent, self._index.path(""))
-            return _is_removed(left.hidden)
-        except UsageError:  # its folder is a link now: nothing is touched out there
-            self.left.append(left._replace(at=time.time()))
+        except UsageError:
             return True
-        except OSError:
-            return False
+        return False
 
     def _met(self) -> Iterator[Left]:
         """The files of tasks that were written by others than the writers of this index, or by one who died."""
