@@ -66,7 +66,7 @@ def exchange_names(temporary: Path, path: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file another name, durably. FileExistsError where that is taken; OSError."""
+    """Give a file another name, durably. FileExistsError where that is taken, if the system can tell; OSError."""
     code = _renamed(os.fspath(source), os.fspath(target), _RENAME_NOREPLACE)
     if code in _UNKNOWN:
         try:

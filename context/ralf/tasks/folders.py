@@ -86,9 +86,9 @@ def scan_changed(
         for found in (changed, above, known):
             found.clear()
         known.update(before)
-        _scan(root, f"{folder.parent.name}/{folder.name}", _ANY, 0, known, changed, above)
-        if folder.parent.name == _LOOP:
-            _scan(root, TASKS, _NAMED, 0, known, changed, above)
+        for top in tops(folder):
+            called = _ANY if top == folder else _NAMED
+            _scan(root, os.fspath(top.relative_to(folder.parent.parent)), called, 0, known, changed, above)
         if all(_is_as_before(root + name, stat) for name, stat in above.items()):
             break
     return changed

@@ -43,7 +43,7 @@ class Left(NamedTuple):
     """What a write leaves beside a file for a moment, and a later one looks at.
 
     hidden  the displaced file, of which all is known; "" for whatever lies there
-    inode   its number, by which the index has what it held; 0 for a file of which the index knows nothing
+    inode   its number, by which the index may have what it held; 0 where no certain file is meant
     name    the file beside which it lies, or did: a task's folder moves with all that is in it
     task    whose file that is; "" where only its content says it
     at      seconds since 1970

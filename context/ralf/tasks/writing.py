@@ -259,7 +259,7 @@ class Writer:
                 files.touch(kept)  # where all tasks are completed git would take the folder for renamed
 
     def done(self, work: Callable[[Writer], T]) -> T:
-        """Complete what others left, do the work, and remember what is to be looked at after it."""
+        """Complete what others left, do the work, and keep what the next write is to look at."""
         try:
             self.complete()
             return work(self)
