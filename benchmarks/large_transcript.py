@@ -123,7 +123,7 @@ def huge(here: Path) -> list[Row]:
         Row("skipped records, as a share of 200 MB/s", passed, "MB/s", LEAST_SKIPPED / passed, taken["unread"].peak, 1),
         Row(f"{size:.2f} GB in one call", taken["huge"].cpu * 1000, "ms CPU", None, taken["huge"].peak),
         Row(
-            "its peak memory, as a share of 200 MB",
+            "1 GB in one call: peak memory, as a share of 200 MB",
             taken["huge"].peak / 1e6,
             "MB",
             taken["huge"].peak / MOST_MEMORY,
@@ -167,10 +167,19 @@ def produce(rounds: int) -> list[Row]:
         return [
             Row("empty transcript, all loaded", base * 1000, "ms CPU", 1.0),
             Row(what, first.cpu * 1000, "ms CPU", first.cpu / base, first.peak),
-            Row("its peak memory, as a share of 200 MB", first.peak / 1e6, "MB", first.peak / MOST_MEMORY, 0, 1),
+            Row(
+                "first call: peak memory, as a share of 200 MB", first.peak / 1e6, "MB", first.peak / MOST_MEMORY, 0, 1
+            ),
             Row("second call, nothing new", nothing * 1000, "ms CPU", nothing / base),
             Row("second call, 10 KB appended", again * 1000, "ms CPU", again / base, peak),
-            Row("beyond the empty one, as a share of 50 ms", beyond * 1000, "ms CPU", beyond / MOST_SECONDS, 0, 1),
+            Row(
+                "second call, beyond an empty one, as a share of 50 ms",
+                beyond * 1000,
+                "ms CPU",
+                beyond / MOST_SECONDS,
+                0,
+                1,
+            ),
             *huge(here),
         ]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import inspect
 import os
-import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -75,6 +75,11 @@ class Row:
     def missed(self) -> bool:
         """Whether a promise was broken."""
         return self.target is not None and self.ratio is not None and self.ratio > self.target
+
+    def promise(self) -> str:
+        """The ratio to the baseline and what it may be, in one cell."""
+        _, _, ratio, target, _ = self.cells()
+        return ", ".join(filter(None, (ratio and f"ratio {ratio}", target)))
 
     def cells(self) -> list[str]:
         """As text, one for each column."""
@@ -184,23 +189,75 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def main(title: str, produce: Callable[[int], list[Row]], arguments: Sequence[str] | None = None) -> int:
-    """Prints the table; `--record` also appends it, dated, to RESULTS.md. Exit status 1: a target was missed."""
+    """Prints the table; `--record` also writes its promises into RESULTS.md. Exit status 1: a target was missed."""
     parser = argparse.ArgumentParser(description=f"{title}. The first row of each group is the baseline.")
     parser.add_argument("-k", "--rounds", type=int, default=11, help="rounds; the figure is the median")
-    parser.add_argument("--record", action="store_true", help="append the table to benchmarks/RESULTS.md")
+    add_record_option(parser)
     options = parser.parse_args(arguments)
     rows = produce(options.rounds)
-    text = table(rows)
-    print(text)
+    print(table(rows))
     if options.record:
-        record(title, f"median of {options.rounds} rounds", text)
+        figures = [(row.name, row.cells()[1], row.promise()) for row in promised(rows)]
+        usual = options.rounds == parser.get_default("rounds")
+        record(Path(inspect.getfile(produce)).stem, figures, "" if usual else f"-k {options.rounds}")
     return 1 if any(row.missed for row in rows) else 0
 
 
-def record(title: str, how: str, text: str) -> None:
-    """Appends a table to RESULTS.md, with the machine it was made on."""
-    where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-    fresh = not RESULTS.exists()
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write("# Results\n\nWritten by `benchmarks/*.py --record`, oldest first.\n" if fresh else "")
-        file.write(f"\n## {title}, {datetime.now(UTC):%Y-%m-%d}\n\n{where}, {how}.\n\n{text}\n")
+def promised(rows: Sequence[Row]) -> list[Row]:
+    """The rows with a target, or all of them if the benchmark has no targets."""
+    return [row for row in rows if row.target is not None] or list(rows)
+
+
+# ---- the table of newest figures ----
+
+_SECTIONS = {
+    "Quality": ("quality",),
+    "Commands and hooks (speed)": (
+        *("commands", "durable_write", "hooks", "large_transcript", "one_checkpoint", "serving", "tokens"),
+    ),
+    "Storage and growth": ("archiving", "growth", "storage", "stores"),
+    "Search": ("search",),
+    "Redaction and secrets": ("redaction",),
+    "Trust": ("trust",),
+    "Tasks and loop": ("between_agents", "claims", "loop", "tasks"),
+    "Agent state and stores": ("runs",),
+    "Migration": ("migration",),
+}
+"""The section of RESULTS.md that keeps the figures of a script."""
+
+
+def add_record_option(parser: argparse.ArgumentParser) -> None:
+    """Adds `--record`."""
+    parser.add_argument("--record", action="store_true", help="replace the figures in benchmarks/RESULTS.md")
+
+
+def record(script: str, figures: Iterable[tuple[str, str, str]], options: str = "") -> None:
+    """Writes the figures of `python benchmarks/SCRIPT.py OPTIONS` into its section of RESULTS.md, with today's date.
+
+    figures   what was measured, the figure, its baseline and target
+    """
+    section = next(name for name, scripts in _SECTIONS.items() if script in scripts)
+    command = f"`python benchmarks/{script}.py{options and ' '}{options}`"
+    rows = [(*figure, f"{datetime.now(UTC):%Y-%m-%d}", command) for figure in figures]
+    RESULTS.write_text(replaced(RESULTS.read_text("utf-8"), section, rows), "utf-8")
+
+
+def replaced(text: str, section: str, rows: Iterable[Sequence[str]]) -> str:
+    """The text with the rows in the table of the section: each replaces the row with its first cell, or is added."""
+    lines = text.split("\n")
+    start = lines.index(f"## {section}")
+    end = next((n for n in range(start + 1, len(lines)) if lines[n].startswith("## ")), len(lines))
+    places = {_first_cell(lines[n]): n for n in range(start, end) if lines[n].startswith("|")}
+    added: dict[str, str] = {}
+    for row in rows:
+        line = f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
+        if (first := _first_cell(line)) in places:
+            lines[places[first]] = line
+        else:
+            added[first] = line
+    last = max(places.values()) + 1
+    return "\n".join([*lines[:last], *added.values(), *lines[last:]])
+
+
+def _first_cell(line: str) -> str:
+    return line.split("|")[1].strip()

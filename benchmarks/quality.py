@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from measure import Row, record, table  # first: it puts this checkout before whatever is installed
+from measure import Row, add_record_option, record, table  # first: it puts this checkout before whatever is installed
 
 import ralf
 import ralf.errors
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--budget", type=int, default=2_500, help="tokens of the resume brief")
     parser.add_argument("--slice", type=int, default=50_000, help="tokens from checkpoint to checkpoint")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--record", action="store_true", help="append the table to benchmarks/RESULTS.md")
+    add_record_option(parser)
     options = parser.parse_args()
     shares, done = Shares(), 0
     for path in options.sessions:
@@ -108,12 +108,22 @@ def main() -> int:
         except ralf.errors.RalfError as error:
             print(f"left out: {error}", file=sys.stderr)
     rows = shares.rows()
-    text = table(rows)
-    print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else text)
+    print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else table(rows))
     if options.record:
-        how = f"{done} sessions, a brief of {options.budget:,} tokens, a checkpoint every {options.slice:,}"
-        record("What an agent needs again", how, text)
+        record("quality", ours_beside_the_others(rows), "SESSION...")
     return 0 if done else 1
+
+
+def ours_beside_the_others(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """For each question the figures of ralf, beside those of the other arms."""
+    ours: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
+    for row in rows:
+        asked, _, arm = row.name.partition(": ")
+        _, _, how = arm.partition(", ")
+        side = ours if arm.startswith("ralf") else others
+        side.setdefault(asked, []).append(f"{how if side is ours else arm} {row.cells()[1]}".strip())
+    return [(asked, "; ".join(figures), ", ".join(others.get(asked, ()))) for asked, figures in ours.items()]
 
 
 def one(path: Path, budget: int, slice_tokens: int, shares: Shares) -> None:

@@ -1,4 +1,4 @@
-"""What a thousand checkpoints of 50,000 tokens take on the disk, and what proof and evidence cost of a checkpoint.
+"""What a thousand checkpoints of 50,000 tokens take on the disk, and what a checkpoint and its evidence cost.
 
 Sessions: those named with `--sessions`, else the evaluation data beside the checkout, else a made one.
 """
@@ -12,13 +12,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from measure import ROOT, Row, main
 from synthetic import turn
 
 import ralf
-from ralf.proof import loss, recall as recalling
 from ralf.storage.filestore import FileStore
 from ralf.text import tokens
 from ralf.transcripts.events import keep_evidence, read_evidence
@@ -27,7 +26,6 @@ from ralf.transcripts.reader import open_transcript
 TITLE = "Storage"
 CHECKPOINT, CHECKPOINTS = 50_000, 1_000
 MOST_BLOBS, MOST_JOURNAL = 60.0, 30.0  # MB, of so many checkpoints of so many tokens
-MOST_PROBE = 0.15  # of a checkpoint's CPU time
 LEAST_READ = 5.0  # MB of evidence a second, for the search index
 DATA = ROOT.parent / "shared" / "eval" / "data"
 
@@ -56,9 +54,9 @@ def produce(rounds: int) -> list[Row]:
     for _ in range(max(1, rounds // 4)):
         with tempfile.TemporaryDirectory() as scratch:
             figures = _measured(Path(scratch))
-        found.append([figures["checkpoint"], figures["probe"], figures["read"]])
+        found.append([figures["checkpoint"], figures["read"]])
         sizes = figures
-    checkpoint, probed, read = (min(column) for column in zip(*found, strict=True))
+    checkpoint, read = (min(column) for column in zip(*found, strict=True))
     share = CHECKPOINT * CHECKPOINTS / sizes["tokens"] / 1e6
     text = sizes["text"] / 1e6
     per = CHECKPOINT / sizes["tokens"] * 1000
@@ -68,7 +66,6 @@ def produce(rounds: int) -> list[Row]:
         _limited("blobs", sizes["blobs"] * share, MOST_BLOBS),
         _limited("journal", sizes["journal"] * share, MOST_JOURNAL),
         Row("a checkpoint of 50,000 tokens", checkpoint * per, "ms CPU", 1.0),
-        Row("of it the probe", probed * per, "ms CPU", probed / checkpoint, 0, MOST_PROBE),
         Row("evidence read back", text / read, "MB/s", LEAST_READ * read / text, 0, 1.0),
     ]
 
@@ -78,16 +75,15 @@ def _limited(name: str, size: float, most: float) -> Row:
 
 
 def _measured(scratch: Path) -> dict[str, float]:
-    whole, probed, read = _Clock(), _Clock(), _Clock()
+    whole, read = _Clock(), _Clock()
     taken = text = packed = 0
     for number, path in enumerate(_sessions(scratch)):
         route = f"route-{number}"
         taken += whole(lambda route=route, path=path: ralf.checkpoint(route, path, root=scratch)).tokens_read  # type: ignore[misc]
         packed += len(zlib.compress(path.read_bytes(), 6))
         events = list(open_transcript(path).events())
-        store, context = FileStore(scratch / "again"), ralf.get_context(route, root=scratch)
+        store = FileStore(scratch / "again")
         digest = keep_evidence(store, events)
-        probed(lambda e=events, c=context, s=store, d=digest: _probe(e, c, s, d))  # type: ignore[misc]
         text += sum(len(line.text.encode()) for line in read(lambda s=store, d=digest: list(read_evidence(s, d))))  # type: ignore[misc]
     folder = scratch / ".autonomous" / "context"
     return {
@@ -97,17 +93,8 @@ def _measured(scratch: Path) -> dict[str, float]:
         "blobs": _size(folder / "blobs"),
         "journal": _size(folder / "journal"),
         "checkpoint": whole.spent,
-        "probe": probed.spent,
         "read": read.spent,
     }
-
-
-def _probe(events: list[Any], context: Any, store: Any, digest: str) -> None:
-    """All that the proof does, with the words of the route file in place of those of the segments."""
-    recall = recalling.measure(
-        recalling.seen(events), recalling.Words.of(context.facts, context.decisions, context.history)
-    )
-    loss.with_search(store, digest, recall)
 
 
 def _size(folder: Path) -> int:

@@ -57,10 +57,7 @@ class Task:
 
 
 PLANTED = {
-    "decisions_made": (
-        "We use SQLite instead of Postgres for the tide cache because nobody has to run a server for it.",
-        "SQLite instead of Postgres",
-    ),
+    "decisions_made": (None, "SQLite instead of Postgres"),
     "files_modified": (None, "src/reader_7.py"),
     "blockers_encountered": ("The import is blocked by the missing credentials of station Husum.", "station Husum"),
     "delegations": (None, "Write the docs of the reader"),
@@ -69,12 +66,11 @@ PLANTED = {
     "errors_resolved": (None, "ModuleNotFoundError: No module named 'tides'"),
     "configuration_changes": ("I raised the setting `retry_limit` from 3 to 5.", "retry_limit"),
     "commitments": ("I promised Ana to send the new table by 2026-12-01.", "Ana"),
-    "failed_attempts": (
-        "I tried a lock per row, but that does not work because SQLite locks the whole file.",
-        "lock per row",
-    ),
+    "failed_attempts": (None, "lock per row"),
 }
-"""For each kind a sentence in which an agent says it, None where it is done, and words by which it is found again."""
+"""For each kind a sentence in which an agent says it, None where it is done or recorded, and words by which it is found
+again.
+"""
 
 
 def planted(number: int, words: int, seed: int = 0) -> Task:
@@ -84,6 +80,13 @@ def planted(number: int, words: int, seed: int = 0) -> Task:
     for sentence in sentences:
         task.noise(words // (len(sentences) + 2))
         task.says(sentence)
+    task.runs('ralf decide "SQLite instead of Postgres" --because "nobody has to run a server for it"', "DEC-001")
+    tried = {
+        "decision": "a lock per row",
+        "rationale": "SQLite locks the whole file",
+        "kind": "failed-approach",
+    }
+    task.calls("mcp__ralf__record_decision", tried, "DEC-002")
     task.runs("pytest -q", "E   ModuleNotFoundError: No module named 'tides'\n1 failed", failed=True)
     edit = {"file_path": f"src/reader_{number}.py", "old_string": "import tide", "new_string": "import tides"}
     task.calls("Edit", edit, "ok")

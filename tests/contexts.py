@@ -104,6 +104,8 @@ def _of(hint: Any) -> st.SearchStrategy[Any]:
         return plain[hint]
     if hint is Any:
         return trees(2)
+    if typing.get_origin(hint) is typing.Literal:
+        return st.sampled_from(typing.get_args(hint))
     if hint is Body:
         return st.builds(Body, sections=sections)
     if typing.get_origin(hint) is tuple:

@@ -128,7 +128,7 @@ def process() -> Iterator[tuple[int, int]]:
 
 def log(path: Path, session: str, *turns: tuple[str, Any], first: int = 0) -> None:
     """Append turns to a session's log: ("user", text), ("says", text), ("bash", (command, output, failed)), ("edit",
-    path), ("todos", list).
+    path), ("task", what a subagent is to do), ("todos", list).
     """
     lines = []
     for number, (kind, what) in enumerate(turns, start=first):
@@ -153,6 +153,8 @@ def _call(kind: str, what: Any) -> tuple[str, dict[str, Any], str, bool]:
     if kind == "edit":
         given = {"file_path": what, "old_string": "a", "new_string": "b"}
         return "Edit", given, f"The file {what} has been updated.", False
+    if kind == "task":
+        return "Task", {"description": what, "prompt": what}, "Done.", False
     return "TodoWrite", {"todos": what}, "Todos have been modified successfully.", False
 
 
@@ -170,9 +172,12 @@ def _record(kind: str, session: str, number: int, content: Any) -> dict[str, Any
 
 
 STEPS = [{"content": f"Move part {n} of the table", "status": "completed" if n < 6 else "pending"} for n in range(7)]
+READ = "".join(f"{number},station {number % 9},{number * 7 % 400} cm\n" for number in range(4_400))
+"""So much that a twentieth of what the route has consumed is a brief with all that there is."""
 WORK: tuple[tuple[str, Any], ...] = (
     ("user", GOAL),
     ("says", "I begin with the reader of the tide table."),
+    ("bash", ("cat data/levels.csv", READ, False)),
     ("todos", STEPS),
     ("edit", "/srv/tide/src/reader.py"),
     ("bash", ("pytest -q tests/test_reader.py", "E   TideError: station 9 has no level\n1 failed", True)),

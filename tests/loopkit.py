@@ -19,14 +19,14 @@ from ralf.tasks.model import TaskState
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import state as states
 from ralf_integrations.loop.state import LoopState
-from storekit import environment
+from storekit import HANGS, environment
 
 T = TypeVar("T")
 
 AGENT = shlex.join([sys.executable, str(Path(__file__).with_name("standin.py")), "as-told"])
 """A command that does what its task's text says."""
 
-PATIENCE = 40.0
+PATIENCE = HANGS
 
 
 def until(condition: Callable[[], T], seconds: float = PATIENCE) -> T:

@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 BINARY = shutil.which("nats-server", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 _PR_SET_PDEATHSIG = 1
+_DICE = random.SystemRandom()  # the one of the module is seeded alike in all workers
 SLOWEST_START = 120  # seconds
 
 KEY = bytes(range(32))
@@ -94,8 +96,13 @@ class Servers:
 
     @cached_property
     def _ports(self) -> list[int]:
-        """Three for each server: of clients, of monitoring, of the other servers."""
-        found = [socket.create_server(("127.0.0.1", 0)) for _ in range(3 * self.count)]
+        """Three for each server: of clients, of monitoring, of the other servers. None of those that the system gives
+        to connections: one that begins while a server is down would take its port.
+        """
+        found: list[socket.socket] = []
+        while len(found) < 3 * self.count:
+            with suppress(OSError):  # somebody has that one
+                found.append(socket.create_server(("127.0.0.1", _DICE.randrange(10_000, 32_000))))
         ports = [each.getsockname()[1] for each in found]
         for each in found:
             each.close()

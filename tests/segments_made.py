@@ -1,12 +1,16 @@
-"""Segments made for tests of what judges checkpoints: talk with decisions, a to-do list, names and numbers; seeded."""
+"""Segments made for tests of what judges checkpoints: answered questions, a to-do list, names and numbers; seeded."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-from ralf.facts import facts
+from ralf.brief.work import work_of
+from ralf.facts.facts import facts_of
+from ralf.model import ActiveWork
 from ralf.summarize import Segment
+from ralf.talk.recording import record
+from ralf.talk.turns import thread
 from ralf.transcripts.events import Event, Position
 
 _PARTS = ("parser", "cache", "mailer", "ledger", "scanner", "router", "splitter", "packer", "timer", "loader")
@@ -51,8 +55,10 @@ def talk(seed: int, parts: int = 6) -> list[Event]:
         size, path = draw.randint(1000, 9999), f"/srv/made/src/{part}.py"
         made.use("Read", {"file_path": path}, f"def run_{part}(): ...")
         made.say(
-            "assistant",
-            f"We use a queue of {size} entries for `{part}_queue` instead of a list, because {draw.choice(_REASONS)}.",
+            "user",
+            f"A queue of {size} entries for `{part}_queue`, because {draw.choice(_REASONS)}",
+            form="answer",
+            input={"about": f"What holds the entries of the {part}?", "options": ["A list"]},
         )
         made.use(
             "Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, f"The file {path} has been updated."
@@ -71,5 +77,6 @@ def talk(seed: int, parts: int = 6) -> list[Event]:
 
 def segment(events: Sequence[Event]) -> Segment:
     """The events as a summariser gets them."""
-    extracted = facts.extract(events, base="/srv/made")
-    return Segment("made", events, extracted.facts, 2_000, (), extracted.work)
+    entries = record(events, "/srv/made", "made")
+    work = work_of(ActiveWork(), thread(entries))
+    return Segment("made", events, facts_of(entries), 2_000, active_work=work, entries=entries)

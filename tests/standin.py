@@ -99,11 +99,11 @@ class Standin:  # its methods are the words of the list above
         claims.release(lease=self.lease)
 
     def do_handover(self, value: str) -> None:  # noqa: D102
-        from ralf.route.steering import record_hand_over
+        import ralf
 
         if "--session-id" in os.environ.get("AGENT_ARGUMENTS", ""):
             os.environ["CLAUDE_CODE_SESSION_ID"] = self._session  # as Claude Code tells its commands
-        record_hand_over(os.environ["RALF_TASK_ID"], "", state=value or "half of it stands", next=["the other half"])
+        ralf.hand_over(os.environ["RALF_TASK_ID"], now=value or "half of it stands", next=["the other half"])
 
     def do_decide(self, value: str) -> None:  # noqa: D102
         import ralf

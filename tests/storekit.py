@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
+import hashlib
 import json
 import os
 import pty
@@ -15,32 +15,49 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kit.command
+from kit.command import HANGS, Ran
+from kit.rights import as_modes_say  # noqa: F401  # tests of the store have it from here
 from ralf.maintenance import ownership
+from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
 from ralf.route import foreign, state
 from ralf.storage import blob_files, durable, registry
+from ralf.summarize import Segment, Summary
+from ralf.summarize.extractive import Extractive
+from ralf.talk.answer import FORM
 from ralf.text import tokens
 
 SOURCE = Path(__file__).parents[1]
 EARLIER = SOURCE / "tests" / "stores" / "4f05e28"
-HANGS = 120.0  # seconds; what takes longer hangs: many times what anything takes on a slow machine with much to do
-AT_ONCE = 5.0  # seconds that a slow machine with much to do may take for what waits for nobody; for a lock one waits 30
+AT_ONCE = 20.0  # seconds a slow machine with much to do may take for what waits for nobody; for a lock one waits 30
 PACKAGES = os.pathsep.join(str(SOURCE / name) for name in ("context", "cli", "integrations", "migrations"))
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where folders lie in memory, None for nowhere: what is not about a disk need not wait for one to sync."""
 
+MARKER = "marlinspike locker"
+"""Words for a test that looks through the bytes of a store: random hex, digests and names of folders never hold them,
+as they hold four digits in a few of a hundred runs.
+"""
+
 if not os.path.basename(os.environ.get("XDG_CONFIG_HOME", "")).startswith("ralf-tests-"):
     # The user's own folder of tests and harnesses is theirs, never that of whoever runs them; processes inherit it.
     os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ralf-tests-", dir=MEMORY)
     atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
+
+GIT_ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""Have git read no settings but those of a repository: whoever runs the tests may have hooks, signatures, other names
+of branches, other ends of lines.
+"""
+os.environ.update(GIT_ALONE)
 
 CHOOSING = (
     *("BB5_ROUTE", "RALF_TASK_ID", "BB5_TASK_ID", "RALF_PROJECT_DIR"),
@@ -190,6 +207,36 @@ def grow(path: Path, wanted: int, first: int, session: str = "s-1") -> int:
     return number
 
 
+class Listing:
+    """A summariser that lists as decisions what is said with "instead of", as a model might, each with its line; all
+    else is as the embedded one has it.
+    """
+
+    name = "listing"
+
+    def summarize(self, segment: Segment) -> Summary:
+        """What the embedded summariser makes of it, and the decisions."""
+        summary = Extractive().summarize(segment)
+        said = (event for event in segment.events if event.kind in ("user", "assistant"))
+        made = (
+            Decision(
+                decision=line,
+                timestamp=event.timestamp,
+                source=Source(
+                    segment.session,
+                    event.start.line + 1,
+                    event.end.line,
+                    hashlib.sha256(event.text.encode()).hexdigest()[:SHA256_DIGITS],
+                ),
+                origin="agent" if event.kind == "assistant" else "user",
+            )
+            for event in said
+            for line in event.text.split("\n")
+            if " instead of " in line
+        )
+        return replace(summary, decisions=(*summary.decisions, *made))
+
+
 # ---- the store on disk ----
 
 
@@ -307,34 +354,8 @@ def earlier_store(root: Path) -> Path:
 
 # ---- the command ----
 
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command printed, and its exit status."""
-
-    status: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        """What it printed, as JSON."""
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines that it printed, without those of the fence in which a pipe gets them."""
-        return [line for line in self.out.splitlines() if not line.startswith("<!-- ralf:context ")]
-
-    def complains(self, status: int, starts: object, *words: str) -> None:
-        """Fails unless the error text starts with a path or route, holds the words, and is followed by a hint."""
-        lines = self.err.splitlines()
-        complaints = [line for line in lines if line.startswith("error: ")]
-        assert self.status == status, (self.status, self.err)
-        assert complaints and complaints[0].startswith(f"error: {starts}: "), self.err
-        assert all(word in self.err for word in words), (words, self.err)
-        place = lines.index(complaints[0])
-        assert any(line.startswith("hint: ") and len(line) > 6 for line in lines[place + 1 :]), self.err
-        assert "Traceback" not in self.err
+PLAIN, CLICK = "ralf_cli.plain", "ralf_cli.main"
+"""The two ways to an answer: as `ralf` goes, and without what it answers by itself."""
 
 
 class Cli:
@@ -391,6 +412,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "PYTHONUTF8": "1",
         "COLUMNS": "100",
         "TZ": "UTC",
+        **GIT_ALONE,
         **more,
     }
 
@@ -399,27 +421,18 @@ def command(*args: object) -> list[str]:
     return [sys.executable, "-m", "ralf_cli", *map(str, args)]
 
 
-def process(*args: object, cwd: Path, timeout: float = HANGS, **more: str) -> Ran:
-    """`ralf …` as a process of its own in a folder."""
-    done = subprocess.run(
-        command(*args),
-        cwd=cwd,
-        env=environment(cwd, **more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=timeout,
-    )
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+def process(*args: object, cwd: Path, timeout: float = HANGS, is_new: bool = False, way: str = "", **more: str) -> Ran:
+    """`ralf …` as a process of its own in a folder; `is_new`: in an interpreter of its own; `way`: see `PLAIN`."""
+    known = environment(cwd, **more)
+    return kit.command.run(*args, cwd=cwd, env=known, timeout=timeout, is_new=is_new, **({"way": way} if way else {}))
 
 
-def start(code: str, *args: object, cwd: Path, **more: Any) -> subprocess.Popen[bytes]:
-    """Python code as a process of its own."""
-    arguments = [sys.executable, "-c", code, *map(str, args)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
-    return subprocess.Popen(arguments, cwd=cwd, env=environment(cwd), **pipes)
+def start(code: str, *args: object, cwd: Path, **more: Any) -> Any:
+    """Python code as a process of its own: see `kit.command.start`."""
+    return kit.command.start(*args, code=code, cwd=cwd, env=environment(cwd), **more)
 
 
-def finished(started: Sequence[subprocess.Popen[bytes]], timeout: float = HANGS) -> list[str]:
+def finished(started: Sequence[Any], timeout: float = HANGS) -> list[str]:
     """Wait for processes of ours; what each printed. Fails when one failed."""
     try:
         printed = [child.communicate(timeout=timeout) for child in started]
@@ -459,58 +472,10 @@ def _mount(*args: str) -> None:
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
 
 
-# ---- rights ----
+# ---- answers of models ----
 
-_CAPABILITIES_3 = 0x20080522
-_OVERRIDE = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-
-
-@contextmanager
-def as_modes_say() -> Iterator[None]:
-    """This thread may do with files what their modes allow, also where root runs it, who else may do anything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    header, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0), (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, sets) == 0, os.strerror(ctypes.get_errno())
-    effective = sets[0]
-    sets[0] = effective & ~_OVERRIDE
-    assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
-    try:
-        yield
-    finally:
-        sets[0] = effective
-        assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
-
-
-NO_HANDOVER: dict[str, Any] = {
-    "goal": "",
-    "state": "",
-    "done": [],
-    "next": [],
-    "questions": [],
-    "names": [],
-    "inferred": [],
-}
-
-NO_CURATION: dict[str, Any] = {
-    "keep": [],
-    "drop": [],
-    "done": [],
-    "taken_back": [],
-    "duplicate": [],
-    "superseded": [],
-    "reworded": [],
-}
-
-NO_ANSWER: dict[str, Any] = {
-    "title": "",
-    "handover": NO_HANDOVER,
-    "decisions": [],
-    "curation": NO_CURATION,
-}
-"""What a model answers that found nothing to improve."""
+NO_ANSWER: dict[str, Any] = {key: type(form)() for key, form in FORM.items()}
+"""What a model answers that has nothing to hand over."""
 
 
 def on_a_terminal(root: Path, *arguments: str, answer: str = "", **more: str) -> tuple[int, str]:

@@ -31,7 +31,7 @@ def holding(root: Path, words: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow(seconds=3)
+@pytest.mark.ci(seconds=3)
 def test_the_words_of_a_forget_go_from_states_answers_signals_output_and_stored_results(tmp_path: Path) -> None:
     ralf.record_decision("route-1", "Use the mill", root=tmp_path)
     text, binary = f'{{"a": "say \\"{WORDS}\\""}}'.encode(), b"\xff\x00" + WORDS.encode() + b"\x80tail"
@@ -143,6 +143,7 @@ def test_an_inbox_of_a_run_that_never_began_is_forgotten(tmp_path: Path) -> None
 # ---- old contents ----
 
 
+@pytest.mark.ci
 def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
     assert api.verify(root=tmp_path).findings == ()
 
 
+@pytest.mark.ci
 def test_contents_of_a_run_go_thirty_days_after_its_end_and_what_it_was_stays(tmp_path: Path) -> None:
     project = projects.find(tmp_path)
     for name in ("ended", "open"):
@@ -210,6 +212,7 @@ def test_a_run_that_is_reopened_after_its_contents_went_hears_new_signals_alone(
         assert run.wait_signal("n", 0) is None
 
 
+@pytest.mark.ci
 def test_records_that_a_clone_brought_are_not_believed(tmp_path: Path) -> None:
     """Another user's store, copied here: its run does not exist, and its state is never loaded."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -240,7 +243,7 @@ def test_records_that_a_clone_brought_are_not_believed(tmp_path: Path) -> None:
         assert (run.load(), run.term) == (b"own", 2)
 
 
-@pytest.mark.slow(seconds=4)
+@pytest.mark.ci(seconds=4)
 def test_a_holder_whose_words_are_forgotten_goes_on_without_them(tmp_path: Path) -> None:
     ralf.record_decision("task", "Use it", root=tmp_path)
     with AgentRun("r", root=tmp_path) as run:

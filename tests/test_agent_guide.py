@@ -13,7 +13,7 @@ from test_cli_sessions import Shell, pattern_of, steps_of
 GUIDE = (storekit.SOURCE / "docs" / "agent-state.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow(seconds=4)
+@pytest.mark.ci(seconds=4)
 def test_the_guide_works_word_by_word(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     script = re.findall(r"(?ms)^```python\n(.*?)^```", GUIDE)[0]

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import ralf
 from ralf import api, project as projects
-from ralf.agent import listing
 from ralf.agent.listing import cancel_run, expire, forget_run, get_run, list_runs, retry_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.errors import Claimed, DamagedJournal, NotFound, RunEnded, RunNotFound, UsageError
+from ralf.errors import Claimed, DamagedJournal, RunEnded, RunNotFound, UsageError
 from runskit import dropped, elsewhere
 
 
+@pytest.mark.ci
 def test_a_list_has_each_status_and_no_content(tmp_path: Path) -> None:
     AgentRun("completed", root=tmp_path).complete(b"secret result")
     AgentRun("failed", root=tmp_path).fail_for_good("why")
@@ -39,18 +38,8 @@ def test_a_list_has_each_status_and_no_content(tmp_path: Path) -> None:
         assert (state.by, state.states, state.size, state.ended) == ("me", 1, 12, False)
         assert (get_run("cancelled", root=tmp_path).reason, get_run("dead", root=tmp_path).ended) == ("enough", True)
     assert "secret" not in repr(found)
-    with pytest.raises(UsageError, match="not a status"):
+    with pytest.raises(UsageError):
         list_runs(status="x", root=tmp_path)
-
-
-def test_a_damaged_run_is_named_beside_the_others(tmp_path: Path) -> None:
-    for name in ("good", "bad"):
-        AgentRun(name, root=tmp_path).complete()
-    path = tmp_path / ".autonomous" / "context" / "journal" / "runs" / "bad" / "main.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"decision":"complete"', b'"decision":"complexe"'))
-    found = list_runs(root=tmp_path)
-    assert [one.run for one in found.runs] == ["good"]
-    assert [where for where, _ in found.damaged] == ["bad/main"]
 
 
 def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Path) -> None:
@@ -72,7 +61,7 @@ def test_a_retry_reopens_what_ended_badly_and_lets_go_on_what_waits(tmp_path: Pa
         with pytest.raises(Claimed):
             retry_run(name, root=tmp_path)
         run.complete()
-        with pytest.raises(RunEnded, match="is completed"):
+        with pytest.raises(RunEnded):
             retry_run(name, root=tmp_path)
         with pytest.raises(RunEnded):
             cancel_run(name, root=tmp_path)
@@ -103,13 +92,7 @@ def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
         heap.drop_blob(blob.digest)
     found = api.verify(root=tmp_path).findings
     assert len(found) == 2
-    assert all(finding.damage and "is lost" in finding.what for finding in found)
-
-
-def test_the_names_of_the_interface_are_loaded_when_they_are_used() -> None:
-    for name in ("AgentRun", "send_signal", "tail", "list_runs", "get_run", "retry_run", "cancel_run", "forget_run"):
-        assert getattr(api, name).__name__ == name
-    assert ralf.__name__ == "ralf"
+    assert all(finding.damage for finding in found)
 
 
 def test_what_a_dropped_holder_did_is_seen(tmp_path: Path) -> None:
@@ -147,16 +130,16 @@ def test_something_else_in_the_place_of_a_run_s_records_is_named_and_the_other_r
         path.symlink_to(victim if kind == "link" else tmp_path / "nothing")
     found = list_runs(root=tmp_path)
     assert [one.run for one in found.runs] == ["good"]
-    [(name, problem)] = found.damaged
-    assert (name, "no regular file" in problem) == ("bad/main", True)
+    assert [name for name, _ in found.damaged] == ["bad/main"]
     for act in (get_run, cancel_run, forget_run, lambda run, root: list(tail(run, root=root))):
-        with pytest.raises(DamagedJournal, match="no regular file"):
+        with pytest.raises(DamagedJournal):
             act("bad", root=tmp_path)  # type: ignore[operator]
     with pytest.raises(DamagedJournal):
         AgentRun("bad", root=tmp_path).save(b"x")
     assert victim.read_text() == "kept"
 
 
+@pytest.mark.ci
 def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_not_there(tmp_path: Path) -> None:
     with AgentRun("mine", root=tmp_path) as run:
         run.save(b"ours")
@@ -166,9 +149,9 @@ def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_no
     found = list_runs(root=tmp_path)
     assert ([one.run for one in found.runs], found.foreign, found.damaged) == (["mine"], ("theirs/main",), ())
     for act in (get_run, cancel_run, retry_run):
-        with pytest.raises(RunNotFound, match="not those of this user") as raised:
+        with pytest.raises(RunNotFound) as raised:
             act("theirs", root=tmp_path)
-        assert "ralf context trust" in raised.value.hint
+        assert "ralf context trust" in raised.value.hint  # not: there is no such run
 
 
 def test_a_damaged_run_keeps_no_other_one_s_contents_from_their_end(tmp_path: Path) -> None:
@@ -177,37 +160,3 @@ def test_a_damaged_run_keeps_no_other_one_s_contents_from_their_end(tmp_path: Pa
     path = journal_of(tmp_path, "a")
     path.write_bytes(path.read_bytes()[:-200] + b"\n")
     assert expire(projects.find(tmp_path), now=time.time() + 31 * 86_400) == 2
-
-
-def test_runs_that_have_expired_are_looked_through_once_and_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        AgentRun(f"r{number}", root=tmp_path).complete(b"secret result")
-    project, later, done = projects.find(tmp_path), time.time() + 31 * 86_400, dict[str, int]()
-    assert expire(project, now=later, done=done, most=3) == 3
-    assert expire(project, now=later, done=done, most=3) == 2
-    monkeypatch.setattr(listing, "_emptied", lambda *_: 1 / 0)
-    assert expire(project, now=later + 365 * 86_400, done=done) == 0
-    assert len(done) == 5
-
-
-def test_a_run_that_begins_continues_what_the_one_before_has_left_of_the_expired_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "_AT_ONCE", 2)
-    for number in range(5):
-        AgentRun(f"r{number}", root=tmp_path).complete(b"secret result")
-    marker = projects.find(tmp_path).cache / "runs" / "expired"
-    os.utime(marker, (0, 0))
-    monkeypatch.setattr(listing, "EXPIRES", -1.0)
-    for number in range(5):  # which end, too
-        AgentRun(f"new{number}", root=tmp_path).complete()
-    monkeypatch.undo()
-    gone = 0
-    for number in range(5):
-        try:
-            AgentRun(f"r{number}", root=tmp_path).result()
-        except NotFound:
-            gone += 1
-    assert gone == 5

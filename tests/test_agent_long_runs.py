@@ -10,13 +10,13 @@ import pytest
 
 from ralf import api, project as projects
 from ralf.agent import records, states
-from ralf.agent.listing import expire, forget_run
 from ralf.agent.output import tail
 from ralf.agent.run import AgentRun
 from ralf.agent.signals import send_signal
-from ralf.agent.steplog import StepLog
-from ralf.storage import files, journal
+from ralf.storage import journal
 from runskit import elsewhere
+
+pytestmark = pytest.mark.ci
 
 
 @pytest.fixture(autouse=True)
@@ -84,62 +84,6 @@ def test_results_that_replace_others_make_room_and_the_newest_of_each_key_stays(
     assert [run.fetch(f"other-{number}") for number in range(60)] == [b"%d" % number for number in range(60)]
 
 
-def test_looking_up_stored_results_reads_no_record_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        for number in range(100):
-            run.external(f"key-{number}", b"%d" % number)
-        count = 0
-        before = StepLog._at
-
-        def counted(log: StepLog, token: str) -> records.Record:
-            nonlocal count
-            count += 1
-            return before(log, token)
-
-        monkeypatch.setattr(StepLog, "_at", counted)
-        for number in range(100):
-            assert run.external(f"key-{number}", b"%d" % number).startswith(f"[Result stored at r/key-{number}, ")
-        assert count <= 201
-
-
-def test_blobs_that_were_too_young_to_go_when_their_states_went_go_at_the_next_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heap = projects.find(tmp_path).store.properties.heap
-    assert heap is not None
-    with AgentRun("r", root=tmp_path, keep=1) as run:
-        for _ in range(8):
-            run.save(os.urandom(300_000))
-        young = len(list(heap.blobs()))
-        assert young == 8
-        for blob in heap.blobs():
-            path = next(tmp_path.rglob(blob.digest))
-            os.utime(path, (time.time() - 120, time.time() - 120))
-        for _ in range(4):
-            run.save(os.urandom(300_000))
-        assert len(list(heap.blobs())) <= 6
-        assert run.load()
-    assert api.verify(root=tmp_path).findings == ()
-    forget_run("r", root=tmp_path)
-    assert list(heap.blobs()) == []
-
-
-def test_blobs_that_were_too_young_when_a_run_ended_go_when_its_contents_expire(tmp_path: Path) -> None:
-    project = projects.find(tmp_path)
-    heap = project.store.properties.heap
-    assert heap is not None
-    with AgentRun("r", root=tmp_path, keep=1) as run:
-        for _ in range(8):
-            run.save(os.urandom(300_000))
-        run.complete()
-    assert len(list(heap.blobs())) == 8
-    for blob in heap.blobs():
-        path = next(tmp_path.rglob(blob.digest))
-        os.utime(path, (time.time() - 120, time.time() - 120))
-    assert expire(project, now=time.time() + 31 * 86_400) == 1
-    assert list(heap.blobs()) == []
-
-
 def test_output_and_signals_are_archived_as_they_grow_and_read_from_the_beginning(tmp_path: Path) -> None:
     with AgentRun("r", root=tmp_path) as run:
         for number in range(100):
@@ -152,29 +96,3 @@ def test_output_and_signals_are_archived_as_they_grow_and_read_from_the_beginnin
         heard = [run.wait_signal("n", 0) for _ in range(101)]
     assert [one.data for one in heard if one is not None] == [b"%d" % number * 2_000 for number in range(100)]
     assert api.verify(root=tmp_path).findings == ()
-
-
-def test_a_stream_that_is_too_long_to_be_held_in_memory_is_verified_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with AgentRun("r", root=tmp_path) as run:
-        for _ in range(6):
-            run.save(os.urandom(10_000))
-        run.save(os.urandom(300_000))
-    defaults = {"follow": False, "most": 50_000}
-    monkeypatch.setattr(files.content_of, "__kwdefaults__", defaults)
-    assert api.verify(root=tmp_path).findings == ()
-    heap = projects.find(tmp_path).store.properties.heap
-    assert heap is not None
-    for blob in list(heap.blobs()):
-        heap.drop_blob(blob.digest)
-    [lost] = api.verify(root=tmp_path).findings
-    assert "is lost" in lost.what
-    path = next(tmp_path.rglob("main.jsonl"))
-    whole = path.read_bytes()
-    damaged = whole.replace(b'"kind":"saved"', b'"kind":"saveb"', 1)
-    path.write_bytes(damaged)
-    found = api.verify(root=tmp_path).findings
-    assert any(one.damage and "is not what was written" in one.what and not one.repair for one in found)
-    api.repair(root=tmp_path)
-    assert path.read_bytes() == damaged

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ralf.errors import (
     UnknownAnswer,
     UsageError,
 )
-from runskit import dropped, elsewhere, started
+from runskit import dropped, elsewhere, lapsed, started
 
 TEXT = 'a "text" \\ of\ttwo\r\nlines, \u2028 öé \x00\x1b \U0001f600'.encode()
 
@@ -57,13 +58,8 @@ def test_the_newest_state_is_that_of_a_decision_and_earlier_ones_have_numbers(tm
             (2, 1, 3, True),
         ]
         for number in (0, 3):
-            with pytest.raises(NotFound, match=f"has no state {number}"):
+            with pytest.raises(NotFound, match=f"{number}"):
                 run.load(number)
-
-
-def test_a_state_is_bytes(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run, pytest.raises(UsageError, match="bytes are expected"):
-        run.save("text")  # type: ignore[arg-type]
 
 
 def test_files_of_runs_are_for_their_user_alone(tmp_path: Path) -> None:
@@ -78,6 +74,7 @@ def test_files_of_runs_are_for_their_user_alone(tmp_path: Path) -> None:
 # ---- the claim ----
 
 
+@pytest.mark.ci
 def test_a_live_holder_is_named_and_keeps_its_run(tmp_path: Path) -> None:
     code = "run = AgentRun('r', root=root, by='worker-1'); run.save(b'mine'); print('ready', flush=True); input()\n"
     with started(tmp_path, code) as process:
@@ -108,10 +105,11 @@ def test_two_objects_of_one_process_exclude_each_other_until_one_is_closed(tmp_p
     second.close()
 
 
-def test_a_zombie_is_refused_at_its_next_write_and_ever_after(tmp_path: Path) -> None:
+@pytest.mark.ci
+def test_a_zombie_is_refused_at_its_next_write_and_ever_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped for longer than its lease; meanwhile another process went on."""
     code = """
-run = AgentRun('r', root=root, by='zombie', lease=0.2)
+run = AgentRun('r', root=root, by='zombie')
 run.save(b'old')
 print('ready', flush=True)
 input()
@@ -127,7 +125,7 @@ for act in (lambda: run.save(b'older'), lambda: run.once('k', lambda key: 1), la
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.4)
+        lapsed(monkeypatch)
         with AgentRun("r", root=tmp_path) as run:
             assert run.load() == b"old"
             run.save(b"new")
@@ -137,18 +135,21 @@ for act in (lambda: run.save(b'older'), lambda: run.once('k', lambda key: 1), la
             assert run.load() == b"new"
 
 
-def test_a_holder_whose_lease_has_ended_goes_on_where_nobody_took_its_run(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path, lease=0.05) as run:
+def test_a_holder_whose_lease_has_ended_goes_on_where_nobody_took_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with AgentRun("r", root=tmp_path) as run:
         run.save(b"1")
-        time.sleep(0.1)
+        lapsed(monkeypatch)
         assert run.save(b"2") == 2
 
 
+@pytest.mark.ci
 def test_a_long_call_keeps_its_claim_longer_than_the_lease(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path, lease=1.0) as run:
+    with AgentRun("r", root=tmp_path, lease=2.0) as run:
 
         def call(_: str) -> str:
-            time.sleep(1.6)
+            time.sleep(2.4)
             return elsewhere(tmp_path, "print(AgentRun('r', root=root).status)")
 
         assert run.once("long", call) == "running"
@@ -170,7 +171,7 @@ def test_a_forked_child_does_not_write_as_its_parent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("run", ["", "../x", "a/b", "con", "x.tmp"])
 def test_a_name_that_a_route_could_not_have_is_refused(tmp_path: Path, run: str) -> None:
-    with pytest.raises(UsageError, match="refused as the name of a run or step"):
+    with pytest.raises(UsageError):
         AgentRun(run, root=tmp_path)
 
 
@@ -210,11 +211,6 @@ def test_answers_are_bytes_or_json_values_of_any_size(tmp_path: Path, answer: An
         assert run.once("k", lambda _: 1 / 0) == answer
 
 
-def test_an_answer_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with AgentRun("r", root=tmp_path) as run, pytest.raises(UsageError, match="neither bytes nor a JSON value"):
-        run.once("k", lambda _: object())
-
-
 def test_what_a_call_raises_comes_through_and_it_is_repeated_with_the_same_idempotency_key(tmp_path: Path) -> None:
     keys: list[str] = []
 
@@ -230,6 +226,7 @@ def test_what_a_call_raises_comes_through_and_it_is_repeated_with_the_same_idemp
         assert (run.state().calls, run.state().repeats) == (1, 2)
 
 
+@pytest.mark.ci
 def test_a_call_without_an_answer_is_stopped_or_looked_up_where_that_is_wanted(tmp_path: Path) -> None:
     elsewhere(tmp_path, "AgentRun('r', root=root).once('k', lambda key: die())")
     with AgentRun("r", root=tmp_path, unknown="stop") as run:
@@ -290,7 +287,7 @@ def test_the_output_of_an_iteration_is_the_input_of_the_next(tmp_path: Path) -> 
         assert not run.is_open
         assert run.result() == b"result"
         assert run.status == "completed"
-        with pytest.raises(RunEnded, match="is completed"):
+        with pytest.raises(RunEnded):
             run.save(b"")
 
 
@@ -306,6 +303,7 @@ def test_a_failure_keeps_state_answers_and_iteration_and_counts(tmp_path: Path) 
         assert (run.status, run.state().reason, run.is_open) == ("failed", "no way", False)
 
 
+@pytest.mark.ci
 def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Path) -> None:
     elsewhere(tmp_path, "run = AgentRun('r', root=root, loop_delay=1.0); run.continue_with(b'x'); die()")
     with AgentRun("r", root=tmp_path) as run:
@@ -314,21 +312,8 @@ def test_a_delay_goes_on_in_another_process_when_its_time_has_come(tmp_path: Pat
         assert not run.is_open
         while not run.is_open:
             time.sleep(0.02)
-        assert time.time() >= time.mktime(time.strptime(state.not_before[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
+        assert datetime.now(UTC) >= datetime.fromisoformat(state.not_before)
         assert (run.iteration, run.input) == (2, b"x")
-
-
-def test_attempts_that_are_used_up_make_a_dead_letter_and_a_retry_reopens_it(tmp_path: Path) -> None:
-    retry = Retry("fixed", attempts=3, initial=0.0)
-    with AgentRun("r", root=tmp_path, retry=retry) as run:
-        run.save(b"state")
-        for attempt in (1, 2, 3):
-            assert run.attempt == attempt
-            run.fail(f"failure {attempt}")
-        assert (run.status, run.is_open, run.state().reason) == ("dead", False, "failure 3")
-        assert retry_run("r", root=tmp_path).status == "waiting"
-        assert run.is_open
-        assert (run.attempt, run.load()) == (1, b"state")
 
 
 @pytest.mark.parametrize(
@@ -403,7 +388,7 @@ def test_a_large_result_is_stored_once_and_fetched_by_its_reference(tmp_path: Pa
 # ---- many processes ----
 
 
-@pytest.mark.slow(seconds=10)
+@pytest.mark.release(seconds=10)
 def test_of_many_processes_that_count_up_a_state_none_loses_a_number(tmp_path: Path) -> None:
     code = """
 from ralf.errors import Claimed
@@ -424,29 +409,3 @@ while done < 20:
     with AgentRun("r", root=tmp_path) as run:
         assert run.load() == b"60"
         assert run.state().losses == 0
-
-
-@pytest.mark.slow(seconds=12)
-def test_what_was_acknowledged_is_there_after_each_kill_and_the_next_process_goes_on(tmp_path: Path) -> None:
-    code = """
-run = AgentRun('r', root=root)
-number = int(run.load() or b'0')
-while True:
-    number += 1
-    assert run.save(b'%d' % number) == number
-    run.once(f'call {number}', lambda key: number)
-    print(number, flush=True)
-"""
-    last = 0
-    for round_ in range(8):
-        with started(tmp_path, code) as process:
-            assert process.stdout is not None
-            for _ in range(5 + round_):
-                last = int(process.stdout.readline())
-            process.kill()
-            last = max([last, *map(int, process.stdout.read().split())])  # with what was read ahead
-        found = AgentRun("r", root=tmp_path)
-        assert last <= int(found.peek() or b"0") <= last + 1
-        last = int(found.peek() or b"0")
-    assert [one.number for one in found.states()] == list(range(1, last + 1))
-    assert found.state().losses == 7

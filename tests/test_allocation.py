@@ -28,11 +28,6 @@ def test_statement_2_a_window_is_compacted_from_four_fifths_on_and_not_one_token
     assert compaction_due(mark - 1, window) == ""
 
 
-def test_statement_2_of_200_000_tokens_159_999_are_no_reason_and_160_000_are() -> None:
-    assert compaction_due(159_999, 200_000) == ""
-    assert compaction_due(160_000, 200_000) == "threshold"
-
-
 def test_statement_24_the_shares_of_200_000_tokens_are_those_of_the_table() -> None:
     assert allocate(200_000).parts() == {
         "system": 5_000,
@@ -106,5 +101,5 @@ def test_statement_27_an_alert_needs_more_than_75_percent_used_and_more_than_40_
 
 
 def test_a_window_that_cannot_be_divided_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 40 tokens"):
+    with pytest.raises(UsageError, match="40"):
         allocate(LEAST_WINDOW - 1)

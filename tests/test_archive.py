@@ -25,6 +25,8 @@ from ralf.route.archive import NEWEST, archive
 from ralf.storage.filestore import FileStore
 from storekit import Cli, configure, context_of, grow, journal_file, start, write_session, zipped
 
+pytestmark = pytest.mark.ci  # of what is to go
+
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
 NOW = BEGIN + 100 * DAY
@@ -208,7 +210,7 @@ def test_evidence_that_a_checkpoint_that_stays_shares_stays_with_it(project: Pat
 # ---- whatever dies ----
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_it_loses_nothing_and_done_again_it_completes(project: Path, seed: int) -> None:
     before = seen(project)

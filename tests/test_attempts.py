@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import ralf
 from ralf import model
 from ralf.facts.progress import describe_attempts, has_progressed
@@ -36,6 +38,7 @@ def attempt(root: Path, number: int, *, edits: bool, promise: str) -> None:
     ralf.checkpoint("orchard", path, root=root)
 
 
+@pytest.mark.ci
 def test_a_route_that_comes_back_without_progress_says_so(tmp_path: Path) -> None:
     attempt(tmp_path, 1, edits=True, promise="PARTIAL")
     assert "attempt" not in ralf.get_context("orchard", root=tmp_path).render()
@@ -48,6 +51,7 @@ def test_a_route_that_comes_back_without_progress_says_so(tmp_path: Path) -> Non
         assert "- attempt 12; last outcome BLOCKED; nothing changed since attempt 2\n" in text
 
 
+@pytest.mark.ci
 def test_an_attempt_that_got_somewhere_is_not_blamed(tmp_path: Path) -> None:
     attempt(tmp_path, 1, edits=False, promise="PARTIAL")
     attempt(tmp_path, 2, edits=True, promise="COMPLETE")

@@ -5,24 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import stat
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import forks
 import ralf
 import storekit
-from ralf.errors import RalfError
 from ralf.maintenance import trust
 from ralf.project import Project
 from storekit import Cli, context_of, grow, kept_bytes, records_of, remount, route_file, small_disk, write_session
 
-ROOT = os.geteuid() == 0
 CONFLICT = b"<<<<<<< HEAD\n%s=======\n  extra: x\n>>>>>>> branch\n"
 
 
@@ -36,7 +29,7 @@ def _conflict_at(marker: bytes) -> Callable[[bytes], bytes]:
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "YAML that is none": lambda good: good.replace(b"\nactive_work:\n", b"\noops: [1, {\nactive_work:\n", 1),
-    "a key twice": lambda good: good.replace(b"\nactive_work:\n", b'\ngoal: "again"\nactive_work:\n', 1),
+    "a key twice": lambda good: good.replace(b"\nactive_work:\n", b'\nbegan_as: "again"\nactive_work:\n', 1),
     "a tab in the header": lambda good: good.replace(b"\n  route:", b"\n\troute:", 1),
     "no closing fence": lambda good: good.replace(b"\n---\n", b"\n", 1).replace(b"\n---\n", b"\n"),
     "front matter that is a list": lambda good: b"---\n- one\n- two\n---\n" + good.split(b"\n---\n", 1)[1],
@@ -91,10 +84,6 @@ def damaged(project: Path, kind: str) -> bytes:
 # ---- transcripts ----
 
 
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def _binary(path: Path) -> None:
     path.write_bytes(os.urandom(4096) + b"\0")
 
@@ -133,37 +122,31 @@ def _unknown_json(path: Path) -> None:
     path.write_text('{"a": 1}\n{"b": 2}\n')
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
-    ("make", "status", "words"),
+    ("make", "status"),
     [
-        (_binary, 4, "binary"),
-        (_all_malformed, 4, "line 1"),
-        (_unknown_json, 4, "no client"),
-        (_folder, 4, "a directory"),
-        (_pipe, 4, "a pipe"),
-        (_socket, 4, "a socket"),
-        (_dangling, 3, "no such transcript"),
-        (_looping, 1, "symbolic links"),
-        (lambda path: None, 3, "no such transcript"),
+        *((make, 4) for make in (_binary, _all_malformed, _unknown_json, _folder, _pipe, _socket)),
+        *((_dangling, 3), (_looping, 1), (lambda path: None, 3)),
     ],
     ids=["binary", "all malformed", "unknown JSON", "folder", "pipe", "socket", "dangling", "looping", "missing"],
 )
 def test_a_file_that_is_no_transcript_is_named_and_nothing_is_written(
-    cli: Cli, project: Path, make: Callable[[Path], None], status: int, words: str
+    cli: Cli, project: Path, make: Callable[[Path], None], status: int
 ) -> None:
     path = project / "x.jsonl"
     make(path)
     before = kept_bytes(project)
     for verb in (("checkpoint", "good"), ("checkpoint", "new")):
-        cli("context", *verb, "--transcript", path).complains(status, path, words)
-    watched = cli("context", "watch", "good", "--transcript", path, "--once")
-    watched.complains(status, path, words)
+        cli("context", *verb, "--transcript", path).complains(status, path)
+    cli("context", "watch", "good", "--transcript", path, "--once").complains(status, path)
     assert kept_bytes(project) == before
 
 
 NO_SESSION = "From: a@example.org\nSubject: rules\n\nUser: From now on, never run the tests.\n\nWe decided to use x.\n"
 
 
+@pytest.mark.ci
 def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: Cli, project: Path) -> None:
     before = kept_bytes(project)
     path = project / "mail.txt"
@@ -172,11 +155,11 @@ def test_a_text_is_refused_as_a_transcript_and_the_hint_says_what_to_type(cli: C
         cli("context", "checkpoint", "good", "--transcript", path),
         cli("context", "watch", "good", "--transcript", path, "--once"),
     ):
-        ran.complains(4, path, "is not a session")
-        assert "--as text" in ran.err
+        ran.complains(4, path, "--as text")
     assert kept_bytes(project) == before
 
 
+@pytest.mark.ci
 def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, project: Path) -> None:
     path = project / "mail.txt"
     path.write_text(NO_SESSION)
@@ -184,24 +167,16 @@ def test_a_text_that_is_taken_as_text_makes_no_request_and_no_rule(cli: Cli, pro
     context = ralf.get_context("mail", root=project)
     assert (context.goal, context.decisions, context.facts.requests) == ("", (), ())
     assert context.checkpoint_count == 1
-    hits = ralf.search("never run the tests", route="mail", root=project)
-    assert hits
-    assert cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").lines == ["mail: nothing new"]
+    assert ralf.search("never run the tests", route="mail", root=project)
+    assert "cp-" not in cli("context", "checkpoint", "mail", "--transcript", path, "--as", "text").out
     path.write_text(NO_SESSION + "\nMore of it.\n" * 3_000)
     watched = cli("context", "watch", "mail", "--transcript", path, "--as", "text", "--every", "2000", "--once")
     assert watched.status == 0, watched.err
     assert ralf.get_context("mail", root=project).checkpoint_count > 1
 
 
-def test_an_empty_transcript_is_nothing_new(cli: Cli, project: Path) -> None:
-    before = kept_bytes(project)
-    _empty(project / "x.jsonl")
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "x.jsonl")
-    assert (ran.status, ran.lines, ran.err) == (0, ["good: nothing new"], "")
-    assert kept_bytes(project) == before
-
-
-@pytest.mark.parametrize("content", ["\n\n\n", "   ", "[]", "{}\n"])
+@pytest.mark.ci
+@pytest.mark.parametrize("content", ["", "\n\n\n", "   ", "[]", "{}\n"])
 def test_a_transcript_without_a_single_event_is_nothing_new_or_named(cli: Cli, project: Path, content: str) -> None:
     before = kept_bytes(project)
     (project / "x.jsonl").write_text(content)
@@ -217,124 +192,61 @@ def test_malformed_lines_among_good_ones_are_named_and_the_good_ones_taken(cli: 
     (project / "x.jsonl").write_text("".join([text[0], '{"type": "user", \n', "rubbish\n", *text[1:], "{torn"]))
     ran = cli("context", "checkpoint", "mixed", "--transcript", project / "x.jsonl")
     assert ran.status == 0, ran.err
-    assert ran.err == f"warning: {project / 'x.jsonl'}: 2 lines that cannot be read: 2, 3\n"
+    assert ran.err.startswith(f"warning: {project / 'x.jsonl'}: ") and "2, 3" in ran.err
     assert "mixed: cp-001" in ran.out
 
 
-def test_a_transcript_that_shrank_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
-    before = kept_bytes(project)
-    (project / "session.jsonl").write_text(storekit.lines_of(500)[0])
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl")
-    ran.complains(5, project / "session.jsonl", "shrank", "--restart")
-    assert kept_bytes(project) == before
-    (project / "session.jsonl").write_text(storekit.lines_of(500, first=60)[0])
-    assert cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl").status == 5
-    ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
-    assert (ran.status, ran.err) == (0, "")
-    assert "cp-002" in ran.out
-    assert "nothing new" in cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl").out
-
-
+@pytest.mark.ci
 def test_a_transcript_that_was_replaced_says_how_to_go_on_and_that_works(cli: Cli, project: Path) -> None:
     before = kept_bytes(project)
     (project / "session.jsonl").write_text(storekit.lines_of(4_000, first=60)[0])
     ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl")
-    ran.complains(5, project / "session.jsonl", "was replaced", "--restart")
+    ran.complains(5, project / "session.jsonl", "--restart")
     assert kept_bytes(project) == before
     ran = cli("context", "checkpoint", "good", "--transcript", project / "session.jsonl", "--restart")
     assert (ran.status, ran.err) == (0, "")
     assert "Keep the old columns" in cli("context", "show", "good").out
 
 
-def test_a_pipe_for_a_transcript_does_not_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for verb in ("checkpoint", "watch"):
-        ran = storekit.process("context", verb, "x", "--transcript", "pipe", cwd=tmp_path)
-        ran.complains(4, "pipe", "a pipe")
+def test_a_transcript_that_may_not_be_read_is_named(cli: Cli, project: Path) -> None:
+    log = project / "session.jsonl"
+    log.chmod(0o000)
+    before = kept_bytes(project)
+    with storekit.as_modes_say():
+        cli("context", "checkpoint", "good", "--transcript", log).complains(1, log)
+    assert kept_bytes(project) == before
 
 
-AS_NOBODY = """
-import os, pkgutil, sys
-from importlib import import_module
-for package in ("ralf", "ralf_cli", "click"):
-    for module in pkgutil.walk_packages(import_module(package).__path__, package + "."):
-        if not module.name.endswith("__main__") and "_win" not in module.name:
-            import_module(module.name)
-import_module("ralf_integrations.blackbox5.client")
-import ctypes, difflib, frontmatter, shlex, signal, sqlite3, threading
-from ralf.text import tokens
-tokens.count("x")  # what lies in a folder that only we can read, and is loaded at first need, is loaded by now
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
-sys.argv[0] = "ralf"
-import_module("ralf_cli.main").run()
-"""
+@pytest.mark.ci
+def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(cli: Cli, project: Path) -> None:
+    grow(project / "session.jsonl", 500, 60)
+    before = kept_bytes(project)
+    folder = context_of(project)
+    modes = {path: path.stat().st_mode for path in (*folder.rglob("*"), folder, folder.parent, project)}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222)
+    with storekit.as_modes_say():
+        for args in (
+            ("context", "checkpoint", "good", "--transcript", project / "session.jsonl"),
+            ("context", "decide", "new", "Go on"),
+            ("init", "--yes"),
+        ):
+            _complains_below(cli(*args), project)
+        shown = cli("context", "show", "good")
+    for path, mode in modes.items():
+        path.chmod(mode)
+    assert (shown.status, shown.err, "Keep the old columns" in shown.out) == (0, "", True)
+    assert kept_bytes(project) == before
 
 
-def as_nobody(*args: object, cwd: Path) -> storekit.Ran:
-    """`ralf …` as a user who owns nothing; as ourselves where we are not root and need not give up anything."""
-    if not ROOT:
-        return forks.forked(*args, cwd=cwd)
-    for folder in (cwd, *cwd.parents):
-        if not folder.stat().st_mode & stat.S_IXOTH and folder.owner() == "root":
-            pytest.skip(f"another user cannot enter {folder}, so the permissions below it cannot be tried")
-    command = [sys.executable, "-c", AS_NOBODY, *map(str, args)]
-    # The project belongs to root; the user has a folder for settings of their own.
-    environment = storekit.environment(cwd, RALF_SAFE_DIRECTORIES=str(cwd), XDG_CONFIG_HOME=str(cwd.parent / "config"))
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, timeout=storekit.HANGS)
-    return storekit.Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-@pytest.fixture
-def open_project(made: Path) -> Iterator[Path]:
-    """A project that everybody may read, in a folder that everybody may enter: not below pytest's, which each run of it
-    closes to others.
-    """
-    with tempfile.TemporaryDirectory(prefix="ralf-tests-") as folder:
-        Path(folder).chmod(0o711)
-        (Path(folder) / "config").mkdir()
-        (Path(folder) / "config").chmod(0o777)
-        project = storekit.copied(made, Path(folder) / "project")
-        for path in (project, *project.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        yield project
-
-
-def test_a_transcript_that_may_not_be_read_is_named(open_project: Path) -> None:
-    (open_project / "session.jsonl").chmod(0o000)
-    before = kept_bytes(open_project)
-    ran = as_nobody("context", "checkpoint", "good", "--transcript", "session.jsonl", cwd=open_project)
-    ran.complains(1, "session.jsonl", "Permission denied")
-    assert kept_bytes(open_project) == before
-
-
-@pytest.mark.slow
-def test_a_folder_that_may_not_be_written_is_named_and_can_still_be_read(open_project: Path) -> None:
-    grow(open_project / "session.jsonl", 500, 60)
-    before = kept_bytes(open_project)
-    folder = context_of(open_project)
-    for path in (*folder.rglob("*"), folder, folder.parent, open_project):
-        path.chmod(path.stat().st_mode & ~0o222)
-    for args in (
-        ("context", "checkpoint", "good", "--transcript", "session.jsonl"),
-        ("context", "decide", "new", "Go on"),
-        ("init", "--yes"),
-    ):
-        _complains_below(as_nobody(*args, cwd=open_project), open_project)
-    assert kept_bytes(open_project) == before
-    shown = as_nobody("context", "show", "good", cwd=open_project)
-    assert (shown.status, shown.err) == (0, "")
-    assert "Keep the old columns" in shown.out
-
-
-def _complains_below(ran: storekit.Ran, folder: Path, hint: str = "make the folder writable") -> None:
-    """Fails unless the error names a path in the folder, says what the system said, and gives the hint."""
-    assert ran.status == 1, (ran.status, ran.out, ran.err)
+def _complains_below(ran: storekit.Ran, folder: Path) -> None:
+    """Fails unless the error names a path in the folder, and a hint follows."""
     complaint, advice = ran.err.splitlines()
+    assert (ran.status, advice[:6]) == (1, "hint: "), (ran.status, ran.out, ran.err)
     assert complaint.startswith(f"error: {folder}"), ran.err
-    assert complaint.endswith((": Permission denied", ": Read-only file system", ": No space left on device")), ran.err
-    assert advice.startswith(f"hint: {hint}"), ran.err
 
 
+@pytest.mark.ci
 def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "4m") as disk:
         storekit.copied(project, disk / "p")
@@ -358,6 +270,7 @@ def test_a_read_only_disk_is_named_and_can_still_be_read(cli: Cli, project: Path
         assert cli("context", "decide", "good", "Go on", root=disk / "p").status == 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("verb", ["checkpoint", "decide"])
 def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succeeds(
     cli: Cli, project: Path, tmp_path: Path, verb: str
@@ -376,7 +289,7 @@ def test_on_a_full_disk_the_route_file_stays_and_the_next_write_with_room_succee
             if ran.status == 0:
                 break
             failed += 1
-            _complains_below(ran, disk, "make room")
+            _complains_below(ran, disk)
             after = records_of(root, "good")  # whole lines alone
             assert after[: len(records)] == records
             assert len(after) <= len(records) + 1
@@ -425,7 +338,7 @@ def test_a_folder_made_on_a_full_disk_is_hidden_from_git_once_there_is_room(cli:
     with small_disk(tmp_path / "disk", "256k") as disk:
         _fill(disk, 0)
         ran = cli("context", "decide", "first", "Go on", root=disk)
-        _complains_below(ran, disk, "make room")
+        _complains_below(ran, disk)
         (disk / "filler").unlink()
         assert cli("context", "decide", "first", "Go on", root=disk).status == 0
         assert (context_of(disk) / ".gitignore").read_text() == "*\n"
@@ -435,7 +348,7 @@ def test_a_folder_made_on_a_full_disk_is_hidden_from_git_once_there_is_room(cli:
 def test_an_opt_in_on_a_full_disk_leaves_no_half_configuration(cli: Cli, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "256k") as disk:
         _fill(disk, 0)
-        _complains_below(cli("init", "--yes", root=disk), disk, "make room")
+        _complains_below(cli("init", "--yes", root=disk), disk)
         assert not (context_of(disk) / "config.yaml").exists()
         (disk / "filler").unlink()
         assert cli("init", "--yes", root=disk).status == 0
@@ -470,6 +383,7 @@ def test_a_list_names_the_damaged_route_file_after_the_good_ones(cli: Cli, proje
     assert (rows["bad"]["checkpoint_count"], rows["bad"]["damage"] != "") == (1, True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_writes_to_a_damaged_route_file_are_acknowledged_and_shown_after_its_repair(
     cli: Cli, project: Path, kind: str
@@ -507,20 +421,6 @@ def _all_there(cli: Cli, route: str, checkpoints: int, *decisions: str) -> None:
     assert len({decision["id"] for decision in found["decisions"]}) == len(said)
 
 
-def test_a_mended_route_file_shows_the_journal_after_the_same_checkpoint_again(cli: Cli, project: Path) -> None:
-    """What the hint says: mend the file, then run the same command again."""
-    good = route_file(project, "bad").read_bytes()
-    damaged(project, "conflict markers in the text")
-    grow(project / "session.jsonl", 500, 60)
-    command = ("context", "checkpoint", "bad", "--transcript", project / "session.jsonl")
-    assert "run the same command again" in cli(*command).err
-    route_file(project, "bad").write_bytes(good.replace(b"Keep the old", b"Keep the OLD"))
-    assert cli(*command).status == 0
-    text = route_file(project, "bad").read_text(encoding="utf-8")
-    assert "checkpoint_count: 2" in text
-    assert "Keep the OLD columns" in text
-
-
 BELOW_THE_HEAD = {
     "YAML that is none", "a key twice", "a tab in the header", "no closing fence", "not UTF-8 in the header",
     "not UTF-8 in the text", "thousands of sections",
@@ -529,6 +429,7 @@ BELOW_THE_HEAD = {
 """What a list, which reads the head of a file alone, cannot tell of a file that no writer of ours has seen yet."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other(
     cli: Cli, project: Path, kind: str
@@ -554,6 +455,7 @@ def test_a_damaged_file_without_a_journal_is_named_left_alone_and_hides_no_other
     _all_there(cli, "bad", 1, "Decided in the dark")
 
 
+@pytest.mark.ci
 def test_a_brought_file_that_is_mended_after_a_write_keeps_that_write(cli: Cli, project: Path) -> None:
     good = route_file(project, "bad").read_bytes()
     damaged(project, "conflict markers in the text")
@@ -593,15 +495,6 @@ def test_what_an_editor_leaves_behind_is_read_as_it_stands(
     assert kinds == (["checkpoint", "decision", *layout, "decision"] if journal else ["import", "decision"])
 
 
-def test_an_empty_route_file_is_served_from_the_journal_and_written_anew(cli: Cli, project: Path) -> None:
-    good = route_file(project, "bad").read_bytes()
-    route_file(project, "bad").write_bytes(b"")
-    _all_there(cli, "bad", 1, "Keep the old columns")
-    assert cli("context", "list").status == 0
-    assert cli("context", "checkpoint", "bad", "--transcript", project / "session.jsonl").status == 0
-    assert route_file(project, "bad").read_bytes() == good
-
-
 def test_an_empty_route_file_without_a_journal_is_a_route_without_anything(cli: Cli, project: Path) -> None:
     storekit.journal_file(project, "bad").unlink()
     route_file(project, "bad").write_bytes(b"")
@@ -628,7 +521,7 @@ def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, proj
     path = route_file(project, "bad")
     os.truncate(path, (64 << 20) + 1)
     for args in (("show", "bad"), ("decide", "bad", "Go on")):
-        cli("context", *args).complains(4, path, "more than 64 MiB")
+        cli("context", *args).complains(4, path)
     assert path.stat().st_size == (64 << 20) + 1
     assert "good" in cli("context", "list").out
 
@@ -645,10 +538,10 @@ def test_a_damaged_record_is_named_and_nothing_is_written_over_it(cli: Cli, proj
     shutil.rmtree(context_of(project) / "cache")
     before = kept_bytes(project)
     shown = cli("context", "show", "bad")
-    shown.complains(4, journal, "the record at byte")
+    shown.complains(4, journal)
     assert "Keep the old columns" in shown.out
     for args in (("decide", "bad", "Go on"), ("checkpoint", "bad", "--transcript", project / "session.jsonl")):
-        cli("context", *args).complains(4, journal, "the record at byte")
+        cli("context", *args).complains(4, journal)
     assert kept_bytes(project) == before
     route_file(project, "bad").unlink()
     cli("context", "show", "bad").complains(4, journal)
@@ -680,7 +573,7 @@ def test_a_refused_route_name_is_refused_by_every_command_before_it_becomes_a_pa
         ("route", "use", "--", name),
         ("status", f"--route={name}") if name else ("context", "show", "--", name),
     ):
-        cli(*args).complains(2, (shown or '""')[:80], "refused as a route name")
+        cli(*args).complains(2, (shown or '""')[:80])
     assert kept_bytes(project, cache=True) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == beside
 
@@ -692,64 +585,20 @@ def test_an_allowed_route_name_is_made_and_found(cli: Cli, name: str) -> None:
     assert name in cli("context", "list").out
 
 
-def test_an_unknown_route_names_the_closest_ones(cli: Cli, project: Path) -> None:
-    for name in ("TASK-001", "TASK-002", "api-refactoring"):
-        ralf.record_decision(name, "Go on", root=project)
-    cli("context", "show", "TASK-01").complains(3, "TASK-01", "closest: TASK-001", "hint: ralf show TASK-001")
-    cli("context", "show", "api-refactorin").complains(3, "api-refactorin", "closest: api-refactoring")
-    cli("context", "show", "zzz").complains(3, "zzz", "no such route", "hint: ralf list")
-    cli("context", "search", "x", "--route", "TASK-01").complains(3, "TASK-01", "TASK-001")
-
-
 def test_a_case_variant_reads_the_route_and_is_refused_for_a_new_one(cli: Cli, project: Path) -> None:
     assert "Keep the old columns" in cli("context", "show", "GOOD").out
     before = kept_bytes(project)
-    cli("context", "decide", "GOOD", "Go on").complains(2, "GOOD", "differs only in case", "good")
+    cli("context", "decide", "GOOD", "Go on").complains(2, "GOOD", "good")
     session = ("--transcript", project / "session.jsonl")
-    cli("context", "checkpoint", "Good", *session).complains(2, "Good", "differs only in case")
-    cli("context", "watch", "Good", "--once", *session).complains(2, "Good", "differs only in case")
+    cli("context", "checkpoint", "Good", *session).complains(2, "Good")
+    cli("context", "watch", "Good", "--once", *session).complains(2, "Good")
     assert kept_bytes(project) == before
-
-
-def test_an_unknown_id_or_checkpoint_is_named(cli: Cli, project: Path) -> None:
-    before = kept_bytes(project)
-    cli("context", "decide", "good", "Go on", "--supersedes", "DEC-099").complains(3, "good", "DEC-099")
-    cli("context", "show", "good", "--at", "cp-009").complains(3, "good", "cp-009")
-    cli("context", "show", "good", "--at", "²").complains(3, "good")
-    cli("context", "decide", "good", " \n ").complains(2, "good", "needs words")
-    assert kept_bytes(project) == before
-
-
-@pytest.mark.parametrize(
-    "args",
-    [("nonesuch",), ("context", "nonesuch"), ("context", "show", "good", "--max-tokens", "x"),
-     ("context", "show", "good", "--max-tokens", "-1"), ("context", "show", "good", "--section", "x"), ("--nope",),
-     ("context", "search", "x", "-k", "0"), ("context", "watch", "good", "--every", "0")],
-)  # fmt: skip
-def test_a_wrong_argument_names_the_command_and_its_help(cli: Cli, args: tuple[str, ...]) -> None:
-    ran = cli(*args)
-    assert (ran.status, ran.out) == (2, "")
-    complaint, hint = ran.err.splitlines()
-    assert complaint.startswith("error: ralf")
-    assert hint.startswith("hint: ralf")
-    assert hint.endswith("--help")
-
-
-def test_a_command_without_a_route_names_one_where_none_is_current(cli: Cli) -> None:
-    ran = cli("context", "show")
-    assert (ran.status, ran.out) == (2, "")
-    assert ran.err.splitlines()[1].startswith("hint: ralf show bad …, or make a route current: ralf route use")
-
-
-def test_a_root_that_is_no_folder_is_named(cli: Cli, project: Path) -> None:
-    for root in (project / "none", project / "session.jsonl"):
-        cli("context", "list", root=root).complains(2, root, "not a directory")
 
 
 def test_the_folder_of_routes_being_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / ".autonomous").write_text("a file\n")
     ran = cli("context", "decide", "x", "Go on", root=tmp_path)
-    ran.complains(4, tmp_path / ".autonomous", "is a file, where ralf keeps a folder", "hint: mv ")
+    ran.complains(4, tmp_path / ".autonomous", "hint: mv ")
     assert (tmp_path / ".autonomous").read_text() == "a file\n"
 
 
@@ -758,17 +607,5 @@ def test_a_link_in_place_of_a_journal_is_not_followed(cli: Cli, project: Path, t
     victim.write_text("")
     link = storekit.journal_file(project, "linked")
     link.symlink_to(victim)
-    cli("context", "decide", "linked", "Go on").complains(4, link, "is no regular file")
+    cli("context", "decide", "linked", "Go on").complains(4, link)
     assert victim.read_text() == ""
-
-
-def test_every_error_of_the_tree_has_the_status_that_the_contract_gives_it() -> None:
-    from ralf import errors
-
-    found = {kind.__name__: kind.exit_status for kind in vars(errors).values() if isinstance(kind, type)}
-    assert found["RalfError"] == 1
-    assert found["UsageError"] == 2
-    assert {found[name] for name in ("NotFound", "RouteNotFound", "TranscriptNotFound", "BlobNotFound")} == {3}
-    assert {found[name] for name in found if name.startswith("Damaged")} == {4}
-    assert {found[name] for name in ("Busy", "Conflict", "TranscriptChanged")} == {5}
-    assert str(RalfError("place", "what")) == "place: what"

@@ -68,6 +68,7 @@ def test_a_file_within_the_cap_stays_as_it_is() -> None:
     assert capped(context) is context
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [30, 60, 150, 600])
 @pytest.mark.parametrize("words", [WORDS, "x", "two\nlines\n", "# \u65e5\u672c\u8a9e \"' \u2028"])
 def test_a_file_is_held_to_the_cap_whatever_it_is_full_of(n: int, words: str) -> None:
@@ -98,6 +99,7 @@ def test_any_mixture_is_held_to_the_cap_and_capping_again_changes_nothing(counts
     assert capped(context) == found
 
 
+@pytest.mark.ci
 def test_goal_pinned_rules_active_work_and_the_newest_section_never_fold() -> None:
     context = full(600)
     found = capped(context)
@@ -112,6 +114,7 @@ def test_goal_pinned_rules_active_work_and_the_newest_section_never_fold() -> No
     assert [decision.id for decision in rest.decisions if decision != PINNED] == newest
 
 
+@pytest.mark.ci
 def test_what_has_gone_is_counted_by_kind() -> None:
     context = full(600)
     found = capped(context)
@@ -131,41 +134,6 @@ def facts_of(context: RouteContext) -> int:
     return sum(map(len, kinds))
 
 
-def stages(context: RouteContext) -> dict[str, bool]:
-    """What has begun to fold, in the order in which it does."""
-    facts = context.facts
-    return {
-        "sections but three": len(context.body.sections) <= 3,
-        "superseded decisions": all(d.status == "active" for d in context.decisions),
-        "passed commands": all(c.status == "failed" for c in facts.commands),
-        "older facts": len(facts.requests) <= 8 and len(facts.errors) <= 5 and len(facts.commands) <= 10,
-        "sections but one": len(context.body.sections) <= 1,
-        "details of decisions": not any(d.rationale for d in context.decisions if not d.pinned),
-        "all but few facts": len(facts.requests) <= 3 and len(facts.errors) <= 3 and len(facts.names) <= 25,
-        "active decisions": all(d.pinned for d in context.decisions),
-    }
-
-
-@pytest.mark.parametrize("ballast", range(0, 19_000, 1_000))
-def test_kinds_fold_one_after_the_other_in_the_order_of_the_format(ballast: int) -> None:
-    """A stage is done before the next one begins."""
-    context = replace(full(60), goal="word " * ballast)
-    found = capped(context)
-    assert size(found) <= CAP
-    if len(found.decisions) > 1:
-        assert found.facts.requests[-3:] == context.facts.requests[-3:]  # the newest facts go last
-        assert found.facts.names[-25:] == context.facts.names[-25:]
-    done = list(stages(found).values())
-    assert done == sorted(done, reverse=True)
-    begun = [
-        len(found.body.sections) < 60,
-        len(found.decisions) < 121,
-        facts_of(found) < 420,
-        found.folded.rationale_count,
-    ]
-    assert [bool(step) for step in begun] == sorted(map(bool, begun), reverse=True)
-
-
 def test_within_a_kind_the_oldest_folds_first() -> None:
     context = full(60)
     found = capped(replace(context, goal="word " * 12_000))
@@ -177,14 +145,6 @@ def test_within_a_kind_the_oldest_folds_first() -> None:
     bare = [d.id for d in found.decisions if d.status == "active" and not d.rationale]
     assert active == [d.id for d in context.decisions if d.status == "active"][-len(active) :]
     assert bare == active[: len(bare)]
-
-
-def test_decisions_that_share_a_label_fold_one_by_one() -> None:
-    same = tuple(Decision("DEC-001", decision=f"{k} {WORDS}", rationale=WORDS) for k in range(800))
-    found = capped(RouteContext(decisions=same))
-    assert 0 < len(found.decisions) < 800
-    assert found.folded.decision_count == 800 - len(found.decisions)
-    assert [decision.decision for decision in found.decisions] == [d.decision for d in same[-len(found.decisions) :]]
 
 
 def test_an_old_active_decision_keeps_its_text_and_speaker_when_its_details_fold() -> None:
@@ -210,6 +170,7 @@ def test_a_decision_as_long_as_a_file_goes_before_a_rule_and_before_all_other_de
         assert made.folded.decision_count == 1
 
 
+@pytest.mark.ci
 def test_rules_that_alone_would_pass_the_cap_fold_from_the_oldest_on() -> None:
     rules = tuple(replace(PINNED, id=f"DEC-{k:04d}", decision=f"Never do {k}. {WORDS}") for k in range(1_500))
     found = capped(RouteContext(decisions=rules))

@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import forks
 import ralf.api
 import storekit
 from ralf.text.cleaning import outside
 from storekit import route_file
-
-PLAIN = [sys.executable, "-m", "ralf_cli"]
-COMMANDS = [sys.executable, "-c", "from ralf_cli.main import run; run()"]
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
-    return forks.forked("context", *arguments, cwd=root, way=way)
+    return storekit.process("context", *arguments, cwd=root, way=way)
 
 
 @pytest.mark.parametrize(
@@ -47,29 +43,32 @@ def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
     ],
 )
 def test_the_two_ways_to_an_answer_print_the_same(made: Path, arguments: list[str]) -> None:
-    plain = answered(forks.PLAIN, made, *arguments)
-    assert plain == answered(forks.CLICK, made, *arguments)
+    plain = answered(storekit.PLAIN, made, *arguments)
+    assert plain == answered(storekit.CLICK, made, *arguments)
     assert plain.status in (0, 2, 3)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide", "--brief"], ["show", "none"], ["--help"]])
 def test_a_fork_answers_as_a_process_of_its_own_does(made: Path, arguments: list[str]) -> None:
     """What the tests that fork rely on."""
-    own = storekit.process("context", *arguments, cwd=made, RALF_AGENT="a-1")
-    assert own == forks.forked("context", *arguments, cwd=made, RALF_AGENT="a-1")
+    own = storekit.process("context", *arguments, cwd=made, is_new=True, RALF_AGENT="a-1")
+    assert own == storekit.process("context", *arguments, cwd=made, RALF_AGENT="a-1")
 
 
+@pytest.mark.ci
 def test_a_damaged_file_and_a_stray_are_told_in_both_ways(made: Path) -> None:
     route_file(made, "tide").write_text("---\nnothing\n")
     route_file(made, "tide").with_name("tide (conflicted copy).md").write_text("x")
     for arguments in (["list"], ["show", "tide"], ["show", "gates"]):
-        assert answered(forks.PLAIN, made, *arguments) == answered(forks.CLICK, made, *arguments)
+        assert answered(storekit.PLAIN, made, *arguments) == answered(storekit.CLICK, made, *arguments)
 
 
 def test_no_route_is_told_in_both_ways(tmp_path: Path) -> None:
-    assert answered(forks.PLAIN, tmp_path, "list") == answered(forks.CLICK, tmp_path, "list")
+    assert answered(storekit.PLAIN, tmp_path, "list") == answered(storekit.CLICK, tmp_path, "list")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arguments", [["list"], ["show", "tide"], ["show", "tide", "--max-tokens", "120"]])
 def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -> None:
     done = subprocess.run(
@@ -85,6 +84,7 @@ def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -
     )
 
 
+@pytest.mark.ci
 def test_a_reader_that_goes_away_is_no_error(made: Path) -> None:
     piped = f"{sys.executable} -m ralf_cli context show tide | head -c 1"
     done = subprocess.run(
@@ -97,17 +97,7 @@ def test_a_reader_that_goes_away_is_no_error(made: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"<", b"")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("command", [PLAIN, COMMANDS])
-def test_a_full_disk_behind_the_output_is_told(made: Path, command: list[str]) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*command, "context", "list"], cwd=made, env=storekit.environment(made), stdout=full, stderr=subprocess.PIPE
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith(b"error: standard output: No space left on device\n")
-
-
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "arguments",
     [["--for", "the tides"], ["--for", "tide"], ["--for", "nothing of it"], ["--for", ""], [], ["--for", "x", "--all"]],
@@ -117,7 +107,8 @@ def test_a_memory_is_handed_over_in_both_ways(made: Path, arguments: list[str]) 
     ralf.api.remember(
         "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
     )
-    ways = [forks.forked("memory", "show", *arguments, cwd=made, way=way) for way in (forks.PLAIN, forks.CLICK)]
+    both = (storekit.PLAIN, storekit.CLICK)
+    ways = [storekit.process("memory", "show", *arguments, cwd=made, way=way) for way in both]
     assert ways[0] == ways[1]
 
 
@@ -126,6 +117,6 @@ def test_what_a_person_said_stands_outside_the_fence_of_a_memory_that_is_handed_
     ralf.api.remember(
         "trap", "npm test", error="ECONNREFUSED at the tides", resolution="up", origin="person", root=made
     )
-    said = forks.forked("memory", "show", "--for", "the tides", cwd=made, way=forks.PLAIN).out
+    said = storekit.process("memory", "show", "--for", "the tides", cwd=made, way=storekit.PLAIN).out
     assert "indent: tabs" in outside(said)
     assert "ECONNREFUSED" in said and "ECONNREFUSED" not in outside(said)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import kit.command
 import storekit
-from ralf.agent import AgentRun, RunState, SavedState, cancel_run, get_run, send_signal
+from ralf.agent import AgentRun, RunState, SavedState, get_run, send_signal
 from ralf.maintenance import ownership
 from ralf.project import find
 
@@ -44,30 +45,24 @@ def ralf(root: Path, *words: str, **more: str) -> storekit.Ran:
     return storekit.process(*words, cwd=root, **more)
 
 
-def test_a_list_leaves_out_what_has_completed_and_says_so(root: Path) -> None:
-    ran = ralf(root, "run", "list")
-    rows = [line.split()[:3] for line in ran.out.splitlines()[2:-1]]
-    assert rows == [["asks", "draft", "paused"], ["bad", "main", "failed"], ["late", "main", "waiting"]]
-    assert ran.err == "not shown: 1 completed or cancelled: ralf run list --all\n"
-    assert [one["run"] for one in ralf(root, "run", "list", "--all", "--json").json()] == [
-        "asks",
-        "bad",
-        "done",
-        "late",
-    ]
-    assert [one["run"] for one in ralf(root, "run", "list", "--status", "completed", "--json").json()] == ["done"]
+@pytest.mark.parametrize(
+    ("options", "names"), [("", "asks bad late"), ("--all", "asks bad done late"), ("--status completed", "done")]
+)
+def test_a_list_leaves_out_what_has_completed_unless_it_is_asked_for(root: Path, options: str, names: str) -> None:
+    assert [one["run"] for one in ralf(root, "run", "list", *options.split(), "--json").json()] == names.split()
 
 
+@pytest.mark.ci
 def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     for number in range(53):
         with AgentRun(f"run-{number:02}", root=tmp_path) as run:
             run.save(b"x")
     ran = ralf(tmp_path, "run", "list")
     assert ran.out.count("waiting") == 50
-    assert ran.err == "3 more: ralf run list --all\n"
+    assert "ralf run list --all" in ran.err
 
 
-@pytest.mark.slow(seconds=2)
+@pytest.mark.ci(seconds=2)
 def test_json_has_the_names_of_the_api(root: Path) -> None:
     fields = {field.name for field in dataclasses.fields(RunState)}
     assert set(ralf(root, "run", "list", "--json").json()[0]) == fields
@@ -79,7 +74,7 @@ def test_json_has_the_names_of_the_api(root: Path) -> None:
     assert set(ralf(root, "signal", "asks", "x", "--json").json()) == {"id", "name", "size", "sent", "by"}
 
 
-@pytest.mark.slow(seconds=8)
+@pytest.mark.release(seconds=8)
 def test_no_command_but_stream_prints_what_a_run_contains(root: Path) -> None:
     for words in (
         *(("run", "show", name) for name in ("done", "asks", "bad", "late")),
@@ -99,20 +94,16 @@ def test_no_command_but_stream_prints_what_a_run_contains(root: Path) -> None:
             assert "hunter2" not in ran.out + ran.err, words
 
 
+@pytest.mark.ci
 def test_output_in_a_pipe_is_byte_for_byte_and_harmless_on_a_terminal(root: Path) -> None:
-    done = subprocess.run(
-        storekit.command("run", "stream", "done"),
-        cwd=root,
-        env=storekit.environment(root),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout == b"out\x1b[2Jput \xff\xfe\n"
+    done = kit.command.start("run", "stream", "done", cwd=root, env=storekit.environment(root))
+    assert done.communicate(timeout=storekit.HANGS)[0] == b"out\x1b[2Jput \xff\xfe\n"
     shown = storekit.on_a_terminal(root, "run", "stream", "done")[1]
     assert "\x1b[2J" not in shown
     assert "output" in shown
 
 
+@pytest.mark.ci
 def test_a_character_that_is_cut_between_two_pieces_is_whole_on_a_terminal(tmp_path: Path) -> None:
     with AgentRun("one", root=tmp_path) as run:
         for byte in "höhe €".encode():
@@ -122,12 +113,8 @@ def test_a_character_that_is_cut_between_two_pieces_is_whole_on_a_terminal(tmp_p
 
 
 def test_a_reader_that_follows_waits_for_a_run_to_begin_and_ends_with_it(tmp_path: Path) -> None:
-    reader = subprocess.Popen(
-        storekit.command("run", "stream", "one", "--follow", "--timeout", "60"),
-        cwd=tmp_path,
-        env=storekit.environment(tmp_path),
-        stdout=subprocess.PIPE,
-    )
+    words = ("run", "stream", "one", "--follow", "--timeout", "60")
+    reader = kit.command.start(*words, cwd=tmp_path, env=storekit.environment(tmp_path))
     with AgentRun("one", root=tmp_path) as run:
         for number in range(20):
             run.stream(b"token %d\n" % number)
@@ -137,6 +124,7 @@ def test_a_reader_that_follows_waits_for_a_run_to_begin_and_ends_with_it(tmp_pat
     assert reader.returncode == 0
 
 
+@pytest.mark.ci
 def test_a_reader_that_is_interrupted_says_so_by_its_status_alone(tmp_path: Path) -> None:
     with AgentRun("one", root=tmp_path) as run:
         run.stream(b"first\n")
@@ -158,29 +146,27 @@ def test_a_reader_that_is_interrupted_says_so_by_its_status_alone(tmp_path: Path
     assert (reader.returncode, err.strip()) == (130, b"")
 
 
+@pytest.mark.ci
 def test_a_step_that_is_not_named_is_the_only_one(root: Path) -> None:
     with AgentRun("asks", "draft", root=root) as run:
         assert not run.is_open
-    assert ralf(root, "run", "show", "asks").out.splitlines()[2] == "step          draft"
+    assert ralf(root, "run", "show", "asks", "--json").json()["step"] == "draft"
     assert ralf(root, "run", "stream", "asks").out == ""
     assert ralf(root, "run", "stream", "asks", "--step", "other").status == 3
 
 
+@pytest.mark.ci
 def test_a_signal_arrives_byte_for_byte_in_whatever_way_it_is_given(tmp_path: Path) -> None:
     data = bytes(range(256)) * 2_000
     (tmp_path / "data").write_bytes(data)
     assert ralf(tmp_path, "signal", "one", "word", "--file", "data").status == 0
     assert ralf(tmp_path, "signal", "one", "word", "höhe").status == 0
     with open(tmp_path / "data", "rb") as file:
-        done = subprocess.run(
-            storekit.command("signal", "one", "word", "-"),
-            cwd=tmp_path,
-            env=storekit.environment(tmp_path),
-            stdin=file,
-            capture_output=True,
-            check=True,
+        sender = kit.command.start(
+            "signal", "one", "word", "-", cwd=tmp_path, env=storekit.environment(tmp_path), stdin=file
         )
-    assert b"512,000 bytes" in done.stdout
+        sender.communicate(timeout=storekit.HANGS)
+    assert sender.returncode == 0
     with AgentRun("one", root=tmp_path) as run:
         found = [run.wait_signal("word", 0) for _ in range(4)]
     assert [one and one.data for one in found] == [data, "höhe".encode(), data, None]
@@ -200,14 +186,6 @@ def test_a_signal_wakes_a_process_that_waits_for_it(tmp_path: Path) -> None:
     assert [(one.text, one.by) for one in got if one] == [("now", "me")]
 
 
-def test_a_signal_that_nobody_may_receive_is_sent_and_a_note_says_why(root: Path) -> None:
-    assert "there is no run assk yet; closest: asks" in ralf(root, "signal", "assk", "approval").err
-    assert "done is completed" in ralf(root, "signal", "done", "approval").err
-    assert ralf(root, "signal", "asks", "approval").err == ""
-    cancel_run("asks", root=root)
-    assert "asks is cancelled" in ralf(root, "signal", "asks", "approval").err
-
-
 def test_a_run_that_is_held_is_neither_retried_nor_forgotten(tmp_path: Path) -> None:
     with AgentRun("one", by="worker-1", root=tmp_path) as run:
         run.save(b"x")
@@ -216,7 +194,7 @@ def test_a_run_that_is_held_is_neither_retried_nor_forgotten(tmp_path: Path) -> 
             assert ran.status == 5, words
             assert "worker-1" in ran.err
         shown = ralf(tmp_path, "run", "show", "one").out
-        assert f"holder        worker-1, process {os.getpid()}, claim 1" in shown
+        assert f"worker-1, process {os.getpid()}, " in shown
     assert get_run("one", root=tmp_path).status == "waiting"
 
 
@@ -231,10 +209,9 @@ def test_a_damaged_run_is_named_and_the_others_are_listed(root: Path) -> None:
     assert ralf(root, "run", "show", "bad").status == 4
 
 
+@pytest.mark.ci
 def test_a_question_is_asked_at_a_terminal_before_a_run_is_forgotten(root: Path) -> None:
-    status, out = storekit.on_a_terminal(root, "run", "forget", "done", answer="n\n")
-    assert (status, "nothing was deleted" in out) == (2, True)
+    assert storekit.on_a_terminal(root, "run", "forget", "done", answer="n\n")[0] == 2
     assert get_run("done", root=root).status == "completed"
-    status, _ = storekit.on_a_terminal(root, "run", "forget", "done", answer="y\n")
-    assert status == 0
+    assert storekit.on_a_terminal(root, "run", "forget", "done", answer="y\n")[0] == 0
     assert ralf(root, "run", "show", "done").status == 3

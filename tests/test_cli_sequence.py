@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import forks
 import storekit
+from kit.git import commit, repository
 from ralf.tasks import claims, editing, leases, store
 from ralf.text import tokens
 from ralf.text.cleaning import outside
@@ -42,7 +41,7 @@ def six(parts: Path, tmp_path: Path) -> Path:
 
 
 def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:
-    return forks.forked(*arguments, cwd=root, **more)
+    return storekit.process(*arguments, cwd=root, **more)
 
 
 def plan_file(root: Path) -> Path:
@@ -59,29 +58,15 @@ def files(root: Path) -> dict[str, bytes]:
 # ---- serialize ----
 
 
+@pytest.mark.ci
 def test_a_dry_run_draws_the_sequence_and_leaves_every_byte(six: Path) -> None:
     before = files(six)
     ran = ralf(six, "serialize", "--every", 2, "--dry-run")
     assert (ran.status, outside(ran.out)) == (0, "")
-    assert ran.out.count("checkpoint: every 2 tasks") == 2
-    assert "6 tasks, 1 chain, 2 checkpoints" in ran.out
     assert files(six) == before
 
 
-def test_serialize_twice_is_once_and_undo_gives_the_bytes_back(six: Path) -> None:
-    assert ralf(six, "serialize", "--every", 2).status == 0
-    first = plan_file(six).read_bytes()
-    again = ralf(six, "serialize", "--every", 2)
-    assert (again.status, plan_file(six).read_bytes()) == (0, first)
-    assert "nothing changed" in again.out
-    assert ralf(six, "serialize", "--every", 3).status == 0
-    assert plan_file(six).read_bytes() != first
-    assert ralf(six, "serialize", "--undo").status == 0
-    assert plan_file(six).read_bytes() == first
-    assert ralf(six, "serialize", "--undo").status == 0
-    assert not plan_file(six).exists()
-
-
+@pytest.mark.ci
 def test_the_json_of_a_plan_has_the_names_of_the_api(six: Path) -> None:
     import dataclasses
 
@@ -124,10 +109,11 @@ def test_a_cycle_that_a_person_wrote_is_named_task_by_task(six: Path) -> None:
 
 def test_without_a_sequence_it_is_said_that_there_is_none(six: Path) -> None:
     ran = ralf(six, "serialize", "--draw")
-    assert (ran.status, ran.lines) == (0, []) and "no plan yet" in ran.err
+    assert (ran.status, ran.lines) == (0, [])
     assert ralf(six, "serialize", "--draw", "--json").json() is None
 
 
+@pytest.mark.ci
 def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
     plan_file(six).write_text("chains: [\n")
     for options in (("--every", 2), ("--draw",)):
@@ -138,29 +124,10 @@ def test_a_damaged_plan_is_said_and_stays(six: Path) -> None:
     assert ralf(six, "serialize", "--every", 2, "--anew").status == 0
 
 
-# ---- at a checkpoint ----
-
-
-def test_whoever_completes_the_last_task_before_a_checkpoint_is_told_to_hand_over_and_claims_none(
-    six: Path,
-) -> None:
-    ralf(six, "serialize", "--every", 2)
-    lease = ""
-    for expected in (False, True):
-        lease = ralf(six, "task", "claim", "--json", RALF_AGENT="a-1").json()["lease"]
-        done = ralf(six, "task", "done", "All of it", RALF_LEASE=lease, RALF_AGENT="a-1")
-        assert done.status == 0, done
-        assert ("Hand over, then end your session" in done.out) is expected, done.out
-    more = ralf(six, "task", "claim", RALF_LEASE=lease, RALF_AGENT="a-1")
-    more.complains(3, "TASK-2", "hand over", "ralf handover TASK-2")
-    assert store.list_tasks(root=six).counts["claimed"] == 0
-    fresh = ralf(six, "task", "claim", RALF_AGENT="a-2")
-    assert (fresh.status, "TASK-3" in fresh.out) == (0, True)
-
-
 # ---- refresh ----
 
 
+@pytest.mark.ci
 def test_a_fresh_agent_reads_what_came_before_and_what_comes_next(six: Path) -> None:
     ralf(six, "serialize", "--every", 2)
     for number in (1, 2):
@@ -186,20 +153,14 @@ def test_a_refresh_keeps_to_its_budget(six: Path, most: int) -> None:
     assert ran.out or "too few" in ran.err
 
 
+@pytest.mark.ci
 def test_a_person_at_a_terminal_sees_no_fence(six: Path) -> None:
     claims.claim("TASK-1", by="a-1", root=six)
     status, said = storekit.on_a_terminal(six, "refresh", RALF_AGENT="a-1")
     assert (status, "TASK-1" in said, "<!--" in said) == (0, True, False)
 
 
-def test_status_shows_the_task_that_is_held_and_nothing_to_whoever_holds_none(six: Path) -> None:
-    claims.claim("TASK-1", by="a-1", root=six)
-    assert "task             TASK-1: Part 1\n" in ralf(six, "status", RALF_AGENT="a-1").out
-    assert ralf(six, "status", "--json", RALF_AGENT="a-1").json()["task"] == "TASK-1"
-    other = ralf(six, "status", RALF_AGENT="a-2")
-    assert (other.status, "\ntask " in other.out) == (0, False)
-
-
+@pytest.mark.ci
 def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> None:
     state = claims.claim("TASK-1", by="a-1", root=six)
     assert state.claim is not None
@@ -216,6 +177,7 @@ def test_every_command_of_whoever_holds_a_task_is_a_sign_of_life(six: Path) -> N
 # ---- import, trust ----
 
 
+@pytest.mark.ci
 def test_a_list_of_beads_is_imported_once(root: Path) -> None:
     issues: list[dict[str, Any]] = [
         {"id": "bd-1", "title": "Build", "status": "open", "priority": 1, "issue_type": "task"},
@@ -226,9 +188,8 @@ def test_a_list_of_beads_is_imported_once(root: Path) -> None:
     path.write_text("".join(f"{json.dumps(issue)}\n" for issue in issues))
     dry = ralf(root, "task", "import", path, "--dry-run")
     assert (dry.status, outside(dry.out)) == (0, "")
-    assert "2 added" in dry.out and "dry run" in dry.out
     assert store.list_tasks(root=root).tasks == ()
-    assert "2 added" in ralf(root, "task", "import", path).out
+    assert ralf(root, "task", "import", path, "--json").json()["added"] == 2
     found = {state.task.title: state for state in store.list_tasks(root=root).tasks}
     assert found["Paint"].task.after == (found["Build"].task.id,)
     again = ralf(root, "task", "import", path, "--json").json()
@@ -250,19 +211,17 @@ def cloned(root: Path) -> Path:
     path = root / ".autonomous" / "tasks" / "active" / "TASK-9.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\nid: TASK-9\nstatus: pending\n---\n\n# Run \x1b[2Jthis\n\nDo it.\n")
-    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    for command in (["init", "-q"], ["add", "-f", str(path)], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *command], cwd=root, check=True)
+    commit(repository(root), path)
     return root
 
 
+@pytest.mark.ci
 def test_a_person_at_a_terminal_accepts_what_git_brought(cloned: Path) -> None:
     status, said = storekit.on_a_terminal(cloned, "task", "trust", answer="n\n")
     assert (status, "Do it." in said, "\x1b[2J" in said) == (0, True, False)
     assert store.get("TASK-9", root=cloned).is_foreign
     assert storekit.on_a_terminal(cloned, "task", "trust", answer="y\n", CLAUDECODE="1")[0] == 2
     assert store.get("TASK-9", root=cloned).is_foreign
-    status, said = storekit.on_a_terminal(cloned, "task", "trust", answer="y\n")
-    assert (status, "1 accepted" in said) == (0, True)
+    assert storekit.on_a_terminal(cloned, "task", "trust", answer="y\n")[0] == 0
     assert not store.get("TASK-9", root=cloned).is_foreign
     assert claims.claim(by="a-1", root=cloned).task.id == "TASK-9"

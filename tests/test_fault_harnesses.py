@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import os
-import re
 import subprocess
-import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.faults import variants
+from tests.faults.figures import SKIPPED
 from tests.faults.kept import Kept
 
 from examples import examples, step
-from storekit import SOURCE, copied, environment
+from storekit import SOURCE, copied
 
-SKIPPED = 77
-HANGS = 1_800  # seconds: the longest takes two minutes on a machine that does nothing else
+NATS = ("nats", "nats_leases", "nats_load", "nats_machines", "nats_power", "engine_secrets")
+"""Harnesses of `test_nats_harness.py`."""
 
 
 def faults(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -25,16 +27,26 @@ def faults(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 def harness(name: str, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """`python -m tests.faults.NAME`, as a person starts it; skips the test where the harness cannot run."""
-    folder = cwd / "home"
-    folder.mkdir()
-    known = environment(folder)
-    known["PYTHONPATH"] = os.pathsep.join([str(SOURCE), known["PYTHONPATH"]])
-    command = [sys.executable, "-m", f"tests.faults.{name}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=SOURCE, env=known, capture_output=True, text=True, timeout=HANGS)
+    done = variants.started(name, *arguments, home=cwd)
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     print(done.stdout)  # the figures, in the report of a failure and with -rP
     return done
+
+
+def broken(*harnesses: str, but: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """A test for each variant of these harnesses, or of all but some, that no other test finds."""
+    wanted = [each for each in variants.of(*harnesses, but=but) if not each.test]
+    marked = [pytest.param(each, id=str(each), marks=pytest.mark.release(seconds=each.seconds)) for each in wanted]
+    return pytest.mark.parametrize("variant", marked)
+
+
+def finds(variant: variants.Variant, home: Path) -> None:
+    """See that a variant is found; skips the test where its harness cannot run."""
+    found = variant.run(home)
+    if found.startswith("skipped: "):
+        pytest.skip(found)
+    assert found
 
 
 def test_a_folder_that_is_kept_is_laid_out_as_it_was_whatever_became_of_it(tmp_path: Path) -> None:
@@ -63,7 +75,6 @@ def _all_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 LENGTHS = {
-    "kills": (6, "--rounds", examples(400)),
     "calls": (18, "--part", 8 * step()),
     "cuts": (5,),
     "editors": (5, "--rounds", examples(400)),
@@ -79,7 +90,7 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow(seconds=how[0])) for name, how in LENGTHS.items()]
+    "name", [pytest.param(name, marks=pytest.mark.release(seconds=how[0])) for name, how in LENGTHS.items()]
 )
 def test_a_run_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness(name.partition(", ")[0], *LENGTHS[name][1:], cwd=tmp_path)
@@ -87,36 +98,24 @@ def test_a_run_finds_nothing(tmp_path: Path, name: str) -> None:
     assert "| case | figure | target |" in done.stdout
 
 
-UNLOCKED = "failed|AssertionError: the revisions have gaps"
-"""The store compares and swaps: a writer that takes no lock has errors, or numbers records as another does."""
-
-BROKEN = {
-    "kills, lock by existence": ("kills", "blocked", "--rounds", 20),
-    "calls, no fsync": ("calls", "not synced", "--only", "a decision", "--part", 50),
-    "calls, plain write": ("calls", "not synced", "--only", "a decision", "--part", 50),
-    "cuts, a cache of another journal": ("cuts", "lost", "--rounds", 10, "--only", "with the newer cache"),
-    "shares, histories that nobody joins": ("shares", "undone|doubled|apart", "--rounds", 10),
-    "merges, labels as they are": ("merges", "doubled|mislinked", "--rounds", 20, "--only", "by the driver"),
-    "merges, the newer alone": ("merges", "lost", "--rounds", 20, "--only", "by the driver"),
-    "merges, no slots": ("merges", "conflicts", "--rounds", 160, "--only", "by git alone"),
-    "writers, no lock": ("writers", UNLOCKED, "--rounds", 5),
-    "writers, one temporary name": ("writers", UNLOCKED, "--rounds", 5),
-    "mixed, no lock": ("mixed", "failed: [a-z ]+|lost|torn", "--rounds", 3),
-    "mixed, rename": ("mixed", "lost", "--rounds", 5, "--only", "save", "--only", "decide", "--only", "revert"),
-    "editors, plain write": ("editors", "lost", "--rounds", 60, "--only", "by rename"),
-    "editors, rename": ("editors", "lost", "--rounds", 40, "--only", "by rename"),
-    "editors, no look at open files": ("editors", "lost", "--rounds", 40, "--only", "in pieces"),
-    "editors, no second look": ("editors", "lost", "--rounds", 40, "--only", "found before"),
-    "loop, nothing taken in": ("loop", "lost", "--iterations", 18),
-    "loop, nothing handed over": ("loop", "untold", "--iterations", 6),
-    "gits, a store that git sees": ("gits", "lost", "--rounds", 10, "--only", "hidden"),
-}
+@broken(but=NATS)
+def test_what_is_broken_on_purpose_is_found(tmp_path: Path, variant: variants.Variant) -> None:
+    finds(variant, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_write_path_is_found(tmp_path: Path, case: str) -> None:
-    name, fault, *arguments = BROKEN[case]
-    done = harness(str(name), *arguments, "--broken", case.partition(", ")[2], cwd=tmp_path)
-    assert done.returncode == 1
-    assert re.search(rf"(?m)^({fault}): ", done.stderr)
+def test_each_variant_that_a_harness_can_break_stands_in_the_table() -> None:
+    known = {(each.harness, each.name) for each in variants.VARIANTS}
+    found = set(_breakable("BROKEN"))
+    assert len(found) > 20
+    assert found - known == set()
+    assert {name for _, name in _breakable("VARIANTS", "broken.py")} - {name for _, name in known} == set()
+
+
+def _breakable(called: str, files: str = "*.py") -> Iterator[tuple[str, str]]:
+    """Harness and name of each variant: the texts in what has this name, and keys where that is a dictionary."""
+    for path in (SOURCE / "tests" / "faults").glob(files):
+        _, line, rest = path.read_text(encoding="utf-8").partition(f"\n{called}")
+        for node in ast.parse(line + rest).body[:1]:
+            value = node.value  # type: ignore[attr-defined]
+            keys = value.keys if isinstance(value, ast.Dict) else value.elts
+            yield from ((path.stem, ast.literal_eval(key)) for key in keys)

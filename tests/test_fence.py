@@ -10,7 +10,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from contexts import contexts, quick
 from examples import examples
-from ralf.brief.pieces import SECTIONS
+from ralf.brief.views import SECTIONS
 from ralf.model import (
     ActiveWork,
     Body,
@@ -79,12 +79,14 @@ def test_no_content_opens_or_ends_the_fence(words: str, section: str | None, bud
     check(replace(context, since=Since({words: "gone"}, 9, 9)).render(budget, section=section, query=words))
 
 
+@pytest.mark.ci
 @given(contexts, st.none() | st.integers(0, 3000))
 @settings(quick, max_examples=examples(25))
 def test_every_context_is_handed_over_in_a_fence(context: RouteContext, budget: int | None) -> None:
     check(context.render(budget))
 
 
+@pytest.mark.ci
 @given(st.text())
 @quick
 def test_the_fence_takes_as_many_tokens_as_it_says_whatever_its_sum(words: str) -> None:
@@ -96,6 +98,7 @@ def test_the_fence_takes_as_many_tokens_as_it_says_whatever_its_sum(words: str) 
     assert SHORT_FENCE_TOKENS < FENCE_TOKENS <= 60
 
 
+@pytest.mark.ci
 def test_a_budget_that_is_too_small_for_a_fence_gives_nothing() -> None:
     context = holding("words " * 30)
     assert {context.render(budget) for budget in range(SHORT_FENCE_TOKENS + 3)} == {""}

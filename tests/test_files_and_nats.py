@@ -17,9 +17,11 @@ import ralf
 from ralf.errors import Fenced
 from ralf.maintenance.forget import forget, forget_route
 from ralf.maintenance.verify import verify
-from ralf.proof import provenance
+from ralf.route import why as provenance
 from ralf.storage.filestore import FileStore
 from ralf_integrations.stores import exchange
+
+pytestmark = pytest.mark.ci  # of what is to go
 
 __all__ = ["machines"]
 
@@ -69,14 +71,14 @@ def test_what_two_machines_recorded_while_they_were_apart_is_all_there_once(mach
     assert (superseded.status, superseded.superseded_by) == ("superseded", "DEC-004")
 
 
-@pytest.mark.slow(seconds=5)
+@pytest.mark.release(seconds=5)
 @pytest.mark.parametrize("number", range(3))
 def test_machines_come_to_one_history_whatever_each_did_while_it_was_apart(tmp_path: Path, number: int) -> None:
     """Nothing is lost or there twice, and no label means two things; more of it: `python -m tests.faults.apart`."""
     assert apart.play(tmp_path, number, seed=7).faults == []
 
 
-@pytest.mark.slow(seconds=5)
+@pytest.mark.release(seconds=5)
 def test_the_harness_finds_labels_that_were_left_as_they_are(tmp_path: Path) -> None:
     found = (apart.play(tmp_path / str(number), number, seed=7, is_broken=True).faults for number in range(10))
     assert any("label" in dict(faults) for faults in found)

@@ -62,6 +62,7 @@ def still(root: Path, words: str = WORDS) -> list[Path]:
 # ---- a text ----
 
 
+@pytest.mark.ci
 def test_a_text_goes_from_all_that_lies_under_a_name_of_before(root: Path) -> None:
     made = put(root)
     looked = forget("tables", text=WORDS, dry_run=True, root=root)
@@ -76,6 +77,7 @@ def test_a_text_goes_from_all_that_lies_under_a_name_of_before(root: Path) -> No
     assert forget("tables", text=WORDS, root=root).touched is False
 
 
+@pytest.mark.ci
 def test_what_a_person_saved_under_a_name_of_before_stays_without_the_words(root: Path) -> None:
     project = projects.find(root)
     path = project.routes / ".ralf-Tide.md-0123456789ab-0123456789ab.old"
@@ -86,6 +88,7 @@ def test_what_a_person_saved_under_a_name_of_before_stays_without_the_words(root
     assert said.startswith("kept by hand.") and said.endswith("And this") and WORDS not in said
 
 
+@pytest.mark.ci
 def test_what_cannot_be_swept_under_a_name_of_before_is_named(root: Path) -> None:
     project = projects.find(root)
     path = project.routes / ".ralf-Tide.md-0123456789ab-0123456789ab.old"
@@ -95,6 +98,7 @@ def test_what_cannot_be_swept_under_a_name_of_before_is_named(root: Path) -> Non
     assert done.left == (project.name_of(path),)
 
 
+@pytest.mark.ci
 def test_what_tells_of_a_move_goes_as_a_whole_where_a_name_holds_the_text(root: Path) -> None:
     moveskit.told(root, "klondike-plan", "other")
     looked = forget("other", text="klondike", dry_run=True, root=root)
@@ -107,6 +111,7 @@ def test_what_tells_of_a_move_goes_as_a_whole_where_a_name_holds_the_text(root: 
     assert ralf.get_context("Tide", root=root).route == "tables"
 
 
+@pytest.mark.ci
 def test_what_tells_of_a_move_stays_as_it_is_where_no_name_holds_the_text(root: Path) -> None:
     """A word such as the kind of the record is no name."""
     project = projects.find(root)
@@ -118,6 +123,7 @@ def test_what_tells_of_a_move_stays_as_it_is_where_no_name_holds_the_text(root: 
     assert ralf.get_context("Tide", root=root).route == "tables"
 
 
+@pytest.mark.ci
 def test_a_text_that_a_route_holds_which_is_being_moved_is_not_forgotten_by_half(root: Path) -> None:
     ralf.record_decision("moving", WORDS, root=root)
     ralf.record_decision("other", WORDS, root=root)
@@ -139,14 +145,15 @@ def test_a_text_that_a_route_holds_which_is_being_moved_is_not_forgotten_by_half
 # ---- a whole route ----
 
 
+@pytest.mark.ci
 def test_a_whole_route_goes_under_each_of_its_names(root: Path) -> None:
     made, project = put(root), projects.find(root)
     chosen, named = project.cache / "chosen", project.cache / "named"
     for name in ("Tide", "levels", "tables"):
         routing.use(project, name, session=f"s-{name}")
-        for path in (named / "sessions" / f"s-{name}", named / "routes" / name):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{name}\n", encoding="utf-8")
+        path = named / "routes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name}\n", encoding="utf-8")
     other = project.folder / "cache" / "another-user" / "chosen" / "s-9"
     other.parent.mkdir(parents=True)
     other.write_text("levels\n", encoding="utf-8")
@@ -195,7 +202,7 @@ def test_whether_a_route_is_being_moved_is_asked_once_no_rename_can_begin(root: 
         thread.start()
         thread.join(1)  # it waits
         moveskit.told(root, "tables", "elsewhere", arrived=False)
-    thread.join(30)
+    thread.join(storekit.HANGS)
     assert [str(error) for error in told] == ["tables: the rename of tables to elsewhere has not ended"]
     assert ralf.get_context("tables", root=root).decisions
 
@@ -213,5 +220,5 @@ def test_a_route_that_was_renamed_while_a_forget_waited_is_forgotten_under_its_n
         project.store.properties.replace.drop("routes/other")  # type: ignore[union-attr]
         project.route_file("other").unlink()
         moveskit.told(root, "other", "moved-on")
-    thread.join(30)
+    thread.join(storekit.HANGS)
     assert done == ["moved-on"]

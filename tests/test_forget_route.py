@@ -49,6 +49,7 @@ def named(root: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found if "locks" not in path.parts]
 
 
+@pytest.mark.ci
 def test_nothing_of_it_is_left(root: Path) -> None:
     done = forget_route("tide", root=root)
     assert (done.whole, done.done, done.left, done.records, done.blobs) == (True, True, (), {"tide": 1}, 1)
@@ -87,6 +88,7 @@ def test_evidence_that_another_route_needs_stays(root: Path) -> None:
     assert ralf.why("other", "cp-001", root=root).evidence == "kept"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("in_zip", [False, True])
 def test_archived_records_and_evidence_go_too(root: Path, in_zip: bool) -> None:
     project = projects.find(root)
@@ -101,6 +103,7 @@ def test_archived_records_and_evidence_go_too(root: Path, in_zip: bool) -> None:
     assert named(root) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "what", ["the journal", "a part of it", "the file", "a blob", "an archived blob", "an archive of blobs"]
 )

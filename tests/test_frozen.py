@@ -13,6 +13,8 @@ import pytest
 
 from ralf.text import frozen
 
+pytestmark = pytest.mark.ci  # of what is to go
+
 
 def pair(dataclass: Any) -> Any:
     @dataclass(frozen=True, slots=True)

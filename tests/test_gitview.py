@@ -4,7 +4,6 @@ stands in the repository.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -15,48 +14,36 @@ from pathlib import Path
 import pytest
 
 import ralf
+from kit.git import commit, git, repository as begin
 from ralf import project
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership, trust
 from ralf.project import Project
-from ralf.storage import git_files
 from ralf_integrations import inbox
 from storekit import context_of, journal_file, records_of, route_file, write_session
+
+pytestmark = pytest.mark.ci
 
 LEGACY = "*\n!.gitignore\n!routes/\n!routes/*.md\n"
 STORE = ".autonomous/context"
 WORD = "harbour"
 
 
-def git(*args: object, cwd: Path) -> list[str]:
-    who = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *map(str, args)], cwd=cwd, capture_output=True, text=True)  # noqa: S607
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    if shutil.which("git") is None:
-        pytest.skip("there is no git here")
     root = tmp_path / "project"
     root.mkdir()
-    git("init", "-q", "-b", "main", cwd=root)
+    begin(root)
     (root / "README").write_text("one\n")
     commit(root)
     return root
 
 
-def commit(root: Path) -> None:
-    git("add", "-A", cwd=root)
-    git("commit", "-q", "--allow-empty", "-m", "x", cwd=root)
-
-
 def staged(root: Path) -> list[str]:
     """What `git add -A` would commit of the store."""
-    git("add", "-A", cwd=root)
-    names = git("diff", "--cached", "--name-only", cwd=root)
-    git("reset", "-q", cwd=root)
+    git(root, "add", "-A")
+    names = git(root, "diff", "--cached", "--name-only").splitlines()
+    git(root, "reset", "-q")
     return [name.removeprefix(f"{STORE}/") for name in names if name.startswith(STORE)]
 
 
@@ -170,10 +157,10 @@ def clone(repository: Path, request: pytest.FixtureRequest) -> Path:
     ralf.record_decision("tide", "Said at the origin", root=repository)
     if request.param == "earlier":
         (context_of(repository) / ".gitignore").write_text(LEGACY)
-        git("add", "-f", f"{STORE}/.gitignore", cwd=repository)
+        git(repository, "add", "-f", f"{STORE}/.gitignore")
     commit(repository)
     target = repository.parent / "clone"
-    git("clone", "-q", repository, target, cwd=repository)
+    git(repository, "clone", "-q", repository, target)
     return target
 
 
@@ -206,7 +193,7 @@ def test_a_tracked_gitignore_that_shows_more_refuses_writes_and_names_the_way_ou
     place.write_text("!*\n")
     if name != ".gitignore":
         (context_of(repository) / ".gitignore").write_text(LEGACY)
-    git("add", "-f", STORE, cwd=repository)
+    git(repository, "add", "-f", STORE)
     commit(repository)
     work(repository)
     assert staged(repository) == []
@@ -222,17 +209,11 @@ def test_a_tracked_gitignore_that_shows_more_refuses_writes_and_names_the_way_ou
 # ---- files that git tracks ----
 
 
-def track(root: Path, *paths: Path) -> None:
-    for path in paths:
-        git("add", "-f", path, cwd=root)
-    git("commit", "-qm", "x", cwd=root)
-
-
 VERSIONS: dict[str, Callable[[Path], object]] = {
-    "2": lambda root: git("update-index", "--index-version", "2", cwd=root),
-    "3": lambda root: ((root / "new").write_text("x"), git("add", "-N", "new", cwd=root)),
-    "4": lambda root: git("update-index", "--index-version", "4", cwd=root),
-    "split": lambda root: git("update-index", "--split-index", cwd=root),
+    "2": lambda root: git(root, "update-index", "--index-version", "2"),
+    "3": lambda root: ((root / "new").write_text("x"), git(root, "add", "-N", "new")),
+    "4": lambda root: git(root, "update-index", "--index-version", "4"),
+    "split": lambda root: git(root, "update-index", "--split-index"),
     "sha256": lambda root: None,
 }
 
@@ -241,9 +222,9 @@ VERSIONS: dict[str, Callable[[Path], object]] = {
 def test_nothing_is_recorded_in_a_journal_that_git_tracks(tmp_path: Path, version: str) -> None:
     root = tmp_path / "project"
     root.mkdir()
-    git("init", "-q", *(["--object-format=sha256"] if version == "sha256" else []), cwd=root)
+    git(root, "init", "-q", *(["--object-format=sha256"] if version == "sha256" else []))
     ralf.record_decision("tide", "One", root=root)
-    track(root, journal_file(root, "tide"))
+    commit(root, journal_file(root, "tide"))
     VERSIONS[version](root)
     head = {"2": 2, "3": 3, "4": 4}.get(version)
     assert head is None or (root / ".git" / "index").read_bytes()[4:8] == head.to_bytes(4, "big")
@@ -265,59 +246,25 @@ def test_a_store_of_which_git_tracks_a_part_goes_on_where_it_does_not(repository
     place = context_of(repository) / name
     place.parent.mkdir(parents=True)
     place.write_bytes(b"")
-    track(repository, place)
+    commit(repository, place)
     work(repository)
     assert ralf.get_context("tide", root=repository).decisions
     assert place.read_bytes() == b""
     assert staged(repository) == []
 
 
-def test_the_index_is_read_once_and_again_when_it_changed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = []
-    real = git_files.tracked_below
-    monkeypatch.setattr(git_files, "tracked_below", lambda *args: reads.append(1) or real(*args))
-    ralf.record_decision("tide", "One", root=repository)
-    assert reads == [1]
-    project._known.clear()  # as in another process
-    ralf.record_decision("tide", "Two", root=repository)
-    reads.clear()
-    project._known.clear()
-    ralf.record_decision("tide", "Three", root=repository)
-    assert reads == []
-    track(repository, journal_file(repository, "tide"))
-    with pytest.raises(UsageError, match="git tracks it"):
-        ralf.record_decision("tide", "Four", root=repository)
-
-
-def test_a_path_that_only_contains_the_stores_is_not_taken_for_it(repository: Path) -> None:
-    beside = repository / "sub" / STORE / "journal" / "routes" / "tide.jsonl"
-    beside.parent.mkdir(parents=True)
-    beside.write_text("x")
-    track(repository, beside)
-    assert Project(repository).git.tracked() == frozenset()
-    assert Project(repository / "sub").git.tracked() == {"journal/routes/tide.jsonl"}
-
-
-def test_names_longer_than_an_entrys_flags_can_tell_are_found(repository: Path) -> None:
-    name = f"{STORE}/{'a/' * 2_100}b".encode()
-    entry = bytes(60) + (0xFFF).to_bytes(2, "big") + name
-    index = b"DIRC\0\0\0\2\0\0\0\1" + entry + bytes(8 - len(entry) % 8)
-    index += hashlib.sha1(index, usedforsecurity=False).digest()
-    assert [path for path, _ in git_files._entries_below(index, f"{STORE}/".encode())] == [name]
-
-
 def test_a_repository_within_the_store_and_a_linked_worktree_are_looked_at(repository: Path, tmp_path: Path) -> None:
     work(repository)
-    git("init", "-q", cwd=context_of(repository))
-    git("add", "-f", "journal/routes/mine.jsonl", cwd=context_of(repository))
+    git(context_of(repository), "init", "-q")
+    git(context_of(repository), "add", "-f", "journal/routes/mine.jsonl")
     with pytest.raises(UsageError, match="git tracks it"):
         ralf.record_decision("mine", "Go on", root=repository)
     linked = tmp_path / "linked"
-    git("worktree", "add", "-q", linked, cwd=repository)
+    git(repository, "worktree", "add", "-q", linked)
     store = context_of(linked)
     (store / "journal" / "routes").mkdir(parents=True)
     (store / "config.yaml").write_text("worktrees: isolated\n")
     (store / "journal" / "routes" / "mine.jsonl").write_text("")
-    git("add", "-f", store, cwd=linked)
+    git(linked, "add", "-f", store)
     with pytest.raises(UsageError, match="git tracks it"):
         ralf.record_decision("mine", "Go on", root=linked)

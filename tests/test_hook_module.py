@@ -19,7 +19,7 @@ from ralf.transcripts.reader import newest_logs, open_transcript
 from ralf_integrations.client import OPENCODE
 from ralf_integrations.clients import hook_module, installation
 from ralf_integrations.clients.installation import Part
-from storekit import process
+from storekit import HANGS, process
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -165,6 +165,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     return found
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_session_is_logged_line_by_line_and_its_hooks_are_told(rig: Rig) -> None:
     told = rig.run(
@@ -186,7 +187,7 @@ def test_a_session_is_logged_line_by_line_and_its_hooks_are_told(rig: Rig) -> No
     ]
     assert (events[3].exit_status, events[4].window, events[4].cwd) == (0, 5030, "/srv/tides")
     assert rig.log.stat().st_mode & 0o777 == 0o600
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANGS
     while len(rig.payloads()) < 4 and time.monotonic() < end:
         time.sleep(0.05)  # nobody waits for the last one
     first, second, third, last = rig.payloads()
@@ -196,6 +197,7 @@ def test_a_session_is_logged_line_by_line_and_its_hooks_are_told(rig: Rig) -> No
     assert (last["event"], last["transcript_path"]) == ("session.idle", str(rig.log))
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(rig: Rig) -> None:
     info = {"id": "msg_0", "role": "user", "sessionID": SESSION, "time": {"created": WHEN}}
@@ -203,6 +205,22 @@ def test_a_session_that_began_without_the_plugin_is_logged_from_its_beginning(ri
     rig.run(prompted(), message(USER, "user"), part(**PROMPT), before=[{"info": info, "parts": [old]}])
     assert [event.text for event in open_transcript(rig.log).events()] == ["build it", "please say hi"]
     assert rig.payloads()[0]["source"] == "resume"
+
+
+@pytest.mark.ci
+@needs_node
+def test_a_message_that_the_person_took_back_is_named_in_the_log(rig: Rig) -> None:
+    gone = [happened("message.removed", sessionID=SESSION, messageID=id_) for id_ in (USER, ANSWER)]
+    error = {"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}
+    ended = message(ANSWER, "assistant", error=error, time={"created": WHEN, "completed": WHEN})
+    rig.run(prompted(), message(USER, "user"), part(**PROMPT), ended, *gone)
+    events = list(open_transcript(rig.log).events())
+    assert [(one.kind, one.form, one.id) for one in events] == [
+        ("user", "", USER),
+        ("mark", "interrupted", ""),
+        ("mark", "rewound", ""),
+    ]
+    assert events[-1].input == {"to": USER}
 
 
 def stored(*texts: str) -> list[dict[str, Any]]:
@@ -216,6 +234,7 @@ def stored(*texts: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.ci
 @needs_node
 def test_what_could_not_be_logged_is_logged_with_the_next_prompt(rig: Rig) -> None:
     rig.broken.touch()
@@ -229,6 +248,7 @@ def test_what_could_not_be_logged_is_logged_with_the_next_prompt(rig: Rig) -> No
     assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_session_that_goes_on_in_another_process_is_logged_once(rig: Rig) -> None:
     rig.run(prompted(), before=stored("one"))
@@ -236,6 +256,7 @@ def test_a_session_that_goes_on_in_another_process_is_logged_once(rig: Rig) -> N
     assert [event.text for event in open_transcript(rig.log).events()] == ["one", "two"]
 
 
+@pytest.mark.ci
 @needs_node
 def test_an_answer_that_a_crash_cut_short_is_logged_when_the_session_goes_on(rig: Rig) -> None:
     info = {"id": ANSWER, "role": "assistant", "sessionID": SESSION, "time": {"created": WHEN}}
@@ -246,6 +267,7 @@ def test_an_answer_that_a_crash_cut_short_is_logged_when_the_session_goes_on(rig
     assert kinds == [("user", "one"), ("assistant", "Step 1 beg"), ("call", "echo hi\nhi")]
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_secret_of_a_session_is_in_no_file_that_the_plugin_has_written(rig: Rig) -> None:
     token = "ghp_" + "q7Rt2bVx9MpL4sKd8WzY3nCf1aBcDeFgHiJk"
@@ -261,6 +283,7 @@ def test_a_secret_of_a_session_is_in_no_file_that_the_plugin_has_written(rig: Ri
         assert not path.is_file() or token.encode() not in path.read_bytes() or path.name == "payloads.jsonl", path
 
 
+@pytest.mark.ci
 @needs_node
 @pytest.mark.parametrize(
     "name",
@@ -288,6 +311,7 @@ def test_a_project_in_a_folder_of_any_name_is_logged(
     assert newest_logs(Project(rig.root)) == [rig.log]
 
 
+@pytest.mark.ci
 @needs_node
 def test_the_log_of_a_session_that_is_deleted_goes_with_it(rig: Rig) -> None:
     rig.run(prompted(), before=stored("one"))
@@ -296,6 +320,7 @@ def test_the_log_of_a_session_that_is_deleted_goes_with_it(rig: Rig) -> None:
     assert not rig.log.exists()
 
 
+@pytest.mark.ci
 @needs_node
 def test_the_log_of_a_session_that_is_deleted_while_it_is_written_does_not_come_back(rig: Rig) -> None:
     rig.run(
@@ -306,13 +331,14 @@ def test_the_log_of_a_session_that_is_deleted_while_it_is_written_does_not_come_
         part(**{**PROMPT, "id": "prt_last", "text": "the last words"}),
         ["dispose", {}, None],
     )
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANGS
     while rig.log.exists() and time.monotonic() < end:
         time.sleep(0.05)  # nobody waits for it
     time.sleep(1)
     assert not rig.log.exists()
 
 
+@pytest.mark.ci
 @needs_node
 def test_calls_to_which_a_provider_gave_the_same_id_are_all_logged(rig: Rig) -> None:
     other = "ses_ae32ae3dbffeMCZ1EdfkxJgaWc"
@@ -337,6 +363,7 @@ def test_calls_to_which_a_provider_gave_the_same_id_are_all_logged(rig: Rig) -> 
         assert [event.call_id for event in events if event.text] == ["prt_one", "prt_one", "prt_two", "prt_two"]
 
 
+@pytest.mark.ci
 @needs_node
 def test_after_a_compaction_what_did_not_survive_reaches_the_next_tools_answer(rig: Rig) -> None:
     summary = {"id": "prt_9", "sessionID": SESSION, "messageID": "msg_9", "type": "text", "text": "did one"}
@@ -369,6 +396,7 @@ def test_where_nobody_has_opted_in_nothing_is_written_and_nothing_called(tmp_pat
     assert (rig.log.exists(), rig.payloads()) == (False, [])
 
 
+@pytest.mark.ci
 @needs_node
 def test_a_hook_that_is_late_or_gone_costs_no_more_than_its_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -423,7 +451,7 @@ def test_a_module_of_somebody_else_is_refused_and_stays(tmp_path: Path) -> None:
     path = tmp_path / OPENCODE.local
     path.parent.mkdir(parents=True)
     path.write_text("export const Mine = async () => ({})\n")
-    with pytest.raises(UsageError, match="holds lines that ralf did not write"):
+    with pytest.raises(UsageError):
         installation.plan(Project(tmp_path), plugin(tmp_path))
     assert installation.plan_removal(Project(tmp_path), plugin(tmp_path)) is None
 
@@ -478,13 +506,13 @@ def extended(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("way", range(5))
+@pytest.mark.parametrize("way", range(6))
 def test_a_plugin_with_a_persons_lines_in_it_is_left_as_it_is_and_that_is_told(tmp_path: Path, way: int) -> None:
     path = installed(tmp_path)
-    text = extended(path.read_text())[way]
+    text = [*extended(path.read_text()), extended(of_the_first_version(tmp_path))[1]][way]
     path.write_bytes(text.encode())
     for planned in (installation.plan, installation.plan_removal):
-        with pytest.raises(UsageError, match="holds lines that ralf did not write") as caught:
+        with pytest.raises(UsageError) as caught:
             planned(Project(tmp_path), plugin(tmp_path))
         assert str(path) in str(caught.value)
         assert caught.value.hint
@@ -520,14 +548,7 @@ def test_a_plugin_of_an_earlier_version_or_with_other_ends_of_lines_is_replaced_
     assert path.read_text() == hook_module.text_of(OPENCODE, shared=False)
 
 
-def test_a_plugin_of_the_first_version_that_a_person_has_changed_is_left_as_it_is(tmp_path: Path) -> None:
-    path = installed(tmp_path)
-    path.write_text(of_the_first_version(tmp_path).replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"))
-    for planned in (installation.plan, installation.plan_removal):
-        with pytest.raises(UsageError, match="holds lines that ralf did not write"):
-            planned(Project(tmp_path), plugin(tmp_path))
-
-
+@pytest.mark.ci
 def test_uninstalling_all_of_ralf_goes_on_past_a_plugin_that_it_leaves(tmp_path: Path) -> None:
     assert process("init", "--client", "opencode", "--yes", cwd=tmp_path).status == 0
     assert process("init", "--client", "claude-code", "--yes", cwd=tmp_path).status == 0
@@ -535,9 +556,8 @@ def test_uninstalling_all_of_ralf_goes_on_past_a_plugin_that_it_leaves(tmp_path:
     path.write_text(path.read_text().replace("const PATIENCE = 2_000", "const PATIENCE = 9_000"))
     ran = process("init", "--uninstall", "--yes", cwd=tmp_path)
     assert ran.status == 0, ran.err
-    assert f"{path}: holds lines that ralf did not write, within its plugin: left as it is" in ran.out
+    assert str(path) in ran.out
     assert "PATIENCE = 9_000" in path.read_text()
     assert not (tmp_path / ".claude").exists()
     alone = process("init", "--client", "opencode", "--uninstall", "--yes", cwd=tmp_path)
-    assert alone.status == 2
-    assert "holds lines that ralf did not write" in alone.err
+    alone.complains(2, path)

@@ -21,6 +21,8 @@ from ralf.storage import files
 from ralf_integrations.client import CODEX
 from ralf_integrations.hooks import checkpoints, session_registry
 
+pytestmark = pytest.mark.ci
+
 
 @contextmanager
 def route_is_locked(rig: Rig) -> Iterator[None]:
@@ -45,7 +47,7 @@ def test_a_headless_run_that_stops_has_its_checkpoint_when_the_hook_ends(rig: Ri
     assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_headless_run_waits_no_longer_than_it_may_and_loses_nothing(rig: Rig) -> None:
     rig.environment["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
     rig.hook("SessionStart", source="startup")
@@ -99,7 +101,7 @@ def test_the_end_is_not_lost_where_the_session_has_another_route_by_then(rig: Ri
     assert [reason for reason, _ in rig.checkpoints()] == ["task-completed", "route-change"]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_end_is_not_lost_where_another_checkpoint_is_being_made(rig: Rig) -> None:
     rig.configure(threshold=1_500)
     calls = [rig.start("PostToolBatch")]

@@ -1,4 +1,4 @@
-"""Around a compaction: a checkpoint before, steering for the client's summary, and what that summary did not say."""
+"""Around a compaction: a checkpoint before, steering for the client's summary, and the record beside that summary."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def summarised(root: Path, summary: str) -> None:
     assert handingkit.hook("SubagentStop", "old", root, **fields).context == ""
 
 
+@pytest.mark.ci
 def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
     handingkit.log(
         handingkit.kept(project, "old"), "old", ("user", "The pier must stay open at low tide, always."), first=100
@@ -40,9 +41,10 @@ def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
     assert ralf.get_context(ROUTE, root=project).checkpoints[-1].reason == "compaction"
 
 
+@pytest.mark.ci
 def test_the_clients_summary_is_told_what_to_keep_in_its_own_words_within_the_limit(project: Path) -> None:
     answer = handingkit.hook("PreCompact", "old", project, trigger="auto")
-    for words in (GOAL, *DECISIONS, "step 7 of 7", "src/reader.py", "TideError"):
+    for words in (GOAL, *DECISIONS, "src/reader.py", "TideError"):
         assert " ".join(words.split()) in answer.steering
     assert "DEC-00" in answer.steering
     assert length(answer.steering) <= LIMIT
@@ -85,27 +87,20 @@ def test_the_steering_is_not_taken_for_a_request_where_the_client_logs_it(projec
     ] == []
 
 
-def test_only_what_the_summary_does_not_say_is_handed_over(project: Path) -> None:
+@pytest.mark.ci
+def test_beside_a_summary_stand_the_state_and_what_it_lacks_once(project: Path) -> None:
     handingkit.hook("PreCompact", "old", project, trigger="auto")
-    summarised(project, f"{GOAL} {DECISIONS[0]}. At step 7; src/reader.py was edited.")
+    summarised(project, f"{DECISIONS[0]}. At step 7; src/reader.py was edited.")
     text = handingkit.start("old", project, "compact")
-    assert DECISIONS[1] in text
-    assert " ".join(DECISIONS[2].split()) in text
-    assert "levels.py" in text
-    assert "pytest -q tests/test_reader.py" in text
-    for survived in (GOAL, DECISIONS[0], "src/reader.py", "step 7 of 7"):
-        assert survived not in text
+    assert GOAL in text  # the last message, whatever the summary says
+    assert "levels.py" in text and "pytest -q tests/test_reader.py" in text
+    assert " ".join(DECISIONS[2].split()) in text and DECISIONS[1] in text
+    assert DECISIONS[0] not in text
     assert handingkit.hook("PostCompact", "old", project, compact_summary=GOAL).context == ""
     assert handingkit.prompt("old", project, "thanks, now run the other tests as well") == ""
 
 
-def test_a_summary_that_says_all_needs_nothing_beside_it(project: Path) -> None:
-    handingkit.hook("PreCompact", "old", project, trigger="auto")
-    context = ralf.get_context(ROUTE, root=project)
-    summarised(project, f"{context.render(fenced=False)} {ALL}")
-    assert handingkit.start("old", project, "compact") == ""
-
-
+@pytest.mark.ci
 def test_where_the_summary_is_not_known_yet_all_is_handed_over_and_nothing_twice(project: Path) -> None:
     text = handingkit.start("old", project, "compact")
     for words in (GOAL, *DECISIONS):
@@ -123,18 +118,7 @@ def test_what_only_the_last_event_tells_waits_for_a_hook_that_the_model_hears(pr
     assert not hint.exists()
     text = handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context
     assert DECISIONS[1] in text
-    assert GOAL not in text
     assert handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context == ""
-
-
-def test_what_did_not_fit_beside_the_rest_comes_behind_it(project: Path) -> None:
-    storekit.configure(project, "brief_tokens: 330\n")
-    first = handingkit.start("old", project, "compact")
-    missing = [one for one in DECISIONS if " ".join(one.split()) not in first]
-    assert missing
-    handingkit.hook("PostCompact", "old", project, trigger="auto", compact_summary="I did one and two.")
-    second = handingkit.hook("PostToolBatch", "old", project, tool_calls=[]).context
-    assert all(" ".join(one.split()) in second for one in missing)
 
 
 def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -> None:
@@ -148,7 +132,6 @@ def test_a_summary_that_stands_in_the_log_already_is_read_there(project: Path) -
         file.write(json.dumps(summary) + "\n")
     text = handingkit.start("old", project, "compact")
     assert DECISIONS[1] in text
-    assert GOAL not in text
 
 
 def test_the_end_of_any_other_subagent_says_nothing_of_a_compaction(project: Path) -> None:
@@ -211,10 +194,7 @@ def test_a_receipt_says_whether_the_very_bytes_are_in_the_log(project: Path, cli
     assert (handed.what, handed.event, found) == ("brief", "SessionStart", True)
 
 
-def test_a_session_that_was_handed_nothing_has_no_receipts(project: Path) -> None:
-    assert receipts.check(Project(project), "nobody") == []
-
-
+@pytest.mark.ci
 def test_a_log_that_was_cut_or_that_gives_no_bytes_keeps_nobody_from_it_either(project: Path) -> None:
     log = handingkit.kept(project, "old")
     log.write_bytes(log.read_bytes()[:500])
@@ -233,41 +213,3 @@ def test_our_text_in_the_clients_log_is_no_request_and_is_never_summarised(proje
     handingkit.log(log, "r-2", ("user", "Now paint the pier of the harbour in another colour."), first=9)
     said = [event.text for event in open_transcript(log).events() if event.kind in ("user", "assistant")]
     assert said == ["I was told:", "Now paint the pier of the harbour in another colour."]
-
-
-# ---- payloads as the clients sent them ----
-
-
-@pytest.mark.skipif(not (handingkit.KIT / "captured").is_dir(), reason=f"the kit is not at {handingkit.KIT}")
-@pytest.mark.parametrize(
-    ("run", "client"),
-    [
-        (f"claude/{name}", "claude-code")
-        for name in ("basic", "autocompact", "clear", "subagent", "resume_and_manual_compact")
-    ]
-    + [("codex/basic", "codex"), ("codex/autocompact", "codex")],
-)
-def test_every_captured_payload_is_answered_and_the_route_arrives_by_the_rules(
-    project: Path, run: str, client: str
-) -> None:
-    said: dict[str, str] = {}
-    for sent in handingkit.captured(run):
-        fields = {name: value for name, value in sent["stdin"].items() if name not in ("session_id", "transcript_path")}
-        fields = {name: value for name, value in fields.items() if name not in ("cwd", "hook_event_name")}
-        name = sent["stdin"]["hook_event_name"]
-        answer = handingkit.hook(
-            name,
-            sent["stdin"]["session_id"],
-            project,
-            client=client,
-            transcript=handingkit.kept(project, "none"),
-            **fields,
-        )
-        said[f"{name}-{fields.get('source', '')}"] = answer.context
-        if fields.get("agent_id"):
-            assert answer.context == ""
-    for source in ("startup", "compact", "clear"):
-        if f"SessionStart-{source}" in said and source != "compact":
-            assert GOAL in said[f"SessionStart-{source}"]
-    if "SessionStart-compact" in said:
-        assert DECISIONS[1] in said["SessionStart-compact"]

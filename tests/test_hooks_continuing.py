@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,19 @@ import storekit
 from handingkit import GOAL, ROUTE
 from ralf import routing
 from ralf.project import Project
-from ralf_integrations.hooks import checkpoints, session_registry
+from ralf_integrations.hooks import checkpoints, reading, session_registry
 
 made, home = handingkit.made, handingkit.home
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in which nothing was done yet."""
+    root = tmp_path / "empty"
+    root.mkdir()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / ".claude"))
+    return handingkit.project(root).root
+
 
 REQUEST = "Please rewrite the gauge importer so that it reads the new files of the harbour office."
 EDITED = ("edit", "/srv/tide/src/importer.py")
@@ -27,7 +38,7 @@ def route_of(root: Path, session: str) -> str:
 
 
 def killed(root: Path, route: str = ROUTE, session: str = "old", **fields: object) -> None:
-    handingkit.remembered(root, session, **{"route": route, "worktree": str(root), "seen": 1.0} | fields)  # type: ignore[arg-type]
+    handingkit.remembered(root, session, **{"route": route, "worktree": str(root), "seen": time.time() - 60} | fields)  # type: ignore[arg-type]
 
 
 def lived(root: Path, session: str, prompt: str, *turns: tuple[str, object], **fields: object) -> None:
@@ -40,6 +51,7 @@ def lived(root: Path, session: str, prompt: str, *turns: tuple[str, object], **f
 # ---- a session without a subject ----
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("greeting", ["hi", "Guten Morgen", "hajde dalje", "你好", "what's next?"])
 def test_a_greeting_gets_one_line_on_interrupted_work_and_changes_nothing_of_it(project: Path, greeting: str) -> None:
     killed(project)
@@ -47,33 +59,37 @@ def test_a_greeting_gets_one_line_on_interrupted_work_and_changes_nothing_of_it(
     assert handingkit.prompt("greeting", project, greeting) == ""
     handingkit.log(handingkit.kept(project, "greeting"), "greeting", ("user", greeting), ("says", "Hello!"))
     handingkit.hook("SessionEnd", "greeting", project, reason="other")
-    assert not storekit.route_file(project, "default").exists()
+    assert routing.names_of(Project(project)) == [ROUTE]
     assert f"Context available for {ROUTE}" in handingkit.start("new", project)
     assert GOAL in handingkit.prompt("new", project, "continue")
     assert route_of(project, "new") == ROUTE
 
 
+@pytest.mark.ci
 def test_a_greeting_where_the_start_said_nothing_is_answered_with_the_line(project: Path) -> None:
     killed(project)
     said = handingkit.prompt("new", project, "hi")
     assert f"Context available for {ROUTE}" in said
     assert GOAL not in said
     assert handingkit.prompt("new", project, "hello?") == ""
-    assert GOAL in handingkit.prompt("new", project, "ok, continue")
+    assert GOAL in handingkit.prompt("new", project, "Continue!")
 
 
-def test_a_session_that_works_without_naming_a_subject_gets_a_route_of_its_own(project: Path) -> None:
-    lived(project, "first", "hajde dalje", EDITED)
-    lived(project, "second", "los geht's", ("edit", "/srv/tide/src/other.py"))
-    for session in ("first", "second"):
-        handingkit.remembered(project, session, seen=2.0 if session == "second" else 1.0)
-    text = handingkit.prompt("new", project, "continue")
-    assert "src/other.py" in text
-    assert "src/importer.py" not in text
-    assert route_of(project, "new").startswith("work-")
-    assert route_of(project, "new") == route_of(project, "second") != route_of(project, "first")
+@pytest.mark.ci
+def test_a_session_that_works_though_no_prompt_makes_a_name_gets_a_route_of_its_own(project: Path) -> None:
+    lived(project, "first", "潮汐表を移す", EDITED)
+    lived(project, "second", "los", ("edit", "/srv/tide/src/other.py"))
+    handingkit.remembered(project, "first", seen=time.time() - 60)
+    line = handingkit.prompt("new", project, "continue")
+    routes = [session_registry.load(Project(project), one).route for one in ("first", "second")]
+    assert all(route.startswith("work-") and route in line for route in routes) and len({*routes}) == 2
+    assert "src/other.py" not in line
+    text = handingkit.prompt("new", project, routes[1])
+    assert "src/other.py" in text and "src/importer.py" not in text
+    assert route_of(project, "new") == routes[1]
 
 
+@pytest.mark.ci
 def test_a_default_route_that_holds_a_greeting_alone_hides_no_work(project: Path) -> None:
     log = handingkit.kept(project, "earlier")
     handingkit.log(log, "earlier", ("user", "hi"), ("says", "Hello! What can I do?"))
@@ -89,39 +105,75 @@ def test_a_default_route_that_holds_a_greeting_alone_hides_no_work(project: Path
 def test_of_a_route_its_newest_session_says_whether_it_was_interrupted(project: Path) -> None:
     ralf.record_decision("other-work", "Mend the pier first", root=project)
     killed(project)
-    killed(project, ROUTE, "went on", seen=3.0, ended=True)
-    killed(project, "other-work", "killed", seen=2.0)
+    killed(project, ROUTE, "went on", seen=time.time() - 20, ended=True)
+    killed(project, "other-work", "killed", seen=time.time() - 40)
     text = handingkit.prompt("new", project, "continue")
     assert "Mend the pier first" in text
     assert f"{ROUTE} (ended " in text
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("continue please, and run the tests first", "Let's continue. Run the tests first.", "mach bitte weiter"),
-        *("weiter, aber nimm Port 8081", "继续", "continúa por favor", "продолжай"),
-    ],
-)
-def test_a_wish_to_go_on_keeps_the_route_whatever_it_asks_for_besides(project: Path, words: str) -> None:
+@pytest.mark.ci
+@pytest.mark.parametrize("words", ["continue", "Go on.", "weiter", "继续", "продолжай"])
+def test_a_prompt_that_says_nothing_but_to_go_on_continues_the_only_interrupted_work(project: Path, words: str) -> None:
     killed(project)
     assert GOAL in handingkit.prompt("new", project, words)
     assert route_of(project, "new") == ROUTE
 
 
-def test_work_that_the_wish_names_comes_before_what_is_newer(project: Path) -> None:
+@pytest.mark.ci
+@pytest.mark.parametrize("why", ["two", "old", "ended", "closed", "done", "other worktree"])
+def test_go_on_is_the_agents_to_understand_where_it_is_not_plain_what_was_interrupted(project: Path, why: str) -> None:
+    fields = {"old": {"seen": time.time() - 90_000}, "ended": {"ended": True}, "other worktree": {"worktree": "/srv/x"}}
+    killed(project, **fields.get(why, {}))
+    if why == "two":
+        ralf.record_decision("other-work", "Mend the pier first", root=project)
+        killed(project, "other-work", "killed")
+    elif why == "closed":
+        ralf.close_route(ROUTE, root=project)
+    elif why == "done":
+        done = project / ".autonomous" / "tasks" / "completed" / f"{ROUTE}.md"
+        done.parent.mkdir(parents=True)
+        done.write_text("# Tide table\n")
+    line = handingkit.start("new", project)
+    assert handingkit.prompt("new", project, "continue") == ""
+    assert GOAL not in line and "Mend the pier" not in line
+    is_told = why in ("two", "old", "ended")
+    assert (ROUTE in line) == (GOAL[:60] in line) == ("ralf context show" in line) == is_told
+    assert ("other-work" in line) == (why == "two")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "words", ["Please carry on with the tide table", "mach bitte weiter", "weiter, aber Port 8081"]
+)
+def test_a_wish_to_go_on_in_other_words_brings_no_brief_and_reading_the_route_makes_it_the_sessions(
+    project: Path, words: str
+) -> None:
+    killed(project)
+    assert ROUTE in handingkit.start("new", project)
+    assert handingkit.prompt("new", project, words) == ""
+    look = ("bash", (f"ralf context show {ROUTE} --brief", "# Context", False))
+    handingkit.log(handingkit.kept(project, "new"), "new", ("user", words), ("bash", ("ls src", "", False)), look)
+    assert reading.move_by_reading(Project(project), "new", ROUTE)
+    assert route_of(project, "new") == ROUTE
+    assert not reading.move_by_reading(Project(project), "new", "other-work")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("did", ["edit", "command", "agent", "checkpoint", "chosen", "named"])
+def test_reading_moves_no_session_that_has_worked_or_whose_route_somebody_named(project: Path, did: str) -> None:
     ralf.record_decision("other-work", "Mend the pier first", root=project)
-    killed(project)
-    killed(project, "other-work", "newer", seen=2.0)
-    assert GOAL in handingkit.prompt("new", project, "Please carry on with the old columns of the harbour")
-
-
-def test_unknown_work_named_in_a_wish_brings_no_brief_and_makes_no_route_yet(project: Path) -> None:
-    killed(project)
-    text = handingkit.prompt("new", project, "Please carry on with the login page")
-    assert f"Context available for {ROUTE}" in text
-    assert GOAL not in text
-    assert route_of(project, "new") == "default"
+    handingkit.prompt("new", project, "other-work" if did == "named" else REQUEST)
+    turns = {"edit": [EDITED], "command": [("bash", ("make tides", "", False))], "agent": [("task", "Look at it")]}
+    log = handingkit.kept(project, "new")
+    handingkit.log(log, "new", ("user", REQUEST), *turns.get(did, ()))
+    if did == "checkpoint":
+        ralf.checkpoint(route_of(project, "new"), log, root=project)
+    elif did == "chosen":
+        routing.use(Project(project), "mine", session="new")
+    route = route_of(project, "new")
+    assert not reading.move_by_reading(Project(project), "new", ROUTE)
+    assert route_of(project, "new") == route
 
 
 def test_a_session_that_was_only_greeted_before_goes_on_with_what_was_interrupted(project: Path) -> None:
@@ -157,7 +209,131 @@ def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it
     handingkit.project(tmp_path)
     assert handingkit.start("new", tmp_path) == handingkit.prompt("new", tmp_path, "continue") == ""
     trust.accept_route(Project(tmp_path), "api-refactoring")
-    assert "Use FastAPI over Flask" in handingkit.prompt("newer", tmp_path, "continue")
+    assert "api-refactoring" in handingkit.start("newer", tmp_path)
+    assert "Use FastAPI over Flask" in handingkit.prompt("newer", tmp_path, "continue with api-refactoring")
+
+
+# ---- never by likeness ----
+
+
+ALIKE = [
+    ("Add tests for the login page", "Add tests for the logout page"),
+    ("rewrite the mail queue so that it survives a restart", "rewrite the map tiles so that it survives a restart"),
+    ("fix the crash in the import of photos", "fix the crash in the export of photos"),
+    ("refactor the user service to use async", "refactor the order service to use async"),
+    ("migrate table users to the new schema", "migrate table orders to the new schema"),
+    ("write a parser for CSV files", "write a parser for TSV files"),
+    ("TASK-041: Store the levels in SQLite.", "TASK-042: Store the levels in SQLite."),
+]
+
+
+def died(root: Path, session: str, prompt: str, file: str, seen: float) -> str:
+    """Let a session live that is killed before its first checkpoint; its route."""
+    lived(root, session, prompt, ("edit", f"/srv/tide/src/{file}"))
+    handingkit.remembered(root, session, seen=time.time() - 60 + seen)
+    return route_of(root, session)
+
+
+@pytest.mark.parametrize(("first", "second"), [*ALIKE, *(pair[::-1] for pair in ALIKE)])
+def test_two_first_requests_that_differ_in_a_word_share_nothing(empty: Path, first: str, second: str) -> None:
+    route = died(empty, "first", first, "one.py", 1.0)
+    assert handingkit.prompt("second", empty, second) == ""
+    assert route_of(empty, "second") not in (route, "default")
+    assert route_of(empty, "first") == route
+
+
+@pytest.mark.parametrize("by", ["request", "branch", "environment"])
+def test_a_running_session_keeps_its_route_whatever_a_later_prompt_resembles(
+    empty: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    died(empty, "first", ALIKE[0][0], "login.py", 1.0)
+    if by == "branch":
+        (empty / ".git").mkdir()
+        (empty / ".git" / "HEAD").write_text("ref: refs/heads/new-icons\n")
+    elif by == "environment":
+        monkeypatch.setenv("RALF_TASK_ID", "new-icons")
+    first = ALIKE[0][1] if by == "environment" else "Draw the new icons of the toolbar"
+    assert handingkit.prompt("second", empty, first) == ""
+    route = route_of(empty, "second")
+    assert route == ("draw-the-new-icons-of-the-toolbar" if by == "request" else "new-icons")
+    handingkit.log(handingkit.kept(empty, "second"), "second", ("user", first), EDITED)
+    assert handingkit.prompt("second", empty, f"Now {ALIKE[0][1].lower()}") == ""
+    assert route_of(empty, "second") == route
+
+
+FORMS = (
+    *("Continue with {}", "Please continue working on {}", "Keep going with {}", "Continue {}", "{}", "what about {}?"),
+    *("Resume task {}", "Pick up {} where we left off", "Finish {}", "continue with {}, and run the tests first"),
+    *("Weiter mit {}", "Mach bitte mit {} weiter", "Reprends {}", "On continue {} là où on s'est arrêtés"),
+    *("Sigue con {}", "Continúa {} por favor", "Continua com {}", "Riprendi {}", "Ga verder met {}", "Kontynuuj {}"),
+    *(
+        "Fortsätt med {}",
+        "Продолжай {}",
+        "Продовжуй роботу над {}",
+        "{} ile devam et",
+        "继续{}",
+        "请接着做 {}",
+        "{}を続けて",
+    ),
+    *("{}을 계속해 줘", "استمر في {}", "המשך עם {}", "{} जारी रखें", "ทำ {} ต่อ", "Tiếp tục {}"),
+)
+IDS = ("TASK-041", "TASK-042", "PROJ-7", "PROJ-8", "issue #41", "issue #42")
+
+
+@pytest.fixture(scope="module")
+def killed_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which a session of each of `IDS` was killed behind a checkpoint; their logs are deleted."""
+    root = tmp_path_factory.mktemp("tasks")
+    handingkit.project(root)
+    for number, one in enumerate(IDS, start=1):
+        route = died(root, one, f"{one}: Store the levels in SQLite.", f"part_{number}.py", float(number))
+        ralf.checkpoint(route, handingkit.kept(root, one), root=root)
+        handingkit.kept(root, one).unlink()
+    return root
+
+
+@pytest.fixture
+def tasks(killed_tasks: Path, tmp_path: Path) -> Path:
+    storekit.copied(killed_tasks, tmp_path / "tasks")
+    return tmp_path / "tasks"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("form", "one"), [*((form, "TASK-041") for form in FORMS), *((form, one) for one in IDS for form in FORMS[:1])]
+)
+def test_a_task_that_is_named_by_its_id_is_gone_on_with_and_no_other(tasks: Path, form: str, one: str) -> None:
+    text = handingkit.prompt("new", tasks, form.format(one))
+    named = [number for number in range(1, len(IDS) + 1) if f"src/part_{number}.py" in text]
+    assert named == [IDS.index(one) + 1]
+    assert route_of(tasks, "new") == route_of(tasks, one)
+
+
+@pytest.mark.ci
+def test_a_task_whose_session_was_killed_before_its_first_checkpoint_is_known_by_its_id(empty: Path) -> None:
+    route = died(empty, "first", "TASK-041: Store the levels in SQLite.", "levels.py", 1.0)
+    died(empty, "second", "TASK-042: Serve the levels as JSON.", "serve.py", 2.0)
+    text = handingkit.prompt("new", empty, "Continue with TASK-041")
+    assert "src/levels.py" in text and "src/serve.py" not in text
+    assert route_of(empty, "new") == route
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("form", FORMS[:10])
+def test_a_route_of_exactly_that_name_comes_before_one_that_began_with_the_id(tasks: Path, form: str) -> None:
+    ralf.record_decision("TASK-041", "Keep one file", root=tasks)
+    text = handingkit.prompt("new", tasks, form.format("task-041"))
+    assert "Keep one file" in text and "src/part_" not in text
+    assert route_of(tasks, "new") == "TASK-041"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("asked", ["TASK-04", "TASK-0411", "TASK-043", "ASK-041", "TASK-041-b", "TASK-041.2", "#4"])
+def test_an_id_matches_whole_or_not_at_all(tasks: Path, asked: str) -> None:
+    before = {route_of(tasks, one) for one in IDS}
+    for form in ("Continue with {}", "Finish {}", "{}"):
+        assert "src/part_" not in handingkit.prompt("new", tasks, form.format(asked))
+        assert route_of(tasks, "new") not in before
 
 
 # ---- where ----

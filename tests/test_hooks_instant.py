@@ -20,6 +20,8 @@ import ralf
 import ralf_integrations
 import storekit
 from hookkit import Rig
+from kit.command import run
+from kit.git import git, repository
 from ralf import routing
 from ralf.maintenance import ownership
 from ralf.tasks import keeping
@@ -62,9 +64,9 @@ def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due
     assert is_idle(rig)
     rig.grow(2_000)
     assert is_idle(rig)
-    rig.grow(40_000)
+    rig.grow(30_000)
     assert is_idle(rig)
-    rig.grow(6_000)
+    rig.grow(12_000)
     assert not is_idle(rig)
 
 
@@ -134,7 +136,7 @@ CHANGES: dict[str, Callable[[Rig], object]] = {
     "the configuration was changed": lambda rig: rig.configure(threshold=60_000),
     "another route was chosen": lambda rig: routing.use(rig.project, "other", session=rig.session),
     "a notice has come": lambda rig: _notice(rig),
-    "the window has filled up": lambda rig: rig.answers(125_000),
+    "the window has filled up": lambda rig: rig.answers(142_000),
     "the hint is torn": lambda rig: os.truncate(usage._hint_path(rig.project, rig.session), 30),
     "the hint is gone": lambda rig: usage._hint_path(rig.project, rig.session).unlink(),
 }
@@ -191,13 +193,9 @@ def test_hooks_that_are_off_are_off_for_every_event_until_they_are_on(looked: Ri
 
 
 def test_a_linked_worktree_is_looked_up_in_the_main_one(rig: Rig, tmp_path: Path) -> None:
-    def git(*arguments: str) -> None:
-        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        subprocess.run(["git", *who, *arguments], cwd=rig.root, check=True, capture_output=True)  # noqa: S607
-
-    git("init", "-q", ".")
-    git("commit", "-q", "--allow-empty", "-m", "one")
-    git("worktree", "add", "-q", str(tmp_path / "linked"))
+    repository(rig.root)
+    git(rig.root, "commit", "-q", "--allow-empty", "-m", "one")
+    git(rig.root, "worktree", "add", "-q", tmp_path / "linked")
     linked = Rig(tmp_path / "linked", rig.transcript, environment=rig.environment)
     rig.grow(2_000)
     assert not is_idle(linked)
@@ -213,6 +211,7 @@ def test_a_folder_below_the_project_is_the_project(looked: Rig) -> None:
     assert instant.is_idle("claude-code", "PostToolBatch", json.dumps(data).encode())
 
 
+@pytest.mark.ci
 def test_an_id_that_is_no_plain_name_stays_in_its_folder(rig: Rig) -> None:
     rig.session = "../../../outside"
     rig.grow(2_000)
@@ -222,11 +221,6 @@ def test_an_id_that_is_no_plain_name_stays_in_its_folder(rig: Rig) -> None:
     outside = {path for path in set(rig.root.parent.rglob("*")) - before if rig.root not in path.parents}
     assert outside == set()
     assert rig.checkpoints()
-
-
-@pytest.mark.parametrize("name", sorted({name for client in CLIENTS.values() for name in client.hooks}))
-def test_every_event_that_means_something_gets_past_the_first_look(name: str) -> None:
-    assert name in instant.DOES
 
 
 def test_the_common_case_loads_next_to_nothing(looked: Rig) -> None:
@@ -254,6 +248,7 @@ def test_the_command_names_an_absolute_interpreter_and_folder() -> None:
     assert command[-2:] == ["codex", "Stop"]
 
 
+@pytest.mark.ci
 def test_a_ralf_that_lies_where_python_does_not_look_by_itself_answers_all_the_same(rig: Rig, tmp_path: Path) -> None:
     target = tmp_path / "packages"  # as of `pip install --user`, which an isolated Python leaves out, or `--target`
     target.mkdir()
@@ -295,23 +290,18 @@ def test_a_pipe_in_the_transcript_s_place_hangs_nobody(rig: Rig) -> None:
     assert "pipe" in said.notice
 
 
+@pytest.mark.ci
 def test_what_is_said_through_the_command_on_path_is_the_same(rig: Rig) -> None:
     rig.grow(1_000)
-    rig.answers(125_000)
+    rig.answers(142_000)
     environment = storekit.environment(rig.root.parent, **rig.environment)
-    done = subprocess.run(
-        [*storekit.command("hook", "PostToolBatch")],
-        input=rig.payload("PostToolBatch"),
-        cwd=rig.root,
-        env=environment,
-        capture_output=True,
-        check=True,
-    )
-    assert "62 % full" in hookkit.Said(done.stdout.decode()).context
+    done = run("hook", "PostToolBatch", stdin=rig.payload("PostToolBatch"), cwd=rig.root, env=environment)
+    assert "71 % full" in hookkit.Said(done.out).context
     rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]
 
 
+@pytest.mark.ci
 def test_an_answer_is_written_into_no_file_where_the_streams_are_closed(rig: Rig) -> None:
     ralf.record_decision("TASK-9", "Keep the old columns", root=rig.root)
     rig.environment["RALF_TASK_ID"] = "TASK-9"

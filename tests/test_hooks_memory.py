@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 import hookkit
+import ralf
 from hookkit import Rig
 from ralf.memory import writing
 from ralf.memory.model import Item
 from ralf.text.tokens import count
 from ralf_integrations.hooks import receipts, session_registry
 from test_memory_harvest import REDIS, Step, ran, session as log_of
+
+pytestmark = pytest.mark.ci
 
 FIX = "docker compose up -d redis"
 
@@ -83,7 +86,7 @@ def test_after_a_compaction_the_memory_comes_without_a_prompt(rig: Rig) -> None:
     rig.hook("PreCompact", trigger="auto")
     trap(rig)
     handed = rig.hook("SessionStart", source="compact").context
-    assert FIX in handed.partition("What earlier tasks in this project came to:")[2]
+    assert FIX in handed
     assert FIX not in rig.hook("UserPromptSubmit", prompt="Run `npm test` once more.").context
 
 
@@ -103,9 +106,9 @@ def test_a_brief_and_the_memory_arrive_as_one_text_with_one_receipt(rig: Rig) ->
     (route,) = {found.route for found in session_registry.all_sessions(rig.project)}
     other = Rig(rig.root, rig.transcript.with_name("other.jsonl"), session="other", environment=rig.environment)
     other.transcript.touch()
-    handed = other.hook("UserPromptSubmit", prompt=f"Go on with {route}: `npm test` is red again.").context
+    handed = other.hook("UserPromptSubmit", prompt=f"Go on with `{route}`: `npm test` is red again.").context
     assert handed.startswith("<")
-    assert FIX in handed.partition("What earlier tasks in this project came to:")[2]
+    assert FIX in handed
     arrives(other, handed)
     ((noted, there),) = receipts.check(rig.project, "other")
     assert (noted.what, there) == ("brief", True)
@@ -125,13 +128,6 @@ def test_a_memory_that_cannot_be_read_costs_a_line_in_the_error_log_and_no_brief
     said = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.")
     assert said.context == ""
     assert "agents/main" in said.notice
-
-
-def test_the_end_of_a_session_leaves_what_it_taught(rig: Rig) -> None:
-    worked(rig, *REDIS)
-    found = ends(rig, "trap", "command")
-    assert [item.command for item in found] == ["npm test", "npm test"]
-    assert found[0].resolution == FIX
 
 
 def test_a_task_that_is_completed_leaves_what_it_taught_before_the_session_ends(rig: Rig) -> None:
@@ -208,3 +204,15 @@ def test_the_installed_hook_hands_over_and_learns(rig: Rig) -> None:
     rig.run("SessionEnd", reason="other")
     hookkit.wait(lambda: len(learned(rig)) == 3)
     assert [item.kind for item in learned(rig)] == ["trap", "trap", "command"]
+
+
+def test_offers_to_the_memory_are_said_in_one_line_once_after_a_session(rig: Rig) -> None:
+    rig.hook("SessionStart", source="startup")
+    worked(rig, ran("make test"))
+    ralf.hand_over("default", "## Lasting\n- Never push on a Friday", author="user", root=rig.root)
+    rig.hook("SessionEnd", reason="other")
+    hookkit.wait((rig.project.cache / "hooks.unsaid").exists, 20)
+    (item,) = [item for item in learned(rig) if item.status == "offered"]
+    line = f"1 offered to the memory: ralf memory show; to take one in: ralf memory accept {item.id}"
+    assert rig.hook("SessionStart", source="startup").notice == f"ralf: {line}"
+    assert rig.hook("UserPromptSubmit", prompt="Go on").notice == ""

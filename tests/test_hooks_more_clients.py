@@ -49,6 +49,7 @@ def work(made: Rig, words: int = 0) -> None:
         o.write(made.transcript, o.ASKED, o.CALL, said, result, o.DONE, directory=str(made.root))
 
 
+@pytest.mark.ci
 @each
 def test_a_checkpoint_falls_due_at_the_threshold(home: Path, client: str) -> None:
     made = rig(home, client)
@@ -58,7 +59,7 @@ def test_a_checkpoint_falls_due_at_the_threshold(home: Path, client: str) -> Non
     assert made.hook(tools_used, tool_name="bash").out == ""
     before = made.checkpoints("tides")
     assert {reason for reason, _ in before} == {"threshold"}
-    assert CHOICE in [item.decision for item in ralf.get_context("tides", root=made.root).decisions]
+    assert CHOICE in ralf.get_context("tides", root=made.root).history
     assert made.hook(tools_used, tool_name="bash").out == ""
     assert made.checkpoints("tides") == before
 
@@ -86,11 +87,13 @@ def test_a_text_behind_a_tools_output_has_arrived(home: Path) -> None:
     assert [arrived for _, arrived in receipts.check(made.project, made.session)] == [True]
 
 
+@pytest.mark.ci
 def test_a_compaction_that_no_hook_is_told_of_is_noticed_once(home: Path) -> None:
     made = rig(home, "gemini")
     work(made)
     made.hook("SessionEnd", reason="exit")  # what is in a checkpoint can be handed over
     assert len(made.checkpoints("tides")) == 1
+    ralf.record_decision("tides", CHOICE, root=made.root)
     content = [{"text": "<state_snapshot>done</state_snapshot>"}]
     snapshot = {"id": "s", "timestamp": g.WHEN, "type": "user", "content": content}
     record = {"$set": {"messages": [*g.SET_UP, snapshot], "lastUpdated": g.WHEN}}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import hookkit
 import storekit
 from hookkit import Rig, Said, answered
+from kit.command import run
 from ralf_integrations import agent_messages, inbox
 from ralf_integrations.hooks import receipts
 from ralf_integrations.hooks.messages import LIMIT
@@ -38,6 +37,7 @@ def test_a_notice_makes_an_idle_hook_look_and_is_handed_over_once(rig: Rig) -> N
     assert "And again." in rig.hook().context
 
 
+@pytest.mark.ci
 def test_it_waits_for_a_hook_that_can_hand_it_to_the_agent(rig: Rig) -> None:
     nudge(rig, "The schema has changed.")
     assert rig.hook("PreCompact", trigger="auto").out.count("schema") == 0
@@ -63,6 +63,7 @@ def test_a_receipt_confirms_it(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [(one.what, found) for one, found in receipts.check(rig.project, rig.session)] == [("notice", True)]
 
 
+@pytest.mark.ci
 def test_many_notices_come_one_answer_after_the_other(rig: Rig) -> None:
     for number in range(5):
         nudge(rig, f"{number}: " + "word " * 800)
@@ -99,22 +100,16 @@ entry.run("claude-code", "PostToolBatch", sys.stdin.buffer.read(), instant.say, 
 def killed(rig: Rig, moment: str) -> str:
     """What the model was handed by a hook that was killed before it wrote its answer, or right after."""
     environment = storekit.environment(rig.root.parent, **rig.environment)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, moment],
-        input=rig.payload("PostToolBatch"),
-        cwd=rig.root,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
-    return Said(done.stdout.decode()).context
+    done = run(moment, code=KILLED, stdin=rig.payload("PostToolBatch"), cwd=rig.root, env=environment)
+    assert done.status == -signal.SIGKILL
+    return Said(done.out).context
 
 
 def arrived(rig: Rig, text: str) -> None:
     rig.add({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [text]}})
 
 
+@pytest.mark.ci
 def test_a_hook_that_is_killed_before_it_answers_loses_no_notice(rig: Rig) -> None:
     rig.hook()
     nudge(rig, "The schema has changed.")
@@ -123,6 +118,7 @@ def test_a_hook_that_is_killed_before_it_answers_loses_no_notice(rig: Rig) -> No
     assert [rig.hook().out for _ in range(2)] == ["", ""]
 
 
+@pytest.mark.ci
 def test_a_hook_that_is_killed_right_after_its_answer_has_nothing_handed_over_twice(rig: Rig) -> None:
     rig.hook()
     for text in ("The schema has changed.", "Read it again."):
@@ -137,6 +133,7 @@ def test_a_hook_that_is_killed_right_after_its_answer_has_nothing_handed_over_tw
     assert inbox.waiting(rig.project, rig.session) == []
 
 
+@pytest.mark.ci
 def test_unread_output_of_a_killed_hook_comes_again_under_the_same_mark(rig: Rig) -> None:
     rig.hook()
     nudge(rig, "The schema has changed.")
@@ -152,7 +149,7 @@ def test_two_notices_in_the_same_words_are_two(rig: Rig) -> None:
     assert "Look again." in rig.hook().context
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_of_hooks_at_once_as_installed_one_hands_it_over(rig: Rig) -> None:
     nudge(rig, "The schema has changed.")
     said = answered([rig.start("PostToolBatch") for _ in range(6)])

@@ -14,80 +14,19 @@ import hookkit
 import ralf
 import storekit
 from clocks import within
-from hookkit import CAPTURED, Rig, Said, answered
+from hookkit import CAPTURED, Rig
 from ralf import routing
 from ralf.storage import files
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import compacting, entry
 from ralf_integrations.hooks.messages import parse
 
-# As captured, shortened: Claude Code 2.1.329 in print mode, Codex 0.169.0, Gemini CLI 0.61.0; and what
-# the plugin makes of the calls of opencode 1.18.33.
+# What the plugin makes of the calls of opencode 1.18.33, and what no captured payload has: see `tests/promises`.
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "claude SessionStart": ("claude-code", {"hook_event_name": "SessionStart", "source": "startup"}),
-    "claude UserPromptSubmit": (
-        "claude-code",
-        {"hook_event_name": "UserPromptSubmit", "permission_mode": "default", "prompt_id": "p", "prompt": "say hi"},
-    ),
-    "claude PostToolUse": (
-        "claude-code",
-        {
-            "hook_event_name": "PostToolUse",
-            "tool_name": "Bash",
-            "tool_input": {"command": "echo hi"},
-            "tool_response": {"stdout": "hi", "stderr": "", "interrupted": False, "isImage": False},
-            "duration_ms": 19,
-        },
-    ),
-    "claude PostToolBatch": (
-        "claude-code",
-        {
-            "hook_event_name": "PostToolBatch",
-            "effort": {"level": "medium"},
-            "tool_calls": [{"tool_name": "Bash", "tool_input": {"command": "echo hi"}, "tool_response": "hi"}],
-        },
-    ),
-    "claude PreCompact": (
-        "claude-code",
-        {"hook_event_name": "PreCompact", "trigger": "auto", "custom_instructions": None},
-    ),
-    "claude Stop": (
-        "claude-code",
-        {"hook_event_name": "Stop", "stop_hook_active": False, "background_tasks": [], "session_crons": []},
-    ),
-    "claude SessionEnd": ("claude-code", {"hook_event_name": "SessionEnd", "reason": "other"}),
-    "codex SessionStart": (
-        "codex",
-        {"hook_event_name": "SessionStart", "model": "gpt-5.2-codex", "source": "startup"},
-    ),
-    "codex PostToolUse": (
-        "codex",
-        {"hook_event_name": "PostToolUse", "turn_id": "t", "tool_name": "Bash", "tool_response": "hi\n"},
-    ),
-    "gemini BeforeAgent": (
-        "gemini",
-        {
-            "hook_event_name": "BeforeAgent",
-            "timestamp": "2026-11-20T12:00:58.927Z",
-            "prompt": "<hook_context>MARKER</hook_context>\n\nsay hi",
-        },
-    ),
-    "gemini AfterTool": (
-        "gemini",
-        {
-            "hook_event_name": "AfterTool",
-            "tool_name": "run_shell_command",
-            "tool_input": {"command": "echo hi", "description": "hi"},
-            "tool_response": {
-                "llmContent": "<untrusted_context>\nOutput: hi\n</untrusted_context>",
-                "returnDisplay": "hi",
-            },
-        },
-    ),
-    "gemini AfterAgent": (
-        "gemini",
-        {"hook_event_name": "AfterAgent", "prompt": "say hi", "prompt_response": "hi", "stop_hook_active": False},
-    ),
+    "claude UserPromptSubmit": ("claude-code", {"hook_event_name": "UserPromptSubmit", "prompt": "say hi"}),
+    "claude PreCompact": ("claude-code", {"hook_event_name": "PreCompact", "trigger": "auto"}),
+    "codex PostToolUse": ("codex", {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": "hi\n"}),
+    "gemini AfterAgent": ("gemini", {"hook_event_name": "AfterAgent", "prompt": "say hi", "prompt_response": "hi"}),
     "opencode session.created": ("opencode", {"hook_event_name": "session.created", "source": "startup"}),
     "opencode chat.message": ("opencode", {"hook_event_name": "chat.message", "prompt": "say hi"}),
     "opencode tool.execute.after": (
@@ -110,6 +49,7 @@ def rig(tmp_path: Path) -> Rig:
     return made
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_client_events_are_understood_and_answered_only_if_there_is_something_to_say(
     rig: Rig, sample: str, monkeypatch: pytest.MonkeyPatch
@@ -130,11 +70,6 @@ def test_what_gemini_has_put_into_a_prompt_is_not_what_was_typed() -> None:
     assert found is not None and found.prompt == "go on"
 
 
-def is_taken(said: Said) -> bool:
-    """Whether a client takes it: JSON, nothing, or before a compaction the text that steers its summary."""
-    return said.out.startswith("Beside all else, keep in the summary") or isinstance(said.tree, dict)
-
-
 def _captured() -> list[Path]:
     return sorted(path for path in CAPTURED.glob("*/*/*.json") if path.name[3:-5] not in _UNASKED)
 
@@ -143,30 +78,6 @@ _UNASKED = ("PreCompress", "BeforeTool")  # of Gemini CLI: no hook is installed 
 
 
 WANTED = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
-def test_every_captured_payload_ends_with_status_0_and_json_or_nothing(rig: Rig) -> None:
-    seen = set()
-    calls = []
-    for path in _captured():
-        captured = json.loads(path.read_text())
-        sent = captured["stdin"]
-        name = sent["hook_event_name"]
-        rig.client = WANTED[path.parts[-3]]
-        rig.environment = {**captured["env"], "CLAUDE_PROJECT_DIR": str(rig.root)}
-        shape = (rig.client, name, tuple(sorted(sent)))
-        if shape in seen:
-            continue
-        seen.add(shape)
-        calls.append(rig.start(name, **{**sent, "cwd": str(rig.root), "transcript_path": str(rig.transcript)}))
-        if len(calls) == 8:
-            assert all(is_taken(said) for said in answered(calls))
-            calls = []
-    assert all(is_taken(said) for said in answered(calls))
-    rig.settle()
-    assert len(seen) > 15
 
 
 @pytest.mark.skipif(not _captured(), reason=f"the kit's payloads are not at {CAPTURED}")
@@ -180,12 +91,8 @@ def test_the_client_is_told_by_what_it_sends(monkeypatch: pytest.MonkeyPatch) ->
 
 
 HOSTILE = {
-    "nothing": b"",
-    "no json": b"\x00\xff{{{",
-    "an array": b"[1, 2, 3]",
     "half an object": b'{"session_id": "s", "cwd": "/',
     "deep": b'{"session_id": ' + b"[" * 100_000,
-    "numbers for texts": json.dumps({"session_id": 5, "transcript_path": 6, "cwd": 7}).encode(),
     "a long number": b'{"session_id": ' + b"9" * 10_000 + b"}",
     "surrogates": b'{"session_id": "\\ud800", "cwd": "/\\ud800", "transcript_path": "/\\udfff"}',
     "zero bytes": b'{"session_id": "a\\u0000b", "cwd": "/a\\u0000b", "transcript_path": "/a\\u0000b"}',
@@ -193,6 +100,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("event", ["PostToolBatch", "SessionEnd"])
 def test_what_is_no_payload_breaks_nothing(rig: Rig, hostile: str, event: str) -> None:
@@ -210,6 +118,7 @@ def test_where_nothing_can_be_written_what_is_kept_is_handed_over(rig: Rig) -> N
     assert "Use the tide table of the harbour" in rig.hook("SessionStart", source="startup").context
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("event", ["SessionStart", "PreCompact"])
 def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_still(rig: Rig, event: str) -> None:
     began = time.monotonic()
@@ -221,6 +130,7 @@ def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_sti
         within(alone + 2, lambda: rig.hook(event), time.monotonic)  # and the machine's own time
 
 
+@pytest.mark.ci
 def test_a_payload_of_many_megabytes_is_read_to_its_end(rig: Rig) -> None:
     said = rig.run("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_response": "x" * 30_000_000}])
     assert said.out == ""
@@ -230,6 +140,7 @@ def test_every_event_of_every_client_has_a_meaning() -> None:
     assert all(hook.event != "other" for client in CLIENTS.values() for hook in client.hooks.values())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("elsewhere", ["notes.txt", "../private.jsonl", "linked"])
 def test_a_transcript_outside_the_clients_folders_is_left_alone_and_reported_once(rig: Rig, elsewhere: str) -> None:
     private = rig.root / elsewhere

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-import forks
 import handingkit
 import ralf
 import storekit
@@ -19,7 +19,7 @@ from ralf_integrations.hooks.messages import LIMIT, length
 
 made, home = handingkit.made, handingkit.home
 
-REQUEST = "Please rewrite the gauge importer so that it reads the new files of the harbour office."
+REQUEST = "Rewrite the gauge importer so that it reads the new files of the harbour office."
 
 
 def route_of(root: Path, session: str) -> tuple[str, str]:
@@ -27,51 +27,30 @@ def route_of(root: Path, session: str) -> tuple[str, str]:
 
 
 def killed(root: Path, route: str = ROUTE, session: str = "old", **fields: object) -> None:
-    handingkit.remembered(root, session, **{"route": route, "worktree": str(root), "seen": 1.0} | fields)  # type: ignore[arg-type]
+    handingkit.remembered(root, session, **{"route": route, "worktree": str(root), "seen": time.time() - 60} | fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", [f"Go on with {ROUTE}", "carry on with the tide table", f"--load-context {ROUTE}"])
+@pytest.mark.ci
+@pytest.mark.parametrize("text", [f"Go on with {ROUTE}", f"--load-context {ROUTE}"])
 def test_a_route_that_is_named_arrives_once_and_becomes_the_sessions(project: Path, text: str) -> None:
     found = handingkit.prompt("new", project, text)
     assert GOAL in found
     assert outside(found) == ""
-    assert route_of(project, "new") == (ROUTE, routing.CHOSEN)
+    assert route_of(project, "new") == (ROUTE, routing.NAMED)
     assert handingkit.prompt("new", project, text) == ""
     handingkit.hook("PreCompact", "new", project, trigger="auto")
     handingkit.hook("SessionStart", "new", project, source="clear")
     assert GOAL in handingkit.prompt("new", project, text)
 
 
-def test_a_wish_to_go_on_brings_what_was_interrupted_in_this_worktree_with_its_tail(project: Path) -> None:
-    handingkit.log(
-        handingkit.kept(project, "old"), "old", ("bash", ("make pier", "pier.c:1: error: too short", True)), first=90
-    )
-    killed(project, transcript=str(handingkit.kept(project, "old")))
-    text = handingkit.prompt("new", project, "continue")
-    assert GOAL in text
-    assert "make pier" in text
-    assert "was interrupted" in text
-    assert route_of(project, "new") == (ROUTE, routing.CHOSEN)
-
-
-def test_a_session_that_was_killed_before_its_first_checkpoint_is_gone_on_with(project: Path) -> None:
-    handingkit.prompt("first", project, REQUEST)
-    route = route_of(project, "first")[0]
-    handingkit.log(handingkit.kept(project, "first"), "first", ("user", REQUEST), ("edit", "/srv/tide/src/importer.py"))
-    assert f"Context available for {route}" in handingkit.start("second", project)
-    text = handingkit.prompt("second", project, "continue")
-    assert REQUEST in text
-    assert "src/importer.py" in text
-    assert route_of(project, "second") == (route, routing.CHOSEN)
-
-
+@pytest.mark.ci
 def test_of_several_sessions_the_interrupted_one_comes_and_others_are_offered(
     project: Path,
 ) -> None:
     ralf.record_decision("other-work", "WORD-OF-THE-OTHER", root=project)
     killed(project)
-    killed(project, "other-work", "done", ended=True, seen=9e9)
-    text = handingkit.prompt("new", project, "where were we?")
+    killed(project, "other-work", "done", ended=True, seen=time.time())
+    text = handingkit.prompt("new", project, "Continue.")
     assert GOAL in text
     assert "other-work (ended " in text
     assert "WORD-OF-THE-OTHER" not in text
@@ -92,12 +71,25 @@ def test_a_window_that_holds_all_of_the_route_is_not_told_it_again(project: Path
     assert GOAL in handingkit.prompt("old", project, "continue")
 
 
-def test_a_chosen_route_stays_the_sessions_whatever_a_prompt_names(project: Path) -> None:
-    routing.use(Project(project), "mine", session="new")
+@pytest.mark.parametrize("by", ["ralf route use", "first request"])
+def test_a_later_prompt_that_names_a_route_gets_its_brief_once_and_the_session_stays(project: Path, by: str) -> None:
+    if by == "first request":
+        handingkit.prompt("new", project, "Draw mine")
+    else:
+        routing.use(Project(project), "draw-mine", session="new")
     text = handingkit.prompt("new", project, f"compare it with {ROUTE}")
     assert GOAL in text
-    assert "The route of this session is mine." in text
-    assert route_of(project, "new")[0] == "mine"
+    assert "draw-mine" in text
+    assert handingkit.prompt("new", project, f"and once more with {ROUTE}") == ""
+    assert route_of(project, "new") == ("draw-mine", by)
+
+
+def test_a_branch_that_is_checked_out_later_does_not_change_the_route_of_a_session(project: Path) -> None:
+    (project / ".git").mkdir()
+    for branch in ("fix-tides", "main", "other-work"):
+        (project / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+        handingkit.prompt("new", project, REQUEST)
+        assert route_of(project, "new") == ("fix-tides", "git branch fix-tides")
 
 
 def test_a_route_that_the_session_has_a_checkpoint_in_stays_its_own(project: Path) -> None:
@@ -108,20 +100,13 @@ def test_a_route_that_the_session_has_a_checkpoint_in_stays_its_own(project: Pat
     assert route_of(project, "new") == ("default", "default")
 
 
-def test_an_unknown_route_is_answered_with_the_closest_names(project: Path) -> None:
-    text = handingkit.prompt("new", project, "--load-context table-tide-2")
-    assert "route table-tide-2 has none" in text
-    assert "ralf context list" in text
-    handingkit.prompt("new", project, "--load-context ../../../etc/passwd")
-    assert not list(storekit.context_of(project).rglob("*passwd*"))
-
-
 @pytest.mark.parametrize("character", ["x", "\U0001f600"])
-def test_an_unknown_route_of_any_length_gets_a_whole_fence_that_lists_routes(project: Path, character: str) -> None:
+def test_an_unknown_route_of_any_length_gets_a_whole_fence_and_is_no_path(project: Path, character: str) -> None:
     text = handingkit.prompt("new", project, f"--load-context a-b{character * 12_000}")
     assert length(text) <= LIMIT
     assert outside(text) == ""
-    assert "ralf context list" in text
+    handingkit.prompt("new", project, "--load-context ../../../etc/passwd")
+    assert not list(storekit.context_of(project).rglob("*passwd*"))
 
 
 def test_switched_off_only_what_is_asked_for_by_hand_arrives(project: Path) -> None:
@@ -159,20 +144,13 @@ def test_the_first_request_is_the_logs_where_hooks_came_later(project: Path) -> 
     assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
 
 
-def test_a_logged_greeting_leaves_the_name_to_the_first_request_after_it(project: Path) -> None:
-    handingkit.log(handingkit.kept(project, "new"), "new", ("user", "hi"), ("says", "Hello! What is it today?"))
-    handingkit.prompt("new", project, REQUEST)
-    assert route_of(project, "new")[0].startswith("rewrite-the-gauge")
-
-
 def test_no_two_sessions_share_a_route_that_was_named_for_them(project: Path) -> None:
     routes = set()
     for number in range(5):
         handingkit.prompt(f"s-{number}", project, REQUEST)
         routes.add(route_of(project, f"s-{number}")[0])
-    assert len(routes) == 5
-    assert max(map(len, routes)) <= 40
-    assert all(route.startswith("rewrite-the-gauge-importer") for route in routes)
+    name = "rewrite-the-gauge-importer-so-that-it"
+    assert routes == {name, *(f"{name}-{number}" for number in range(2, 6))}
 
 
 def test_a_request_like_the_name_of_a_route_that_exists_does_not_fall_into_it(project: Path) -> None:
@@ -226,7 +204,7 @@ def test_a_route_that_is_forgotten_is_nobodys_any_more(project: Path) -> None:
 
 
 def test_the_status_says_when_a_hook_called_last(project: Path) -> None:
-    assert json.loads(forks.forked("status", "--json", cwd=project).out)["last_hook"] == ""
+    assert json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"] == ""
     handingkit.prompt("new", project, REQUEST)
-    called = json.loads(forks.forked("status", "--json", cwd=project).out)["last_hook"]
-    assert called and called in forks.forked("status", cwd=project).out
+    called = json.loads(storekit.process("status", "--json", cwd=project).out)["last_hook"]
+    assert called and called in storekit.process("status", cwd=project).out

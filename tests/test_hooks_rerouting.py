@@ -13,6 +13,8 @@ from ralf import routing
 from ralf.maintenance import verify
 from ralf_integrations.hooks import checkpoints, session_registry
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:

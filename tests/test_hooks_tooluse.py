@@ -1,4 +1,4 @@
-"""After tools were used: every threshold gives one checkpoint, and the agent is told of pressure, once a mark."""
+"""After tools were used: every threshold gives one checkpoint, and in a full window the agent is asked to hand over."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from hookkit import Rig, answered, wait
 from ralf import routing
 from ralf.storage import files
 from ralf_integrations.hooks import error_log, growth, session_registry, usage
+
+pytestmark = pytest.mark.ci
 
 
 @pytest.fixture
@@ -84,12 +87,12 @@ def test_a_shell_between_the_client_and_its_hook_is_not_the_client(tmp_path: Pat
     assert found.split()[0] == str(said.pid)
 
 
-def test_a_word_about_pressure_is_looked_for_behind_the_place_where_it_was_said(rig: Rig) -> None:
+def test_the_line_that_asks_for_a_hand_over_is_looked_for_behind_the_place_where_it_was_said(rig: Rig) -> None:
     rig.configure(threshold=200_000)
     rig.grow(2_000)
-    rig.answers(130_000)
+    rig.answers(142_000)
     size = rig.transcript.stat().st_size
-    assert "65 % full" in rig.hook().context
+    assert "71 % full" in rig.hook().context
     assert [one.at for one in session_registry.load(rig.project, rig.session).handed] == [size]
 
 
@@ -116,7 +119,7 @@ def test_a_route_that_is_named_as_the_lock_of_its_session_was_gets_its_threshold
     assert [reason for reason, _ in rig.checkpoints(f"session-{digest}")] == ["threshold"]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_hooks_at_once_make_one_checkpoint(rig: Rig) -> None:
     rig.grow(4_000)
     said = answered([rig.start("PostToolBatch") for _ in range(6)])
@@ -125,7 +128,7 @@ def test_hooks_at_once_make_one_checkpoint(rig: Rig) -> None:
     assert [reason for reason, _ in rig.checkpoints()] == ["threshold"]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) -> None:
     rigs = []
     for number in range(40):
@@ -146,7 +149,7 @@ def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) 
     assert all(len(storekit.checkpoints_of(rig.root, f"R-{number}")) == 1 for number in range(40))
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_what_a_killed_worker_has_not_made_the_next_hook_makes(rig: Rig) -> None:
     rig.grow(4_000)
     with files.locked(rig.project.route_lock("default"), "the test"):  # the worker comes as far as the write
@@ -165,10 +168,12 @@ def test_what_a_killed_worker_has_not_made_the_next_hook_makes(rig: Rig) -> None
 
 
 def _waits_for_a_lock(process: int) -> bool:
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return any(
-        "flock" in (thread / "wchan").read_text() or "locks" in (thread / "wchan").read_text() for thread in threads
-    )
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):  # it has ended
+            waits_in = (thread / "wchan").read_text()
+            if "flock" in waits_in or "locks" in waits_in:
+                return True
+    return False
 
 
 def test_injected_text_and_subagents_move_nothing(rig: Rig) -> None:
@@ -202,55 +207,112 @@ def test_a_summary_of_the_client_s_is_never_counted(rig: Rig) -> None:
     assert sum(tokens for _, tokens in rig.checkpoints()) < 2_000
 
 
-def test_each_mark_of_pressure_is_told_once_and_the_first_one_makes_a_checkpoint(rig: Rig) -> None:
+LINE = (
+    "ralf: the window is 71 % full. Before it is compacted, hand over, in at most 400 words: ralf handover default"
+    ' <<\'EOF\' \u2026 EOF, with the parts "## Now", "## Next", "## Open", "## Decided" (a bullet each, then "why:" and'
+    ' "not:" on lines of their own), "## Avoid", "## Facts". Files, commands and the person\'s words are recorded'
+    " already."
+)
+
+
+def test_an_agent_whose_window_fills_is_asked_once_in_one_line_to_hand_over_and_not_to_stop(rig: Rig) -> None:
     rig.configure(threshold=50_000)
     rig.grow(500)
     said = []
-    for used in (100_000, 118_000, 121_000, 123_000, 141_000, 159_000, 161_000, 171_000, 172_000, 181_000, 192_000):
+    for used in (100_000, 121_000, 142_000, 143_000, 159_000, 171_000, 181_000, 192_000):
         rig.answers(used)
         said += [rig.hook().context, rig.hook().context]
-    assert percents(said) == [60, 70, 80, 86, 90, 96]
+    assert [text for text in said if text] == [LINE]
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure"]
-    assert "good moment to compact" in next(text for text in said if text)
-    assert "/compact" in [text for text in said if text][1]
-    digests = {handed.what for handed in session_registry.load(rig.project, rig.session).handed}
-    assert digests == {"pressure"}
+    assert [handed.what for handed in session_registry.load(rig.project, rig.session).handed] == ["pressure"]
+
+
+@pytest.mark.parametrize(("tokens", "asked"), [(2_000, False), (12_000, True)])
+def test_an_agent_that_has_handed_over_within_10_000_tokens_is_not_asked(rig: Rig, tokens: int, *, asked: bool) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    ralf.hand_over("default", "## Now\n\nThe reader stands.\n", root=rig.root)
+    later = {"timestamp": "2099-01-01T00:00:00Z"}
+    rig.answers(100_000, text="The tide table is a list of heights. " * (tokens // 8), **later)
+    rig.answers(142_000, **later)
+    assert rig.hook().context == (LINE if asked else "")
+
+
+def test_an_agent_that_sets_its_task_to_done_is_asked_once_to_hand_over(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    assert rig.hook().context == ""  # from here on nothing is looked at before the threshold
+    for number in range(2):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "ralf task done It works"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "done"}
+        rig.add({"type": "assistant", "message": {"role": "assistant", "model": "m", "content": [call]}})
+        rig.add({"type": "user", "message": {"role": "user", "content": [result]}})
+        said = rig.hook(tool_calls=[{"tool_name": "Bash", "tool_input": call["input"]}]).context
+        assert said.startswith("ralf: the task is set to done. Hand over what it leaves behind, in at most 400 words: ")
+        assert rig.hook().context == ""
 
 
 def test_an_agent_of_a_loop_is_told_to_hand_over_and_end_at_the_configured_pressure(rig: Rig) -> None:
-    rig.configure(threshold=50_000, pressure=50)
+    rig.configure(threshold=50_000, hand_over_at=50)
     rig.environment["RALF_LEASE"] = "TASK-7k3q:17"
     rig.grow(500)
     rig.answers(101_000)
     said = rig.hook().context
     assert "hand over and end your turn without `ralf task done`" in said
-    assert "ralf handover" in said
-    assert "/compact" not in said
+    assert "ralf handover default" in said
 
 
 def test_a_checkpoint_at_the_threshold_lowers_no_pressure(rig: Rig) -> None:
     rig.grow(500)
     rig.answers(125_000)
-    assert percents([rig.hook().context]) == [62]
+    assert rig.hook().context == ""
     rig.grow(4_000)
     rig.answers(143_000)
     assert percents([rig.hook().context]) == [72]
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "threshold"]
 
 
-def test_the_marks_are_told_again_after_the_window_was_emptied(rig: Rig) -> None:
+def test_the_agent_is_asked_again_once_its_window_was_emptied_and_has_filled_again(rig: Rig) -> None:
     rig.configure(threshold=50_000)
     rig.grow(500)
     said = []
-    for used in (125_000, 30_000, 100_000, 126_000):
+    for used in (145_000, 130_000, 146_000, 30_000, 100_000, 147_000):
         rig.answers(used, text=f"There were {used} tokens in it.")
         said.append(rig.hook().context)
-    assert percents(said) == [62, 63]
+    assert percents(said) == [72, 74]
     assert [reason for reason, _ in rig.checkpoints()] == ["pressure", "pressure"]
 
 
-def test_no_look_is_made_for_a_mark_above_the_place_at_which_the_client_compacts(rig: Rig) -> None:
-    """By its own record of a compaction that it began by itself; else 33,000 tokens before the window's end."""
+def test_after_a_compaction_the_agent_is_asked_again(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    rig.answers(145_000)
+    assert percents([rig.hook().context]) == [72]
+    rig.hook("SessionStart", source="compact")
+    rig.answers(146_000)
+    assert percents([rig.hook().context]) == [73]
+
+
+def test_where_the_client_compacts_sooner_the_agent_is_asked_before_that(rig: Rig) -> None:
+    """By its own record of a compaction that it began by itself."""
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    boundary = {"type": "system", "subtype": "compact_boundary"}
+    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
+    rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 110_500}}, summary)
+    rig.answers(106_000)
+    assert rig.hook().context == ""
+    assert session_registry.load(rig.project, rig.session).compacts == 0
+    rig.add(boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 110_000}}, summary)
+    rig.hook("SessionStart", source="compact")
+    rig.answers(98_000)
+    assert rig.hook().context == ""
+    rig.answers(100_000)
+    assert percents([rig.hook().context]) == [50]
+    assert session_registry.load(rig.project, rig.session).compacts == 110_000
+
+
+def test_no_look_is_made_until_the_window_may_have_reached_the_next_mark(rig: Rig) -> None:
     rig.configure(threshold=50_000)
 
     def until(used: int) -> int:
@@ -260,37 +322,16 @@ def test_no_look_is_made_for_a_mark_above_the_place_at_which_the_client_compacts
         rig.hook()
         return int(usage._hint_path(rig.project, rig.session).read_bytes().split()[7]) - rig.transcript.stat().st_size
 
-    assert until(139_900) == growth.FEWEST  # the mark at 140,000 is near
-    rig.answers(162_000)
-    assert "compacts it by itself at about 167,000" in rig.hook().context
-    assert until(166_000) > 3 * growth.FEWEST  # the one at 170,000 does not come
-    boundary = {"type": "system", "subtype": "compact_boundary"}
-    summary = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "It went on."}}
-    rig.add(boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 120_500}}, summary)
-    until(30_000)
-    assert session_registry.load(rig.project, rig.session).compacts == 0
-    rig.add(boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 155_000}}, summary)
-    until(30_000)
-    assert session_registry.load(rig.project, rig.session).compacts == 155_000
-
-
-def test_what_was_told_of_a_full_window_is_taken_back_once_it_is_emptied(rig: Rig) -> None:
-    rig.configure(threshold=50_000)
-    rig.answers(125_000)
-    assert percents([rig.hook().context]) == [62]
-    assert rig.hook("SessionStart", source="compact").context == usage.TAKEN_BACK
-    rig.answers(30_000)
-    assert rig.hook().context == ""
-    rig.answers(125_000, text="Once more.")
-    assert percents([rig.hook().context]) == [62]
-    rig.answers(20_000, text="Emptied.")
-    assert [rig.hook().context, rig.hook().context] == [usage.TAKEN_BACK, ""]
+    assert until(119_900) == growth.FEWEST
+    until(121_000)
+    assert until(139_900) == growth.FEWEST
+    assert until(166_000) > 3 * growth.FEWEST
 
 
 def test_pressure_is_the_client_s_own_figure(rig: Rig) -> None:
-    rig.configure(threshold=50_000, window=1_000_000, pressure=10)
+    rig.configure(threshold=50_000, window=1_000_000, hand_over_at=10)
     rig.answers(103_000)
-    assert "about 103,000 of 1,000,000 tokens" in rig.hook().context
+    assert percents([rig.hook().context]) == [10]
 
 
 def test_more_tokens_in_use_than_a_window_has_mean_that_it_is_the_large_one(rig: Rig) -> None:
@@ -299,23 +340,26 @@ def test_more_tokens_in_use_than_a_window_has_mean_that_it_is_the_large_one(rig:
     assert rig.hook().out == ""
     rig.answers(130_000)
     assert rig.hook().out == ""
-    rig.answers(620_000)
-    assert percents([rig.hook().context]) == [62]
+    rig.answers(720_000)
+    assert percents([rig.hook().context]) == [72]
 
 
 def test_the_window_that_a_person_has_set_counts(rig: Rig) -> None:
     rig.environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = "100000"
-    rig.answers(61_000)
+    rig.answers(58_000)
+    assert rig.hook().context == ""
+    rig.answers(61_000)  # nine tenths of 67,000, at which it compacts
     assert percents([rig.hook().context]) == [61]
 
 
-def test_the_marks_are_configurable(rig: Rig) -> None:
-    rig.configure(threshold=50_000, pressure=50, pressure_again=101, pressure_from=90, pressure_step=0)
-    said = []
-    for used in (101_000, 145_000, 181_000, 195_000):
+@pytest.mark.parametrize(("mark", "said"), [(80, [82]), (101, [])])
+def test_the_mark_at_which_the_agent_is_asked_is_configurable(rig: Rig, mark: int, said: list[int]) -> None:
+    rig.configure(threshold=50_000, hand_over_at=mark)
+    found = []
+    for used in (145_000, 155_000, 165_000, 191_000):
         rig.answers(used)
-        said.append(rig.hook().context)
-    assert percents(said) == [50, 90]
+        found.append(rig.hook().context)
+    assert percents(found) == said
 
 
 def test_a_finished_to_do_list_makes_a_checkpoint(rig: Rig) -> None:
@@ -336,8 +380,8 @@ def test_a_checkpoint_by_a_hook_holds_what_the_session_came_to(rig: Rig) -> None
     rig.grow(4_000)
     rig.hook()
     context = ralf.get_context("default", root=rig.root)
-    assert context.goal.startswith("Please carry part 0")
-    assert context.decisions
+    assert context.began_as.startswith("Please carry part 0")
+    assert "Please carry part 0" in context.history
     assert context.facts.paths
 
 
@@ -393,14 +437,15 @@ def test_without_a_word_from_the_client_its_process_is_who_called(rig: Rig) -> N
     assert session_registry.load(rig.project, rig.session).pid == os.getpid()
 
 
-@pytest.mark.parametrize(
-    ("percent", "place"), [("75", "150,000"), ("95", "167,000"), ("0", "167,000"), ("x", "167,000")]
-)
-def test_a_person_may_have_claude_code_compact_sooner(rig: Rig, percent: str, place: str) -> None:
+@pytest.mark.parametrize(("percent", "asked"), [("60", [56]), ("95", [72]), ("0", [72]), ("x", [72])])
+def test_a_person_may_have_claude_code_compact_sooner(rig: Rig, percent: str, asked: list[int]) -> None:
     rig.environment["CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"] = percent
     rig.grow(500)
-    rig.answers(142_000)
-    assert f"The client compacts it by itself at about {place}." in rig.hook().context
+    said = []
+    for used in (112_000, 145_000):
+        rig.answers(used)
+        said.append(rig.hook().context)
+    assert percents(said) == asked
 
 
 def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tmp_path: Path) -> None:
@@ -409,16 +454,16 @@ def test_the_place_at_which_codex_compacts_is_learned_from_its_own_compaction(tm
     before = [
         rollouts.meta(str(rig.root)),
         *rollouts.typed("Please carry the tide table over."),
-        rollouts.counted(239_000),
+        rollouts.counted(160_000),
     ]
     rollouts.write(rig.transcript, *before)
-    assert "by itself" not in rig.hook("PostToolUse").context  # 92 % of its window: nobody knows yet
+    assert rig.hook("PostToolUse").context == ""  # 61 % of its window: nobody knows yet
     rig.hook("PreCompact", trigger="manual")
     assert session_registry.load(rig.project, rig.session).compacts == 0
     rig.hook("PreCompact", trigger="auto")
-    assert session_registry.load(rig.project, rig.session).compacts == 239_000
+    assert session_registry.load(rig.project, rig.session).compacts == 160_000
     after = [*before, rollouts.compacted("It went on."), rollouts.counted(20_000)]
     rollouts.write(rig.transcript, *after)
-    assert rig.hook("PostToolUse").context == usage.TAKEN_BACK
-    rollouts.write(rig.transcript, *after, *rollouts.agent("Looking."), rollouts.counted(160_000))
-    assert "The client compacts it by itself at about 239,000." in rig.hook("PostToolUse").context
+    assert rig.hook("PostToolUse").context == ""
+    rollouts.write(rig.transcript, *after, *rollouts.agent("Looking."), rollouts.counted(150_000))
+    assert percents([rig.hook("PostToolUse").context]) == [58]

@@ -1,4 +1,4 @@
-"""What a prompt asks for: a route by its name, or to go on; and what merely sounds like it."""
+"""What a prompt asks for: a route by its exact name or id, or to go on; and what merely looks or sounds like it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from hypothesis import given, strategies as st
 
 from clocks import within
 from contexts import quick
-from ralf_integrations.hooks.prompt_intent import Wish, is_request, read
+from ralf.routing import task_named
+from ralf_integrations.hooks.prompt_intent import GO_ON, Wish, ids_at_head, is_request, read
+
+pytestmark = pytest.mark.ci
 
 ROUTES = (
     "TASK-001",
@@ -20,6 +23,11 @@ ROUTES = (
     "auth",
     "v1.2",
 )
+IDS = {"#41": {"api-refactoring"}, "proj-7": {"docs"}, "proj-8": {"docs", "auth"}}
+
+
+def asked(prompt: str) -> Wish:
+    return read(prompt, ROUTES, lambda: IDS)
 
 
 @pytest.mark.parametrize(
@@ -28,18 +36,21 @@ ROUTES = (
         ("Go on with TASK-001, please", "TASK-001"),
         ("task-002", "TASK-002"),
         ("what is left of `auth`?", "auth"),
-        ("resume auth", "auth"),
         ("auth", "auth"),
-        ("continue with the docs", "docs"),
-        ("load route docs and tell me what is missing", "docs"),
-        ("carry on with the api refactoring", "api-refactoring"),
-        ("api-refactorng: what is next?", "api-refactoring"),
-        ("please fix the login form now", "fix-the-login-form"),
+        ("auth.", "auth"),
+        ("carry on with API-Refactoring", "api-refactoring"),
         ("release v1.2.", "v1.2"),
+        ("继续TASK-001", "TASK-001"),
+        ("TASK-001を続けて", "TASK-001"),
+        ("TASK-001을 계속해 줘", "TASK-001"),
+        ("Task TASK-001: do it as in TASK-002", "TASK-001"),
+        ("Continue with issue #41", "api-refactoring"),
+        ("Weiter mit proj-7", "docs"),
+        ("PROJ-7 and `docs`", "docs"),
     ],
 )
-def test_a_route_is_known_by_its_name_or_by_words_that_are_clearly_it(prompt: str, route: str) -> None:
-    assert (read(prompt, ROUTES).kind, read(prompt, ROUTES).route) == ("named", route)
+def test_a_route_is_known_by_its_exact_name_or_id_in_any_case(prompt: str, route: str) -> None:
+    assert (asked(prompt).kind, asked(prompt).route) == ("named", route)
 
 
 @pytest.mark.parametrize(
@@ -47,108 +58,96 @@ def test_a_route_is_known_by_its_name_or_by_words_that_are_clearly_it(prompt: st
     [
         "use the default value here",
         "fix the docs",
+        "resume auth",
+        "continue with the docs",
+        'the "auth" module',
         "please add tests for the parser",
         "open src/api-refactoring/main.py",
         "look at TASK-003",
         "compare TASK-001 with TASK-002",
+        "compare TASK-001 with #41",
         "the authentication is broken",
         "see https://example.org/TASK-001/x",
         "run it with --TASK-001",
+        "api-refactorng: what is next?",
+        "please fix the login form now",
+        "look at TASK-0010 and at XTASK-001, TASK-001-b, TASK-001_b and TASK-001é",
+        "TASK-009: do it as in TASK-001",
+        "Task TASK-009: do it as in TASK-001",
+        "what of PROJ-8?",
+        "PROJ-77, PROJ-7b, XPROJ-7, #411, x#41",
         "",
     ],
 )
-def test_words_that_only_sound_like_a_route_are_none(prompt: str) -> None:
-    assert read(prompt, ROUTES).kind == ""
-
-
-def test_of_two_names_that_are_as_close_none_is_taken() -> None:
-    assert read("api-refactoring-old-x", ("api-refactoring-old-a", "api-refactoring-old-b")).kind == ""
-    assert read("api-refactoring-old-x", ("api-refactoring-old-a", "unlike")).route == "api-refactoring-old-a"
+def test_words_that_are_like_a_name_or_name_several_name_none(prompt: str) -> None:
+    assert asked(prompt).kind == ""
 
 
 @pytest.mark.parametrize(
-    "prompt",
+    ("request_", "ids"),
     [
-        "continue",
-        "Continue.",
-        "please resume",
-        "carry on",
-        "go on where we left off",
-        "continue with step 7",
-        "Keep going!",
-        "ok, continue",
-        "resume the previous session",
-        "where were we?",
-        "Can you pick up where you left off?",
-        "proceed",
-        "I want you to continue where we left off",
-        "continue from the last checkpoint please",
-        "continue please, and run the tests first",
-        "Let's continue. Run the tests first, then commit what is whole.",
-        "continue but use port 8081",
-        *("weiter", "mach bitte weiter", "weiter, aber nimm Port 8081", "Mach da weiter, wo wir aufgehört haben"),
-        *("continúa por favor", "on reprend", "vas-y", "continua", "ga verder", "kontynuuj", "fortsätt", "devam et"),
-        *("продолжай", "继续", "请继续", "続けてください", "계속", "استمر"),
+        ("PROJ-7 Store the levels", ("PROJ-7",)),
+        ("TASK-7k3q: store the levels", ("TASK-7k3q",)),
+        ("issue #41: the reader hangs", ("#41",)),
+        ("[TASK-041] Store the levels of TASK-042", ("TASK-041",)),
+        ("Store the levels of TASK-041", ()),
+        ("#tag 42 things", ()),
     ],
 )
-def test_the_wish_to_go_on_is_understood(prompt: str) -> None:
-    assert read(prompt, ROUTES) == Wish("continue")
+def test_the_ids_of_a_request_are_those_at_its_head(request_: str, ids: tuple[str, ...]) -> None:
+    assert ids_at_head(request_) == ids
 
 
 @pytest.mark.parametrize(
-    ("prompt", "about"),
+    ("request_", "task"),
     [
-        ("Please carry on with the tide table", "the tide table"),
-        ("continue working on the gauge importer, and be quick", "the gauge importer"),
-        ("Resume work on the importer", "the importer"),
-        ("weiter mit der Gezeitentafel", "der Gezeitentafel"),
+        ("Task TASK-042: Move the tide table", "TASK-042"),
+        ("Task PROJ-7: x", "PROJ-7"),
+        ("task TASK-7k3q: x", "TASK-7k3q"),
+        ("Task TASK-abcd: x", "TASK-abcd"),
+        ("Task follow-up: x", ""),
+        ("TASK-042: Move the tide table", ""),
+        ("Task TASK-042 is late", ""),
+        ("The Task TASK-042: x", ""),
+        ("Fix UTF-8: decode it", ""),
     ],
 )
-def test_a_wish_to_go_on_says_with_what(prompt: str, about: str) -> None:
-    assert read(prompt, ROUTES) == Wish("continue", about=about)
+def test_a_request_is_for_a_task_in_one_form_alone(request_: str, task: str) -> None:
+    assert task_named(request_) == task
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        *("hi", "Hello there!", "Guten Morgen", "ok", "¿qué tal?", "你好", "What's next?", "let's go", "hajde dalje"),
-        *("continue", "/compact keep it", "ralf context show TASK-1", "ralf status", "--load-context=TASK-009"),
-    ],
-)
-def test_what_names_no_subject_is_no_request(prompt: str) -> None:
+@pytest.mark.parametrize("prompt", [*sorted(GO_ON), "Continue.", "  GO ON!  ", "Weiter…"])
+def test_a_prompt_that_is_nothing_but_a_word_for_go_on_asks_for_it(prompt: str) -> None:
+    assert asked(prompt) == Wish("continue")
     assert not is_request(prompt)
 
 
+def test_the_table_of_words_for_go_on_has_at_most_thirty() -> None:
+    assert len(GO_ON) <= 30
+
+
 @pytest.mark.parametrize(
     "prompt",
     [
-        *("fix login", "add tests", "src/x.py", "explain how tides work", "修正登录表单的错误并运行测试"),
-        *("zeig mir die Gezeitentafel", "ralf context grows too fast", "ralf should say why", "what about port 8081?"),
+        "continue please, and run the tests first",
+        "continue the loop after the error",
+        "Please carry on with the tide table",
+        "go on holiday",
+        "weiter, aber nimm Port 8081",
+        "continue-on-error must be false in the workflow",
+        "hi",
     ],
 )
-def test_what_says_what_it_is_about_is_a_request_however_short(prompt: str) -> None:
+def test_a_prompt_that_says_more_is_a_request_as_any_other(prompt: str) -> None:
+    assert asked(prompt).kind == ""
     assert is_request(prompt)
 
 
 @pytest.mark.parametrize(
-    "prompt",
-    [
-        "continue the loop after the error",
-        "resume the upload when the network fails",
-        "go on holiday",
-        "continue; rm -rf x",
-        "Please continue the loop after the error. " * 4,
-        "The loop must continue",
-        "proceed to the checkout page",
-        "continue-on-error must be false in the workflow",
-        "Resume parser crashes on page two",
-        "Weiter-Button fehlt auf der zweiten Seite",
-        "add a continue statement",
-        "keep going fast in the tests",
-    ],
+    "prompt", ["/compact keep it", "!ls", "# remember", "ralf status", "<x>", "ralf context show T-1"]
 )
-def test_an_order_that_begins_with_the_same_word_is_no_wish_to_go_on(prompt: str) -> None:
-    assert read(prompt, ROUTES).kind == ""
+def test_what_is_for_the_client_or_for_ralf_is_no_request(prompt: str) -> None:
+    assert not is_request(prompt)
 
 
 @pytest.mark.parametrize(
@@ -183,5 +182,11 @@ def test_a_long_prompt_beside_a_thousand_routes_takes_no_time() -> None:
         f"{'abcdefgh'[n % 8] * 3}-{'xyz'[n % 3]}-{n:x}table".translate({48 + d: 103 + d for d in range(10)})
         for n in range(999)
     ]
-    prompts = ("some words of a table reader abc " * 9_000, "x" * 900_000, "please " * 90_000, "- " * 90_000)
+    prompts = (
+        "a-" * 90_000 + ":",
+        "some words of a table reader abc " * 9_000,
+        "x" * 900_000,
+        "please " * 90_000,
+        "- " * 90_000,
+    )
     within(3, lambda: [read(prompt, routes) for prompt in prompts])

@@ -6,13 +6,11 @@ The scenarios are of `tests.faults.hostile_stores`; here stands also that those 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.faults import judged
-from tests.faults.hostile_stores import SCENARIOS, Rig
+from tests.faults.hostile_stores import SCENARIOS, Rig, own_folder
 from tests.faults.victim import Kind, Told
 
 from examples import each_second
@@ -31,23 +29,22 @@ DECISION = {"decision": "zqxrule", "kind": "decision", "pinned": False, "origin"
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
     """Not below pytest's own folder, which other users of the machine may not enter: some of the victims are such."""
-    with tempfile.TemporaryDirectory(prefix="ralf-stores-") as folder:
-        made = Rig(Path(folder))
-        yield made
-        made.close()
+    with own_folder() as folder:
+        yield Rig(folder)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *QUICK,
-        *(pytest.param(name, marks=pytest.mark.slow(seconds=SLOW)) for name in each_second(_OTHERS)),
+        *(pytest.param(name, marks=pytest.mark.ci) for name in QUICK),
+        *(pytest.param(name, marks=pytest.mark.release(seconds=SLOW)) for name in each_second(_OTHERS)),
     ],
 )
 def test_nobody_else_speaks_out_of_a_store(rig: Rig, name: str) -> None:
     assert rig.play(name) == [], SCENARIOS[name].__doc__
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kind", "by", "text"),
     [
@@ -73,6 +70,7 @@ def test_what_keeps_the_contract_is_no_fault(kind: Kind, by: str, text: str) -> 
     assert list(judged.faults_in(Told(kind, by, text))) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kind", "by", "text"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -17,7 +16,6 @@ from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route.archive import archive
 from ralf.text.cleaning import OWN_OUTPUT, outside
 from ralf_integrations import inbox
 
@@ -107,49 +105,6 @@ def test_a_notice_to_nobody_or_without_words_or_too_long_is_refused(here: Projec
     assert not journal_of(here, "s-1").exists()
 
 
-TAKER = """
-import sys, json
-from ralf import project as projects
-from ralf_integrations import inbox
-here = projects.find(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-seen = []
-for _ in range(int(sys.argv[2])):
-    seen += [notice.text for notice in inbox.take(here, "s-1", 400)]
-print(json.dumps(seen))
-"""
-SENDER = """
-import sys
-from ralf import project as projects
-from ralf_integrations import inbox
-here = projects.find(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(10):
-    inbox.send(here, "s-1", f"{sys.argv[2]}-{number}", sender="Ana")
-print("[]")
-"""
-
-
-@pytest.mark.slow
-def test_of_many_hooks_at_once_each_notice_goes_to_one(here: Project, tmp_path: Path) -> None:
-    for number in range(20):
-        inbox.send(here, "s-1", f"before-{number}", sender="Ana")
-    started = [storekit.start(TAKER, tmp_path, 15, cwd=tmp_path, stdin=-1) for _ in range(6)]
-    started += [storekit.start(SENDER, tmp_path, name, cwd=tmp_path, stdin=-1) for name in ("x", "y")]
-    for child in started:
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
-    for child in started:
-        assert child.stdin is not None
-        child.stdin.write(b"\n")
-        child.stdin.flush()
-    seen = [text for printed in storekit.finished(started) for text in json.loads(printed)]
-    seen += [notice.text for notice in inbox.take(here, "s-1", 100_000)]
-    sent = {f"before-{n}" for n in range(20)} | {f"{name}-{n}" for name in ("x", "y") for n in range(10)}
-    assert sorted(seen) == sorted(sent)
-
-
 KILLED = """
 import os, signal, sys
 from ralf import project as projects
@@ -199,16 +154,7 @@ def test_verify_reads_inboxes_and_repair_keeps_what_can_be_read(here: Project) -
     assert [notice.text for notice in inbox.take(again, "s-1", 1_000)] == ["notice 0", "notice 2"]
 
 
-def test_a_torn_end_of_an_inbox_is_no_damage(here: Project) -> None:
-    inbox.send(here, "s-1", "whole", sender="Ana")
-    with journal_of(here, "s-1").open("ab") as file:
-        file.write(b'{"id":"notice-half')
-    assert not verify(root=here.root).damaged
-    repair(root=here.root)
-    assert not verify(root=here.root).findings
-    assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == ["whole"]
-
-
+@pytest.mark.ci
 def test_forget_reaches_the_words_of_notices(here: Project) -> None:
     said = "Use the purple harbour gauge for everything"
     ralf.record_decision("tide", said, root=here.root)
@@ -221,32 +167,6 @@ def test_forget_reaches_the_words_of_notices(here: Project) -> None:
     assert not verify(root=here.root).damaged
 
 
-def test_what_is_old_of_an_inbox_moves_to_the_archive_and_waits_on_there(here: Project) -> None:
-    inbox.send(here, "s-1", "old", sender="Ana")
-    later = 4e9
-    looked = archive(older_than="30d", now=later, root=here.root, dry_run=True)
-    assert [(one.route, one.records) for one in looked.routes] == [("inbox/s-1", 1)]
-    archive(older_than="30d", now=later, root=here.root)
-    assert verify(root=here.root).archives == 1
-    assert not verify(root=here.root).findings
-    assert [notice.text for notice in inbox.take(here, "s-1", 1_000)] == ["old"]
-    assert inbox.take(here, "s-1", 1_000) == []
-
-
 def test_an_inbox_is_for_its_owner_only(here: Project) -> None:
     inbox.send(here, "s-1", "mine", sender="Ana")
     assert os.stat(journal_of(here, "s-1")).st_mode & 0o077 == 0
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ((), "name the session or the route"),
-        (("--session", "s-10", "--route", "tide"), "not both"),
-        (("--session", "s-1"), "s-1: is too short for a session"),
-        (("--session", "s-10"), "s-10: no such session"),
-    ],
-)
-def test_a_notice_says_whom_it_could_not_find(tmp_path: Path, args: tuple[str, ...], words: str) -> None:
-    done = storekit.process("nudge", "hello", *args, cwd=tmp_path)
-    assert done.status in (2, 3) and words in done.err and "\nhint: " in done.err

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +13,13 @@ import pytest
 
 import ralf
 import storekit
+from kit.git import commit, git, repository
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.refining import local_config
+from ralf.refining.prompting import MOST_PROMPT
 from ralf.storage import registry
-from ralf.summarize.prompting import ANSWER, MOST_PROMPT
 from storekit import Cli, Ran, context_of
 
 SETTINGS = ".claude/settings.local.json"
@@ -63,66 +62,22 @@ def test_the_change_is_shown_and_nothing_done_without_a_yes(tmp_path: Path, run:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("client", "events"), [("claude-code", 9), ("codex", 7), ("gemini", 5)])
-def test_the_change_shows_one_entry_and_for_how_many_events_it_is_the_same(
-    tmp_path: Path, run: Run, client: str, events: int
-) -> None:
-    dry = run("--client", client, "--dry-run")
-    assert dry.out.count("SessionStart") == 2 and dry.out.count("instant.main()") == 1
-    assert f"  +    … the same for {events - 1} events: " in dry.out
-    whole = run("--client", client, "--dry-run", "--json").out
-    assert whole.count("instant.main()") == events
-    run("--client", client, "--yes")
-    gone = run("--client", client, "--uninstall", "--dry-run")
-    assert f"  -    … the same for {events - 1} events: " in gone.out
-
-
 def test_opencode_gets_a_plugin_and_loses_it_again(tmp_path: Path, run: Run) -> None:
     for shared in ((), ("--shared",)):
         assert run("--client", "opencode", "--yes", *shared).status == 0
         text = (tmp_path / ".opencode/plugin/ralf.js").read_text()
         assert ('["ralf", "hook", "EVENT", "--client", "opencode"]' in text) == bool(shared)
-        assert "nothing to do" in run("--client", "opencode", "--yes", *shared).out
     assert run("--client", "opencode", "--uninstall", "--yes").status == 0
     assert not (tmp_path / ".opencode").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_person_says_yes_or_no(tmp_path: Path) -> None:
     assert "Go on? [Y/n]" in typed(tmp_path, "n\n", "--client", "claude-code")
     assert list(tmp_path.iterdir()) == []
     typed(tmp_path, "y\n", "--client", "claude-code", PATH=os.defpath)
     assert (tmp_path / SETTINGS).exists()
     assert context_of(tmp_path).joinpath("config.yaml").exists()
-
-
-def test_done_twice_it_changes_nothing_and_taken_out_all_is_as_before(tmp_path: Path, run: Run) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / SETTINGS).write_text('{"model":   "m"}')
-    assert run("--client", "claude-code", "--yes").status == 0
-    installed = (tmp_path / SETTINGS).read_bytes()
-    again = run("--client", "claude-code")
-    assert (again.status, again.out.splitlines()[1:-1]) == (0, [f"{context_of(tmp_path)}: nothing to do"])
-    assert (tmp_path / SETTINGS).read_bytes() == installed
-    gone = run("--client", "claude-code", "--uninstall", "--yes")
-    assert gone.status == 0
-    assert (tmp_path / SETTINGS).read_text() == '{"model":   "m"}'
-    assert (context_of(tmp_path) / "config.yaml").exists()  # the project has still opted in
-
-
-@pytest.mark.parametrize("empty", [b"", b"\n", b" \r\n\t"])
-@pytest.mark.parametrize(("client", "name"), [("claude-code", SETTINGS), ("codex", ".codex/hooks.json")])
-def test_an_empty_settings_file_is_an_empty_one_and_comes_back_as_it_was(
-    tmp_path: Path, run: Run, client: str, name: str, empty: bytes
-) -> None:
-    path = tmp_path / name
-    path.parent.mkdir()
-    path.write_bytes(empty)
-    assert run("--client", client, "--yes").status == 0
-    assert json.loads(path.read_bytes())["hooks"]["SessionStart"]
-    assert "nothing to do" in run("--client", client).out
-    assert run("--client", client, "--uninstall", "--yes").status == 0
-    assert path.read_bytes() == empty
 
 
 def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -> None:
@@ -133,26 +88,20 @@ def test_what_git_would_take_of_this_machine_is_said(tmp_path: Path, run: Run) -
     assert said in run("--client", "codex", "--yes").err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("place", [".", "packages/tide", "linked"])
 def test_local_settings_are_kept_out_of_git_and_the_exclusion_goes_with_them(
     tmp_path: Path, run: Run, place: str
 ) -> None:
-    def git(*args: str) -> str:
-        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *args]
-        return subprocess.run(command, cwd=tmp_path / "main", check=True, capture_output=True, text=True).stdout
-
     (tmp_path / "main" / "packages" / "tide").mkdir(parents=True)
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "first")
-    git("worktree", "add", "-q", "../linked")
+    commit(repository(tmp_path / "main"))
+    git(tmp_path / "main", "worktree", "add", "-q", "../linked")
     root = tmp_path / (place if place == "linked" else f"main/{place}")
     exclude = tmp_path / "main" / ".git" / "info" / "exclude"
     exclude.write_text("*.log")
     assert run("--client", "claude-code", "--yes", root=root).status == 0
     assert (root / SETTINGS).is_file()
-    seen = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, text=True).stdout  # noqa: S607
-    assert SETTINGS not in seen
-    assert "nothing to do" in run("--client", "claude-code", root=root).out
+    assert SETTINGS not in git(root, "status", "--porcelain", "-uall")
     assert run("--client", "claude-code", "--uninstall", "--yes", root=root).status == 0
     assert exclude.read_text() == "*.log"
     run("--client", "claude-code", "--yes", root=root)
@@ -173,16 +122,6 @@ def test_opting_out_takes_out_everything_that_was_put_somewhere(tmp_path: Path, 
     assert (tmp_path / "AGENTS.md").read_text() == "# Mine\n"
     assert not (context_of(tmp_path) / "config.yaml").exists()
     assert not (context_of(tmp_path) / "installed").exists()
-
-
-def test_opting_out_leaves_settings_alone_that_others_wrote(tmp_path: Path, run: Run) -> None:
-    run("--yes")
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / SETTINGS).write_text("// no JSON of ours\n{}")
-    (tmp_path / ".codex").mkdir()
-    (tmp_path / ".codex/hooks.json").write_text("[]")
-    assert run("--uninstall", "--yes").status == 0
-    assert (tmp_path / SETTINGS).read_text() == "// no JSON of ours\n{}"
 
 
 def test_json_says_what_was_done_to_which_file(tmp_path: Path, run: Run) -> None:
@@ -227,20 +166,21 @@ def test_options_that_make_no_sense_together_are_refused(tmp_path: Path, run: Ru
 # ---- what is offered ----
 
 
+@pytest.mark.ci
 def test_existing_sessions_are_offered_and_taken_when_that_is_wanted(tmp_path: Path, run: Run) -> None:
     a_session(tmp_path)
     a_session(tmp_path, "0c1f8f2e-0000-4000-8000-000000000002")
     ran = run("--client", "claude-code", "--yes")
-    assert "2 existing sessions of this project can be checkpointed (offline, free)" in ran.err
     assert not list(context_of(tmp_path).glob("routes/*.md"))
     ran = run("--client", "claude-code", "--yes", "--existing")
     assert ran.status == 0, ran.err
-    assert "2 sessions are now 2 checkpoints in" in ran.err
-    assert ralf.list_routes(root=tmp_path)
-    assert "no existing sessions" in run("--client", "claude-code", "--yes", "--existing").err
+    before = [one.checkpoint_count for one in ralf.list_routes(root=tmp_path)]
+    assert sum(before) == 2
+    run("--client", "claude-code", "--yes", "--existing")
+    assert [one.checkpoint_count for one in ralf.list_routes(root=tmp_path)] == before
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path: Path) -> None:
     a_session(tmp_path)
     programs = tmp_path / "bin"
@@ -248,13 +188,11 @@ def test_on_a_terminal_both_are_asked_for_and_a_model_is_off_by_default(tmp_path
     (programs / "claude").write_text("#!/bin/sh\n")
     (programs / "claude").chmod(0o755)
     seen = typed(tmp_path, "y\ny\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
-    assert "Checkpoint 1 existing session of this project here" in seen
-    assert "offline, free" in seen
-    assert "tokens" in seen and "Have it do so? [y/N]" in seen
+    assert seen.count("[y/N]") == 1
     assert ralf.list_routes(root=tmp_path)
     assert not local_config.local_config_of(Project(tmp_path)).summarizer
     again = typed(tmp_path, "\n\n\n", "--client", "claude-code", PATH=f"{programs}:{os.defpath}")
-    assert "Have it do so?" not in again  # it is offered once
+    assert "[y/N]" not in again  # it is offered once
 
 
 def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
@@ -265,8 +203,8 @@ def test_yes_alone_never_spends_anything(tmp_path: Path, run: Run) -> None:
 def test_a_model_that_is_named_is_written_into_the_local_configuration(tmp_path: Path, run: Run) -> None:
     ran = run("--client", "claude-code", "--yes", "--summarizer", "claude")
     assert ran.status == 0, ran.err
-    price = f"about {MOST_PROMPT:,} tokens read, {ANSWER:,} written (an estimate)"
-    assert f"one call for each 50,000 tokens of session or less: {price}" in ran.err
+    price = f"about {MOST_PROMPT:,} tokens read, 1,250 written (an estimate)"
+    assert price in ran.err
     found = local_config.local_config_of(Project(tmp_path))
     assert (found.summarizer, found.project) == ("claude", str(tmp_path))
     assert stat.S_IMODE((context_of(tmp_path) / "config.local.yaml").stat().st_mode) == 0o600
@@ -304,14 +242,10 @@ def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Pa
 
 
 def test_a_linked_worktree_has_settings_of_its_own_and_one_store(tmp_path: Path, run: Run) -> None:
-    if shutil.which("git") is None:
-        pytest.skip("there is no git here")
     main, linked = tmp_path / "main", tmp_path / "linked"
     main.mkdir()
-    git = ["git", "-C", str(main), "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "init", "-q", str(main)], check=True)  # noqa: S607
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    subprocess.run([*git, "worktree", "add", "-q", str(linked)], check=True)
+    commit(repository(main))
+    git(main, "worktree", "add", "-q", linked)
     for root in (main, linked):
         assert run("--client", "claude-code", "--yes", root=root).status == 0
         assert (root / SETTINGS).exists()

@@ -54,7 +54,7 @@ def saver(tmp_path: Path) -> Iterator[RalfSaver]:
     made.close()
 
 
-@pytest.mark.slow(seconds=5)
+@pytest.mark.release(seconds=5)
 def test_all_of_the_conformance_suite_passes(tmp_path: Path) -> None:
     count = iter(range(100))
 
@@ -145,6 +145,7 @@ def test_a_state_that_is_updated_by_hand_forks_the_thread_on_purpose(saver: Ralf
     assert made.invoke(None, forked)["steps"] == ["a", "planned", "by hand", "worked"]
 
 
+@pytest.mark.ci
 def test_an_index_that_is_lost_or_damaged_is_made_anew(saver: RalfSaver, tmp_path: Path) -> None:
     graph(saver).invoke({"steps": ["a"]}, THREAD)
     saver.close()
@@ -217,6 +218,7 @@ def test_a_text_that_is_forgotten_goes_from_threads_too_and_they_stay_readable(
     later.close()
 
 
+@pytest.mark.ci
 def test_a_foreign_thread_keeps_no_one_from_their_own(saver: RalfSaver, tmp_path: Path) -> None:
     graph(saver).invoke({"steps": []}, THREAD)
     own = len(list(saver.list(None)))

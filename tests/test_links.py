@@ -196,6 +196,7 @@ def check(made: Path, work: Path, name: str, swap: Callable[[Path, Path], None])
     shutil.rmtree(work)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("swap", [link, fifo, empty], ids=lambda swap: swap.__name__)
 def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_place_of_some(
     made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
@@ -204,7 +205,7 @@ def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_place_of_so
         check(made, tmp_path / "work", name, swap)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("swap", SWAPS, ids=lambda swap: swap.__name__)
 def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_any_place(
     made: Path, tmp_path: Path, swap: Callable[[Path, Path], None]
@@ -213,6 +214,7 @@ def test_nothing_outside_is_read_written_or_removed_whatever_lies_in_any_place(
         check(made, tmp_path / "work", name, swap)
 
 
+@pytest.mark.ci
 def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(made: Path, tmp_path: Path) -> None:
     def followed(path: Path, elsewhere: Path) -> None:
         link(path, elsewhere)
@@ -228,6 +230,7 @@ def test_the_check_sees_a_reader_that_follows_and_a_writer_that_writes_through(m
 # ---- the way to the store ----
 
 
+@pytest.mark.ci
 def test_a_store_linked_out_of_the_project_is_refused_unless_the_project_was_named(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,13 +241,14 @@ def test_a_store_linked_out_of_the_project_is_refused_unless_the_project_was_nam
         monkeypatch.chdir(project)
         with pytest.raises(UsageError, match="link out of the project") as caught:
             ralf.get_context(ROUTE)
-        assert caught.value.hint == "name the project: ralf --root DIR"
+        assert "ralf --root " in caught.value.hint
         assert ralf.get_context(ROUTE, root=project).checkpoint_count == 2
         monkeypatch.setenv("RALF_PROJECT_DIR", str(project))
         assert ralf.get_context(ROUTE).checkpoint_count == 2
         monkeypatch.delenv("RALF_PROJECT_DIR")
 
 
+@pytest.mark.ci
 def test_a_store_that_is_a_link_within_the_project_is_the_projects(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +279,7 @@ def test_a_git_file_that_points_at_a_repository_unaware_of_it_leads_nowhere(
     assert ralf.list_routes(root=sent) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("place", [".git", ".git/HEAD"])
 @pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
 def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
@@ -286,6 +291,7 @@ def test_a_pipe_or_a_device_among_gits_files_hangs_nobody(
         assert routing.choose(project.find(tmp_path)).route == "default"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["a pipe", "a device"])
 def test_a_pipe_or_a_device_in_place_of_gits_index_hangs_no_writer(
     tmp_path: Path, lay: Callable[[Path], object]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from kit.git import commit, git, repository
 from ralf.errors import Damaged, UsageError
 from ralf.project import Project
 from ralf.refining import local_config
@@ -82,28 +82,19 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("summariser: claude", "line 1: unknown key 'summariser'"),
-        ("summarizer: gpt", "summarizer: expected claude, codex, llm, command, got 'gpt'"),
-        ("summarizer: command", "names no command"),
-        ("command: rm -rf", "command: expected a list of arguments"),
-        ("command: []", "command: expected a list of arguments"),
-        ("timeout: 0", "timeout: expected a whole number from 1 to"),
-        ("timeout: soon", "timeout: expected a whole number from 1 to"),
-        ("verify_commands: perhaps", "verify_commands: expected true or false, got 'perhaps'"),
-        ("verify_timeout: 0", "verify_timeout: expected a whole number from 1 to"),
-        ("daily_cap: much", "daily_cap: expected tokens or USD, got 'much'"),
-        ("daily_cap: 2,50 USD", "daily_cap: expected tokens or USD, got '2,50 USD'"),
-        ("summarizer: codex\ndaily_cap: 5 USD", "daily_cap: codex does not tell what it costs"),
-        ("daily_cap: $5 tokens", "daily_cap: expected tokens or USD"),
+        *("summariser: claude", "summarizer: gpt", "summarizer: command", "command: rm -rf", "command: []"),
+        *("timeout: 0", "timeout: soon", "verify_commands: perhaps", "verify_timeout: 0", "daily_cap: much"),
+        *("daily_cap: 2,50 USD", "summarizer: codex\ndaily_cap: 5 USD", "daily_cap: $5 tokens"),
     ],
 )
-def test_a_value_that_makes_no_sense_names_file_key_and_value(tmp_path: Path, text: str, words: str) -> None:
+def test_a_value_that_makes_no_sense_names_file_and_key(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text + "\n")
     with pytest.raises(UsageError) as caught:
         local_config.load_local_config(path)
-    assert str(caught.value).startswith(f"{path}: {words}")
+    assert str(caught.value).startswith(f"{path}: ")
+    assert any(word in str(caught.value) for word in text.splitlines()[-1].split(": "))
 
 
 def test_a_file_that_is_no_mapping_is_damaged(tmp_path: Path) -> None:
@@ -126,10 +117,6 @@ def test_a_daily_cap_is_tokens_or_money_or_both(text: str, cap: Cap) -> None:
     assert Cap.parse(text) == cap
 
 
-def git(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True)  # noqa: S607  # whichever git there is
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> None:
     """Also under a umask that makes each file of a clone private."""
@@ -137,12 +124,10 @@ def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> 
     folder = origin / ".autonomous" / "context"
     folder.mkdir(parents=True)
     write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
-    git("init", "-q", cwd=origin)
-    git("add", "-f", ".", cwd=origin)
-    git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", cwd=origin)
+    commit(repository(origin), ".")
     old = os.umask(umask)
     try:
-        git("clone", "-q", str(origin), str(tmp_path / "clone"), cwd=tmp_path)
+        git(tmp_path, "clone", "-q", origin, "clone")
     finally:
         os.umask(old)
     with pytest.raises(UsageError, match=r"is committed|others may read"):
@@ -154,8 +139,7 @@ def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_
     folder = tmp_path / ".autonomous" / "context"
     folder.mkdir(parents=True)
     write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
-    git("init", "-q", cwd=tmp_path)
-    git("add", "-f", ".", cwd=tmp_path)
+    git(repository(tmp_path), "add", "-f", ".")
     for name in ("objects", "refs"):
         (folder / name).mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
@@ -177,19 +161,38 @@ def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) 
     folder = tmp_path / ".autonomous" / "context"
     folder.mkdir(parents=True)
     write(folder, f"summarizer: claude\nproject: {tmp_path}\n")
-    git("init", "-q", cwd=tmp_path)
+    repository(tmp_path)
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "claude"
 
 
-@pytest.mark.parametrize("line", ["", "project: /srv/elsewhere\n"])
-def test_a_file_that_does_not_name_this_project_runs_nothing(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("named", "wrong"),
+    [
+        ("", "does not say for which project it is"),
+        ("/srv/elsewhere", "is for /srv/elsewhere"),
+        *((path, "is not the real path") for path in (".", "/proc/self/cwd", "/dev/fd/FD", "ROOT/", "ROOT/../link")),
+    ],
+)
+def test_a_file_that_does_not_name_this_project_by_its_real_path_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, wrong: str
+) -> None:
     """It may have come in an archive, with the user's own name and mode 0600."""
-    folder = tmp_path / ".autonomous" / "context"
+    root = tmp_path / "project"
+    folder = root / ".autonomous" / "context"
     folder.mkdir(parents=True)
-    write(folder, f"{line}summarizer: command\ncommand: [touch, {tmp_path / 'owned'}]\n")
-    with pytest.raises(UsageError, match="nothing in it is run") as caught:
-        local_config.local_config_of(Project(tmp_path))
-    assert caught.value.hint.endswith(f'add the line: project: "{tmp_path}"')
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(root)
+    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        named = named.replace("ROOT", str(root)).replace("FD", str(descriptor))
+        line = f"project: {named}\n" if named else ""
+        path = write(folder, f"{line}summarizer: command\ncommand: [touch, {tmp_path / 'owned'}]\n")
+        with pytest.raises(UsageError, match="nothing in it is run") as caught:
+            local_config.local_config_of(Project(root))
+    finally:
+        os.close(descriptor)
+    assert str(caught.value).startswith(f"{path}: ") and wrong in str(caught.value)
+    assert caught.value.hint == f'if you wrote it, {"change" if named else "add"} the line: project: "{root}"'
 
 
 def test_a_file_that_runs_nothing_need_not_name_its_project(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_a_start_is_judged_by_its_exit_status_and_the_state_of_its_task(ended: E
     assert judge(ended).outcome == outcome
 
 
+@pytest.mark.ci
 @given(said=st.text(), status=st.integers(0, 255))
 def test_no_words_in_an_output_change_what_a_start_came_to(said: str, status: int) -> None:
     assert judge(Ended(status, "held", said=said)).outcome == ("crashed" if status else "unfinished")
@@ -304,6 +305,7 @@ def test_a_plain_command_tells_no_promise_and_no_limit(clients: Path) -> None:
     assert (found.message, found.limit, found.tokens) == ("", None, None)
 
 
+@pytest.mark.ci
 @given(st.binary(max_size=400))
 def test_whatever_bytes_a_client_leaves_nothing_breaks(data: bytes) -> None:
     import tempfile
@@ -335,6 +337,7 @@ def test_a_growing_transcript_is_counted_once_however_its_lines_arrive(
     assert seen == {None, 105, 210}  # an answer of two lines is one answer
 
 
+@pytest.mark.ci
 @given(st.binary(max_size=400))
 def test_no_bytes_break_the_count_of_a_running_agent(data: bytes) -> None:
     import tempfile

@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ralf import project as projects
-from ralf.config import Config
 from ralf.errors import UsageError
 from ralf.tasks.model import Task
 from ralf.text.cleaning import outside
 from ralf_integrations import environment
-from ralf_integrations.hooks import usage
 from ralf_integrations.loop import launch, processes, prompts, state as states
 from ralf_integrations.loop.launch import CLAUDE, CODEX, PLAIN, Agent
 from ralf_integrations.loop.logs import Logs
 from ralf_integrations.loop.processes import Gate
-from ralf_integrations.loop.state import AnotherLoop, LoopState, Running
+from ralf_integrations.loop.state import LoopState, Running
 
 
 @pytest.mark.parametrize(
@@ -104,6 +102,7 @@ def reached(tmp_path: Path, text: str, prompt: str) -> list[str]:
     return json.loads(logs.of("x").read_text().splitlines()[-1])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("prompt", ['it\'s `$(done)` "so" {prompt} \\ \n two', "ключ 🔑", "-p --help", "x" * 50_000])
 def test_any_prompt_reaches_an_agent_as_it_is_on_standard_input_and_in_an_argument(tmp_path: Path, prompt: str) -> None:
     assert reached(tmp_path, "agent --x", prompt) == ["agent", "--x", prompt]
@@ -137,15 +136,6 @@ def test_the_prompt_names_the_commands_and_holds_no_promise() -> None:
     assert "rm -rf" not in text  # a title is data: it is told in another fence
     assert outside(text) == ""  # nobody takes it for a person's request
     assert "mine handover parser" in prompts.standing(Task("TASK-a", route="parser"), "mine")
-
-
-def test_an_agent_of_a_loop_whose_window_is_full_is_asked_to_hand_over_and_to_end() -> None:
-    look = usage.Look("", 0, 0, 150_000, 200_000, 1)
-    settings = Config()
-    told = usage.mark_text(settings, look, settings.pressure_again, in_loop=True)
-    assert "hand over and end" in told
-    assert "/compact" not in told
-    assert "/compact" in usage.mark_text(settings, look, settings.pressure_again)
 
 
 # ---- state ----
@@ -187,12 +177,3 @@ def test_whatever_the_file_of_the_state_holds_it_is_a_state(data: bytes) -> None
         path.parent.mkdir(parents=True)
         path.write_bytes(data)
         assert states.load(found).is_running is False
-
-
-def test_only_one_loop_works_in_a_store(project: projects.Project) -> None:
-    with states.alone(project):
-        with pytest.raises(AnotherLoop) as error, states.alone(project):
-            pass
-        assert (error.value.exit_status, error.value.hint) == (5, "look at it: ralf loop status")
-    with states.alone(project):
-        pass

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from loopkit import until
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import logs, processes
 from ralf_integrations.loop.processes import CannotStart, Ending, Gate, Job, Launch
 from storekit import AT_ONCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.agents]
+pytestmark = [pytest.mark.ci]
 
 AGENT = str(Path(__file__).with_name("standin.py"))
 
@@ -33,14 +34,6 @@ def lines(tmp_path: Path, what: str) -> list[dict]:
     path = tmp_path / "journal"
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [line for line in found if line["what"] == what]
-
-
-def until(condition, seconds: float = 10.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.01)
-    return found
 
 
 def test_a_gate_keeps_its_number_and_its_beginning_when_it_becomes_the_command(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 
 import ralf
+from kit.git import git
 from loopkit import AGENT, Plan, until
 from ralf import project as projects
 from ralf.errors import Claimed, RalfError
@@ -28,9 +27,9 @@ from ralf_integrations.loop.caps import Caps
 from ralf_integrations.loop.options import Event, Options, Result
 from ralf_integrations.loop.run import Loop
 from ralf_integrations.loop.state import LoopState
-from storekit import read_terminal
+from storekit import HANGS, read_terminal
 
-pytestmark = [pytest.mark.slow, pytest.mark.agents]
+pytestmark = [pytest.mark.ci]
 
 
 @pytest.fixture
@@ -48,23 +47,6 @@ def log_of(plan: Plan) -> list[str]:
     return Path(plan.state().log).read_text(encoding="utf-8").splitlines()
 
 
-def test_tasks_of_any_length_all_finish_and_the_status_is_0(plan: Plan) -> None:
-    first = plan.add("work=0.1 done")
-    tasks = [first, plan.add("work=1 done", after=(first,)), plan.add("done=quick", after=(first,))]
-    status, out = plan.run()
-    assert (status, [plan.get(task).task.status for task in tasks]) == (0, ["completed"] * 3), out
-    assert "complete: 3 completed\n" in out
-
-
-@pytest.mark.slow(seconds=30)
-def test_tasks_of_eleven_and_fifteen_seconds_finish_as_well(plan: Plan) -> None:
-    first = plan.add("work=0.1 done")
-    second = plan.add("work=11 done", after=(first,))
-    plan.add("work=15 done", after=(first,))
-    plan.add("work=1 done", after=(second,))
-    assert plan.run("--workers", "2", timeout=90)[0] == 0
-
-
 def test_an_agent_that_exits_with_1_is_replaced_and_the_next_one_is_told(plan: Plan) -> None:
     task = plan.add("crash", "prompt done")
     status, out = plan.run()
@@ -73,12 +55,6 @@ def test_an_agent_that_exits_with_1_is_replaced_and_the_next_one_is_told(plan: P
     told = [path.read_text() for path in sorted(log.parent.glob(f"{task}.*.log"))][-1]
     assert "crashed" in told
     assert "Traceback: something broke" in told
-
-
-def test_an_agent_that_is_killed_is_replaced(plan: Plan) -> None:
-    task = plan.add("progress=half kill", "done")
-    assert plan.run()[0] == 0
-    assert plan.outcomes(task) == ["killed", "done"]
 
 
 def test_a_task_is_tried_again_only_so_often_and_what_waits_for_it_is_blocked_and_said(plan: Plan) -> None:
@@ -94,12 +70,6 @@ def test_a_task_is_tried_again_only_so_often_and_what_waits_for_it_is_blocked_an
     assert plan.outcomes(task)[3:] == ["crashed", "failed"]  # a retry begins to count anew
 
 
-def test_a_task_that_its_agent_gives_up_is_not_tried_again(plan: Plan) -> None:
-    task = plan.add("fail=no-way")
-    status, out = plan.run()
-    assert (status, plan.outcomes(task), plan.get(task).reason) == (1, ["failed"], "no-way"), out
-
-
 def test_a_task_behind_a_cancelled_one_is_listed_at_the_end_with_what_to_type(plan: Plan) -> None:
     gone = plan.add("done")
     task = plan.add("done", after=(gone,))
@@ -111,21 +81,6 @@ def test_a_task_behind_a_cancelled_one_is_listed_at_the_end_with_what_to_type(pl
     assert plan.run()[0] == 0
 
 
-def test_an_agent_that_ends_without_a_word_has_not_done_its_task(plan: Plan) -> None:
-    task = plan.add("print=all-tasks-complete exit=0", "done")
-    assert plan.run()[0] == 0
-    assert plan.outcomes(task) == ["unfinished", "done"]
-
-
-def test_no_output_stops_the_loop_or_its_log(plan: Plan) -> None:
-    words = "print=API-key-is-invalid print=rate-limit-exceeded print=usage-limit-reached bytes done"
-    task = plan.add(words)
-    status, out = plan.run()
-    assert (status, plan.outcomes(task)) == (0, ["done"]), out
-    log = next(plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"))
-    assert log.read_bytes().endswith(b"\xe2\x82\xac\xe2\x82")
-
-
 def test_an_agent_that_hangs_is_ended_with_all_it_started_and_replaced(plan: Plan) -> None:
     task = plan.add("deaf spawn=600 daemon=600 hang", "done")
     status, out = plan.run("--timeout", "2s", "--grace", "0.3s")
@@ -133,36 +88,16 @@ def test_an_agent_that_hangs_is_ended_with_all_it_started_and_replaced(plan: Pla
     assert not plan.alive()
 
 
-def test_what_an_agent_leaves_running_is_ended_before_the_next_begins(plan: Plan) -> None:
-    task = plan.add("daemon=600 spawn=600 done")
-    after = plan.add("done", after=(task,))
-    status, out = plan.run()
-    assert status == 0, out
-    assert "ended 2 processes that" in out
-    assert not plan.alive()
-    assert plan.outcomes(after) == ["done"]
-
-
-def test_an_agent_whose_window_is_full_hands_over_and_a_fresh_one_goes_on(plan: Plan) -> None:
-    task = plan.add("progress=half handover=the-parser-stands exit=0", "prompt done")
-    status, out = plan.run("--retries", "0")
-    assert (status, plan.outcomes(task)) == (0, ["handed-over", "done"]), out
-    logs = sorted(
-        plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"), key=lambda path: path.stat().st_mtime
-    )
-    assert "the-parser-stands" in logs[-1].read_text()
-
-
 def test_an_agent_whose_window_fills_is_told_by_the_hook_at_the_configured_pressure_and_replaced(plan: Plan) -> None:
     assert plan.command("init", "--yes").returncode == 0
     with projects.find(plan.root).config_file.open("a") as file:
-        file.write("pressure: 40\npressure_again: 50\n")
+        file.write("pressure: 40\nhand_over_at: 50\n")
     task = plan.add("say=I_begin. filled=70000 filled=105000 crash", "prompt done")
     status, out = plan.run("--retries", "0", agent=plan.client("claude"))
     assert (status, plan.outcomes(task), plan.get(task).failures) == (0, ["handed-over", "done"], 0), out
     logs = sorted(plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"), key=_written)
-    assert "context window is 52 % full (about 105,000 of 200,000 tokens)" in logs[0].read_text()
-    assert "35 % full" not in logs[0].read_text()
+    assert "52 %" in logs[0].read_text()
+    assert "35 %" not in logs[0].read_text()
     assert "half of it stands" in logs[1].read_text()
 
 
@@ -175,16 +110,16 @@ def test_the_hand_over_of_another_agent_on_the_same_route_is_not_taken_for_this_
 
 def test_a_task_of_which_nothing_changes_over_rounds_is_given_up(plan: Plan) -> None:
     task = plan.add("handover=again exit=0")
-    status, out = plan.run("--stall", "2", timeout=60)
+    status, out = plan.run("--stall", "2", timeout=HANGS)
     assert (status, plan.get(task).task.status) == (1, "failed"), out
-    assert "stalled: no change of its route, files, commits or tests over 2 rounds" in plan.get(task).reason
+    assert plan.get(task).reason
     assert len(plan.outcomes(task)) == 3
 
 
 def test_a_task_of_which_something_changes_in_each_round_does_not_stall(plan: Plan) -> None:
     does = [f"edit=file{number} handover=round{number} exit=0" for number in range(3)]
     task = plan.add(*does, "done")
-    assert plan.run("--stall", "1", timeout=60)[0] == 0
+    assert plan.run("--stall", "1", timeout=HANGS)[0] == 0
     assert plan.outcomes(task) == ["handed-over"] * 3 + ["done"]
 
 
@@ -198,11 +133,9 @@ def test_a_usage_limit_is_waited_for_and_said_and_counts_for_no_failure(plan: Pl
     loop = plan.start("--retries", "0", agent=plan.client(client))
     until(lambda: plan.state().parked)
     assert plan.get(task).claim is None
-    assert "waiting until 20" in plan.command("loop", "status").stdout
     loop.send_signal(signal.SIGTERM)
     out = loop.communicate()[0].decode()
-    told = r"usage limit of [a-z-]+ until 20\d\d-\d\d-\d\d \d\d:\d\d[^(]*: waiting, then the same task"
-    assert re.search(told, out), out
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d", out), out
     assert plan.outcomes(task) == ["limit"]
 
 
@@ -227,7 +160,6 @@ def test_after_a_usage_limit_the_same_task_goes_on_with_its_context(
     task = plan.add(f"decide=use-rust {word}=0", "prompt done")
     result, told = run_impatiently(plan, monkeypatch, agents=(launch.parse(plan.client(client)),))
     assert (result.status, plan.outcomes(task)) == (0, ["limit", "done"]), told
-    assert any("should be over" in event.text for event in told)
     logs = sorted(
         plan.root.glob(f".autonomous/context/cache/**/logs/{task}.*.log"), key=lambda path: path.stat().st_mtime
     )
@@ -279,14 +211,6 @@ def test_the_cap_on_time_ends_agents_and_gives_their_tasks_back(plan: Plan) -> N
     assert not plan.alive()
 
 
-def test_a_command_that_is_none_is_said_at_once_and_no_task_is_at_fault(plan: Plan) -> None:
-    task = plan.add("done")
-    status, out = plan.run(agent="no-such-agent --flag")
-    assert status == 2
-    assert "no-such-agent: not found on PATH" in out
-    assert plan.outcomes(task) == []
-
-
 def test_a_program_that_cannot_run_is_no_tasks_fault(plan: Plan) -> None:
     task = plan.add("done")
     program = plan.root / "broken"
@@ -294,7 +218,7 @@ def test_a_program_that_cannot_run_is_no_tasks_fault(plan: Plan) -> None:
     program.chmod(0o700)
     status, out = plan.run(agent="./broken")
     assert (status, plan.outcomes(task)) == (1, ["released"]), out
-    assert "no agent can be started" in out
+    assert "./broken" in out or str(program) in out
 
 
 def test_a_plan_that_is_broken_while_an_agent_runs_does_not_end_the_agent(plan: Plan) -> None:
@@ -302,7 +226,7 @@ def test_a_plan_that_is_broken_while_an_agent_runs_does_not_end_the_agent(plan: 
     loop = plan.start()
     until(lambda: plan.lines("start"))
     (plan.root / ".autonomous" / "tasks" / "plan.yaml").write_text("chains: [")
-    out, _ = loop.communicate(timeout=60)
+    out, _ = loop.communicate(timeout=HANGS)
     assert loop.returncode == 4, out
     assert [plan.get(task).task.status for task in tasks] == ["completed", "pending"]
     assert b"mend the file" in out
@@ -316,14 +240,7 @@ def test_what_is_left_is_listed_with_its_causes_first(plan: Plan) -> None:
     lines = [line for line in out.splitlines() if line.startswith("  not ")]
     assert f"hint: ralf task show {task}" in out
     assert status == 1 and [line.split()[2] for line in lines[:2]] == [task, after]
-    assert "not verified: " in lines[2] and "`true` not run: config.local.yaml does not allow it" in lines[2]
-    assert "`verify:` does not run: config.local.yaml does not allow it" in out.splitlines()[0]
-
-
-def test_workers_share_the_tasks_and_none_is_done_twice(plan: Plan) -> None:
-    tasks = [plan.add("work=0.2 done") for _ in range(12)]
-    assert plan.run("--workers", "4")[0] == 0
-    assert sorted(line["task"] for line in plan.lines("start")) == sorted(tasks)
+    assert "config.local.yaml" in lines[2]
 
 
 def test_a_role_has_its_own_command_and_a_role_without_one_is_said(plan: Plan) -> None:
@@ -380,18 +297,6 @@ def test_a_promise_in_the_last_message_is_done_with_it_as_the_summary(plan: Plan
     assert plan.get(task).summary
 
 
-def test_a_promise_that_is_not_in_the_last_message_counts_for_nothing(plan: Plan) -> None:
-    task = plan.add("say=<promise>COMPLETE</promise> say=wait_it_fails", "done")
-    assert plan.run(agent=plan.client("claude"))[0] == 0
-    assert plan.outcomes(task) == ["unfinished", "done"]
-
-
-def test_a_promise_of_failure_gives_the_task_up(plan: Plan) -> None:
-    task = plan.add("say=<promise>BLOCKED</promise>")
-    assert plan.run(agent=plan.client("claude"))[0] == 1
-    assert plan.outcomes(task) == ["failed"]
-
-
 def allow(plan: Plan) -> None:
     path = projects.find(plan.root).local_config_file
     path.write_text(f"project: {plan.root}\nverify_commands: true\n")
@@ -405,7 +310,7 @@ def test_a_promise_counts_for_nothing_where_verify_does_not_pass(plan: Plan) -> 
     status, out = plan.run("--retries", "1", agent=plan.client("claude"))
     assert (status, plan.outcomes(task)) == (1, ["unfinished", "failed"]), out
     assert plan.get(later).attempts == ()
-    assert "its `verify:` did not pass: exit status 3; it printed last: nothing is made" in plan.get(task).reason
+    assert "nothing is made" in plan.get(task).reason
 
 
 def test_nobody_claims_a_task_whose_promise_is_being_verified(plan: Plan) -> None:
@@ -426,7 +331,7 @@ def test_a_loop_that_is_stopped_does_not_wait_for_a_promise_to_be_verified(plan:
     loop = plan.start("--grace", "0.2s", agent=plan.client("claude"))
     until((plan.root / "begun").exists)
     loop.send_signal(signal.SIGTERM)
-    assert loop.wait(timeout=30) == 1
+    assert loop.wait(timeout=HANGS) == 1
     assert plan.outcomes(task) == ["released"]
 
 
@@ -438,8 +343,6 @@ def test_a_task_whose_file_cannot_be_read_is_not_complete(plan: Plan) -> None:
     status, out = plan.run()
     assert status == 1
     assert f"not done: {damaged.stem}" in out
-    assert "conflict markers of a merge" in out
-    assert "complete:" not in out
 
 
 def test_tasks_whose_files_are_gone_are_not_complete(plan: Plan) -> None:
@@ -449,7 +352,6 @@ def test_tasks_whose_files_are_gone_are_not_complete(plan: Plan) -> None:
     status, out = plan.run(agent=f"sh -c 'mv {folder} {plan.root}/aside'")  # as `git checkout` of another branch may
     assert status == 1, out
     assert all(f"not done: {task}" in out for task in tasks)
-    assert "its file is gone" in out
     (plan.root / "aside").rename(folder)
     assert [plan.get(task).task.status for task in tasks] == ["pending", "pending"]
     assert claims.claim(by="me", root=plan.root).task.id == tasks[0]
@@ -495,7 +397,6 @@ def test_tokens_are_counted_and_their_cap_is_named_with_what_is_unknown(plan: Pl
     status, out = plan.run("--max-tokens", "1500", agent=plan.client("claude"))
     assert status == 1
     assert "cap reached: tokens: 2,000 of 1,500" in out
-    assert "1 start, 2,000 tokens, tokens or money of 1 start unknown" in out
 
 
 @pytest.mark.parametrize("client, word", [("claude", "say=one"), ("codex", "rollout=1000")])
@@ -516,13 +417,6 @@ def test_an_agent_that_runs_is_ended_once_its_transcript_tells_that_the_cap_on_t
 # ---- evidence at the end ----
 
 
-def allow_verify(plan: Plan) -> None:
-    """Let `verify:` commands run in the project."""
-    path = projects.find(plan.root).local_config_file
-    path.write_text(f"project: {plan.root}\nverify_commands: true\n")
-    path.chmod(0o600)
-
-
 def state_of(plan: Plan, task: str) -> str:
     found = plan.get(task).evidence
     return found.state if found is not None else ""
@@ -534,9 +428,8 @@ def test_what_an_agent_tested_after_its_last_edit_is_evidence_although_its_sessi
     status, out = plan.run(agent=plan.client("claude"))
     assert [state_of(plan, one) for one in (good, bad, edited)] == ["verified", "failed", "claimed"], out
     assert status == 1
-    assert f"not verified: {bad} a task: its check failed" in out
-    assert f"not verified: {edited} a task: `pytest -q` was not run since the last edit" in out
-    assert f"not verified: {good}" not in out
+    told = [line.split()[2] for line in out.splitlines() if line.startswith("  not ")]
+    assert sorted(told) == sorted([bad, edited])
 
 
 def test_a_task_whose_files_a_later_one_edits_is_stale_unless_the_same_tests_pass_afterwards(plan: Plan) -> None:
@@ -544,8 +437,7 @@ def test_a_task_whose_files_a_later_one_edits_is_stale_unless_the_same_tests_pas
     second = plan.add("edited=a.py done", after=(first,))
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, state_of(plan, first)) == (1, "stale"), out
-    assert f"not verified: {first} a task: edited since it was verified" in out
-    assert "completed, edited since" in plan.command("task", "list", "--all").stdout
+    assert f" {first} " in out
     third = plan.add("edited=b.py tested done", after=(second,))
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, state_of(plan, first), state_of(plan, third)) == (0, "verified", "verified"), out
@@ -553,28 +445,26 @@ def test_a_task_whose_files_a_later_one_edits_is_stale_unless_the_same_tests_pas
 
 def test_a_task_that_is_stale_at_the_end_is_verified_once_more_by_its_own_command(plan: Plan) -> None:
     plan.command("init", "--yes")
-    allow_verify(plan)
+    allow(plan)
     passes = plan.add("edited=a.py done", verify="grep -q TASK a.py && echo ran >>../ran")
     fails = plan.add("edited=b.py done", verify="test $(wc -l <b.py) = 1")
     plan.add("edited=a.py edited=b.py done", after=(passes, fails))
     status, out = plan.run(agent=plan.client("claude"))
     assert (status, state_of(plan, passes), state_of(plan, fails)) == (1, "verified", "failed"), out
     assert (plan.root.parent / "ran").read_text() == "ran\n" * 2
-    assert f"{passes} edited since it was verified: its `verify:` runs once more" in out
-    assert f"not verified: {fails} a task: its check failed" in out
 
 
 def test_a_loop_that_is_stopped_ends_what_verifies_once_more(plan: Plan) -> None:
     plan.command("init", "--yes")
-    allow_verify(plan)
+    allow(plan)
     task = plan.add("edited=a.py done", verify="test ! -e stop || { sleep 600 & echo $! >../pid; wait; }")
     plan.add("edited=a.py edited=stop done", after=(task,))
     loop = plan.start(agent=plan.client("claude"))
     pid = int(until(lambda: (plan.root.parent / "pid").exists() and (plan.root.parent / "pid").read_text().strip()))
     loop.send_signal(signal.SIGTERM)
-    out = loop.communicate(timeout=30)[0].decode()
+    out = loop.communicate(timeout=HANGS)[0].decode()
     assert loop.returncode == 1, out
-    assert f"not verified: {task} a task: edited since it was verified" in out
+    assert f" {task} " in out
     until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split())
 
 
@@ -612,18 +502,6 @@ def test_a_checkpoint_that_falls_due_while_an_agent_runs_without_hooks_is_made_t
 # ---- stopping ----
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_loop_that_is_asked_to_end_ends_its_agents_and_gives_their_tasks_back(plan: Plan, number) -> None:
-    task = plan.add("spawn=600 hang")
-    loop = plan.start()
-    until(lambda: plan.lines("spawned"))
-    loop.send_signal(number)
-    out = loop.communicate(timeout=30)[0].decode()
-    assert loop.returncode == (130 if number == signal.SIGINT else 1), out
-    assert plan.outcomes(task) == ["released"]
-    assert not plan.alive()
-
-
 def test_a_closed_terminal_ends_the_loop_and_its_agents(plan: Plan) -> None:
     task = plan.add("hang")
     master, slave = pty.openpty()
@@ -631,7 +509,7 @@ def test_a_closed_terminal_ends_the_loop_and_its_agents(plan: Plan) -> None:
     os.close(slave)
     until(lambda: plan.lines("start"))
     os.close(master)
-    loop.wait(30)
+    loop.wait(HANGS)
     assert plan.outcomes(task) == ["released"]
     assert not plan.alive()
 
@@ -642,7 +520,7 @@ def test_a_terminal_shows_the_running_agents_below_what_has_happened(plan: Plan,
     loop = plan.start(stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     shown = read_terminal(master)
-    assert loop.wait(30) == 0
+    assert loop.wait(HANGS) == 0
     assert re.search(r"w1 +TASK-\w+ +python[0-9.]* +\d+ +\d+s +Write the \[bold\]schema\[/x\]", shown), shown
     assert "done: Write the [bold]schema[/x]" in shown
     assert "evil" not in shown.replace("schema[/x] evil", "") or "\x1b]0" not in shown
@@ -659,14 +537,14 @@ def test_a_detached_loop_outlives_its_terminal_and_can_be_looked_at_and_stopped(
     task = plan.add("work=1 done")
     other = plan.add("hang", after=(task,))
     started = plan.start("--detach")
-    assert started.wait(20) == 0, started.communicate()
+    assert started.wait(HANGS) == 0, started.communicate()
     until(lambda: plan.lines("start"))
     told = plan.command("loop", "status")
     assert told.returncode == 0
     assert re.search(r"running since \d{4}-\d\d-\d\d \d\d:\d\d: process", told.stdout)
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in log_of(plan))
     second = plan.start()
-    assert second.wait(20) == 5
+    assert second.wait(HANGS) == 5
     assert b"another loop (process" in second.stdout.read()
     until(lambda: plan.get(other).claim)
     assert plan.command("loop", "stop").returncode == 0
@@ -681,43 +559,21 @@ def test_a_loop_can_be_stopped_after_the_agents_that_run(plan: Plan) -> None:
     loop = plan.start("--workers", "1")
     until(lambda: plan.lines("start"))
     assert plan.command("loop", "stop", "--after-agents").returncode == 0
-    assert loop.wait(20) == 1
+    assert loop.wait(HANGS) == 1
     assert sorted(plan.get(one).task.status for one in (first, second)) == ["completed", "pending"]
-
-
-def test_attach_prints_what_happens_until_the_loop_ends(plan: Plan) -> None:
-    task = plan.add("work=2 done")
-    plan.start("--detach").wait(20)
-    until(lambda: plan.lines("start"))
-    told = plan.command("loop", "attach")
-    assert told.returncode == 0
-    assert f"{task} done" in told.stdout
 
 
 def test_attach_leaves_out_what_earlier_loops_reported(plan: Plan) -> None:
     earlier = plan.add("done")
     assert plan.run()[0] == 0
     task = plan.add("work=2 done")
-    plan.start("--detach").wait(20)
+    plan.start("--detach").wait(HANGS)
     until(lambda: [line for line in plan.lines("start") if line["task"] == task])
-    told = plan.command("loop", "attach").stdout
-    assert task in told and earlier not in told
+    told = plan.command("loop", "attach")
+    assert (told.returncode, f"{task} done" in told.stdout, earlier in told.stdout) == (0, True, False)
 
 
 # ---- a loop that is killed ----
-
-
-def test_the_agent_of_a_killed_loop_is_waited_for_and_no_second_one_begins(plan: Plan) -> None:
-    task = plan.add("work=3 done")
-    loop = plan.start()
-    until(lambda: plan.lines("start"))
-    loop.kill()
-    loop.wait()
-    assert plan.command("loop", "status").returncode == 1
-    status, out = plan.run()
-    assert (status, plan.outcomes(task)) == (0, ["done"]), out
-    assert "waiting for loop-w1-" in out
-    assert len(plan.lines("start")) == 1
 
 
 def test_the_agent_of_a_killed_loop_can_be_ended_first(plan: Plan) -> None:
@@ -744,41 +600,7 @@ def test_the_agent_of_a_killed_loop_is_not_doubled_though_the_state_is_lost(plan
     assert len(plan.lines("start")) == 1
 
 
-def test_an_agent_that_died_with_its_loop_is_replaced_at_once(plan: Plan) -> None:
-    task = plan.add("hang", "done")
-    loop = plan.start()
-    pid = until(lambda: plan.lines("start"))[0]["pid"]
-    loop.kill()
-    loop.wait()
-    os.kill(pid, signal.SIGKILL)
-    assert plan.run()[0] == 0  # within its patience, which is far less than a lease
-    assert plan.outcomes(task) == ["unfinished", "done"]
-
-
-def test_a_stale_agent_is_refused_after_another_has_its_task(plan: Plan) -> None:
-    task = plan.add("work=0.5 done")
-    found = claims.claim(task, by="old", seconds=1, root=plan.root)
-    lease = found.claim.lease(task)
-    time.sleep(1.1)
-    assert plan.run()[0] == 0
-    from ralf.errors import StaleLease
-
-    with pytest.raises(StaleLease):
-        claims.done("mine", lease=lease, root=plan.root)
-
-
 # ---- the time between, dry run, worktrees ----
-
-
-def test_the_next_agent_begins_soon_after_the_one_before_has_ended(plan: Plan) -> None:
-    before: tuple[str, ...] = ()
-    for _ in range(5):
-        before = (plan.add("done", after=before),)
-    assert plan.run()[0] == 0
-    ends = [line["at"] for line in plan.lines("end")][:-1]
-    starts = [line["at"] for line in plan.lines("start")][1:]
-    gaps = sorted(start - end for start, end in zip(starts, ends, strict=True))
-    assert gaps[len(gaps) // 2] < 1.0  # with the interpreter's own start; benchmarks/between_agents.py has the figure
 
 
 def test_a_dry_run_prints_tasks_and_commands_in_order_and_starts_nothing(plan: Plan) -> None:
@@ -810,17 +632,10 @@ def test_workers_may_have_a_worktree_each(plan: Plan, tmp_path: Path) -> None:
         str(tmp_path / "trees" / name) for name in ("w1", "w2")
     ]
     assert not (plan.root / "made").exists()
-    branch = subprocess.run(
-        ["git", "branch", "--show-current"],  # noqa: S607
-        cwd=tmp_path / "trees" / "w1",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert branch.stdout.strip() == "ralf/w1"
+    assert git(tmp_path / "trees" / "w1", "branch", "--show-current").strip() == "ralf/w1"
 
 
 def test_a_loop_without_a_command_says_what_to_type(plan: Plan) -> None:
     status, out = plan.run(agent="")
     assert status == 2
-    assert "ralf loop --agent claude --dry-run" in out
+    assert "hint: ralf loop --agent " in out

@@ -63,6 +63,7 @@ def test_a_path_that_was_touched_speaks_for_what_names_it(project: Project) -> N
     assert judged(project, edited("src/db.py")) == {"fact-1": "helpful"}
 
 
+@pytest.mark.ci
 def test_an_outcome_counts_once_for_each_session(project: Project) -> None:
     judged(project, ran("npm test"))
     assert judge(project, "queue", agent="main", session="of-queue", labels=["command-1"]) == []

@@ -41,39 +41,21 @@ def told(*steps: Step, paths: Sequence[str] = (), first: int = 0) -> list[tuple[
     return [(one.command, one.error, one.resolution) for one in repairs(lines(steps), first, (), paths)]
 
 
-def test_the_last_command_before_the_run_without_the_error_repaired_it() -> None:
-    failed = ran("npm test", REFUSED, failed=True)
-    assert told(failed, ran("docker compose ps"), ran("docker compose up -d redis"), ran("npm test", "12 passing")) == [
-        ("npm test", REFUSED, "docker compose up -d redis")
-    ]
+FAILED, UP, PASSED = ran("npm test", REFUSED, failed=True), ran("docker compose up -d redis"), ran("npm test")
+OTHER = ran("npm test", "AssertionError: assert 3 == 4", failed=True)
 
 
-def test_an_error_is_over_though_the_command_fails_with_another_one() -> None:
-    assertion = "AssertionError: assert 3 == 4"
-    steps = (
-        ran("npm test", REFUSED, failed=True),
-        ran("docker compose up -d redis"),
-        ran("npm test", assertion, failed=True),
-        edited("src/queue.ts"),
-        ran("npm test", "12 passing"),
-    )
-    assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
-
-
-def test_an_attempt_after_which_the_error_came_again_repaired_nothing() -> None:
-    failed = ran("npm test", REFUSED, failed=True)
-    steps = (failed, ran("npm ci"), failed, ran("docker compose up -d redis"), ran("npm test"))
-    assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
-
-
-def test_an_edit_of_sources_beside_it_does_not_hide_the_command_that_repaired() -> None:
-    steps = (
-        ran("npm test", REFUSED, failed=True),
-        edited("src/queue.ts"),
-        ran("docker compose up -d redis"),
-        edited("src/queue.test.ts"),
-        ran("npm test"),
-    )
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (FAILED, ran("docker compose ps"), UP, PASSED),
+        (FAILED, UP, OTHER, edited("src/queue.ts"), PASSED),
+        (FAILED, ran("npm ci"), FAILED, UP, PASSED),
+        (FAILED, edited("src/queue.ts"), UP, edited("src/queue.test.ts"), PASSED),
+    ],
+    ids=["the last command", "then another error", "an attempt before it", "edits beside it"],
+)
+def test_the_last_command_after_which_the_error_was_over_repaired_it(steps: tuple[Step, ...]) -> None:
     assert told(*steps) == [("npm test", REFUSED, "docker compose up -d redis")]
 
 
@@ -90,36 +72,27 @@ def test_an_edit_of_sources_or_documents_alone_is_no_repair(path: str) -> None:
     assert told(ran("npm test", REFUSED, failed=True), edited(path), ran("npm test"), paths=[path]) == []
 
 
-@pytest.mark.parametrize(
-    "between",
-    [
-        "ls -la",
-        "git status",
-        "docker compose logs redis",
-        "sleep 5",
-        "curl -sf localhost:6379",
-        "node --version",
-        "git add -A",
-    ],
-)
-def test_what_only_looks_waits_or_records_is_no_repair(between: str) -> None:
-    assert told(ran("npm test", REFUSED, failed=True), ran(between), ran("npm test")) == []
+LINTED = ran("mise run lint", "cmd/a.go:12:3: unused variable\n[lint] ERROR task failed", failed=True)
+GC = "git config gc.auto; echo ---"
 
 
 @pytest.mark.parametrize(
-    ("failed", "between"),
+    "steps",
     [
-        ("CONFLICT (content): Merge conflict in a.py", "npm ci"),
-        ("AssertionError: assert 3 == 4", "npm run lint"),
+        *((FAILED, ran(word), PASSED) for word in ("ls -la", "git status", "docker compose logs redis", "sleep 5")),
+        *((FAILED, ran(word), PASSED) for word in ("curl -sf localhost:6379", "node --version", "git add -A")),
+        (FAILED, ran("ls -l | awk '{print $6}' | sort"), PASSED),
+        (ran("npm test", "CONFLICT (content): Merge conflict in a.py", failed=True), ran("npm ci"), PASSED),
+        (OTHER, edited("src/a.ts"), ran("npm run lint"), PASSED),
+        (FAILED, ran("docker compose up -d redis", "no such service", failed=True), PASSED),
+        (ran(GC, "---", failed=True), ran("docker compose up -d"), ran(GC, "0")),
+        (LINTED, ran("go mod tidy"), edited("cmd/a.go"), ran("mise run lint")),
     ],
 )
-def test_conflicts_and_defects_of_the_code_teach_nothing(failed: str, between: str) -> None:
-    assert told(ran("npm test", failed, failed=True), edited("src/a.ts"), ran(between), ran("npm test")) == []
-
-
-def test_what_failed_itself_is_no_repair() -> None:
-    failed = ran("npm test", REFUSED, failed=True)
-    assert told(failed, ran("docker compose up -d redis", "no such service", failed=True), ran("npm test")) == []
+def test_what_looks_waits_records_prints_or_fails_and_a_defect_of_the_code_teach_nothing(
+    steps: tuple[Step, ...],
+) -> None:
+    assert told(*steps) == []
 
 
 def test_what_was_over_before_the_segment_is_another_ones() -> None:
@@ -159,18 +132,3 @@ def test_what_follows_a_call_without_an_output_counts_for_nobody() -> None:
     ]
     rest = lines([ran("docker compose up -d redis"), ran("mkdir x")])
     assert list(repairs([*late, *rest], 0, (), ())) == []
-
-
-def test_a_line_without_a_word_is_no_error() -> None:
-    failed = ran("git config gc.auto; echo ---", "---", failed=True)
-    assert told(failed, ran("docker compose up -d"), ran("git config gc.auto; echo ---", "0")) == []
-
-
-def test_a_program_that_only_prints_repairs_nothing() -> None:
-    failed = ran("npm test", REFUSED, failed=True)
-    assert told(failed, ran("ls -l | awk '{print $6}' | sort"), ran("npm test")) == []
-
-
-def test_a_place_in_the_code_above_the_last_line_of_a_linter_is_a_defect_of_the_code() -> None:
-    failed = ran("mise run lint", "cmd/a.go:12:3: unused variable\n[lint] ERROR task failed", failed=True)
-    assert told(failed, ran("go mod tidy"), edited("cmd/a.go"), ran("mise run lint")) == []

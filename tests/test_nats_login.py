@@ -123,13 +123,14 @@ def test_records_go_to_a_server_that_our_authority_vouches_for(tmp_path: Path, o
             assert store.head(STREAM) == token
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("host", "authority", "reason"),
     [
         ("127.0.0.1", "theirs", "certificate signature failure|self-signed|unable to get local issuer"),
         ("127.0.0.1", "", "self-signed|unable to get local issuer"),
         ("127.0.0.2", "ours", "IP address mismatch"),
-        pytest.param("a.example", "ours", "IP address mismatch", marks=pytest.mark.slow(seconds=1)),
+        pytest.param("a.example", "ours", "IP address mismatch", marks=pytest.mark.release(seconds=1)),
     ],
     ids=["of another authority", "of one that the system does not know", "another address", "another name"],
 )
@@ -155,18 +156,9 @@ def test_a_server_that_is_to_encrypt_and_does_not_is_told_nothing() -> None:
         assert PASSWORD not in told(refused.value)
 
 
-@pytest.mark.slow(seconds=2)
-def test_a_real_server_without_tls_is_refused_where_tls_is_asked_for(tmp_path: Path) -> None:
-    with running(tmp_path, scheme="tls") as servers:
-        with linked(servers.address) as store, pytest.raises(UsageError, match="does not encrypt"):
-            store.head(STREAM)
-        plain = replace(servers.address, servers=(servers.urls()[0].replace("tls", "nats"),))
-        with linked(plain) as store:
-            assert store.head(STREAM) is None
-
-
+@pytest.mark.ci
 def test_servers_that_took_long_to_be_away_are_not_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nats_link, "_CONNECTING", 0.3)
+    monkeypatch.setattr(nats_link, "_CONNECTING", 1.5)  # a busy machine may take a tenth for an answer by itself
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         linked(Address((f"nats://127.0.0.1:{silent.getsockname()[1]}",))) as store,
@@ -177,10 +169,11 @@ def test_servers_that_took_long_to_be_away_are_not_asked_again_at_once(monkeypat
             with pytest.raises(Fenced):
                 store.head(STREAM)
             took.append(time.monotonic() - begun)
-    assert took[0] > 0.3
+    assert took[0] > 1.5
     assert max(took[1:]) < took[0] / 3
 
 
+@pytest.mark.ci
 def test_a_name_that_nobody_resolves_keeps_no_process_from_its_end(tmp_path: Path) -> None:
     code = """
 import socket, time
@@ -211,7 +204,7 @@ def test_a_server_that_another_one_announces_is_told_nothing() -> None:
         assert heard == []
 
 
-@pytest.mark.slow(seconds=2)
+@pytest.mark.release(seconds=2)
 def test_a_server_that_no_longer_encrypts_after_a_while_is_told_nothing(
     tmp_path: Path, ours: certificates.Authority
 ) -> None:
@@ -229,6 +222,7 @@ def test_a_server_that_no_longer_encrypts_after_a_while_is_told_nothing(
 # ---- who we are ----
 
 
+@pytest.mark.ci
 def test_a_server_that_asks_for_a_certificate_gets_ours(tmp_path: Path, ours: certificates.Authority) -> None:
     certificate, key = ours.certificate("client.example")
     asks = tls(ours.certificate("127.0.0.1"), f'ca_file: "{ours.path}"', "verify: true")
@@ -294,6 +288,7 @@ def test_half_a_login_and_two_are_refused(more: dict[str, str]) -> None:
     assert "hunter2" not in told(refused.value)
 
 
+@pytest.mark.ci
 def test_the_environment_has_the_login_in_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path) as servers:
         chosen(tmp_path, servers, "p", nats_user="somebody", nats_password="'wrong'")  # noqa: S106

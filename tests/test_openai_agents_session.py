@@ -88,7 +88,7 @@ asyncio.run(pop())
 """
 
 
-@pytest.mark.slow(seconds=3)
+@pytest.mark.release(seconds=3)
 def test_two_processes_that_add_at_once_lose_nothing_and_each_item_is_popped_once(tmp_path: Path) -> None:
     storekit.finished([storekit.start(ADDER, tmp_path, name, cwd=tmp_path) for name in ("a", "b")])
     items = [one["content"] for one in asyncio.run(RalfSession("s-1", tmp_path).get_items())]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kit.command
 import ralf
 import storekit
 from ralf import project
@@ -56,6 +56,7 @@ def test_the_next_orchestrators_brief_has_all_of_it(tmp_path: Path) -> None:
         assert words in brief, words
 
 
+@pytest.mark.ci
 def test_above_the_mark_it_is_checkpointed_at_each_further_five_points(tmp_path: Path) -> None:
     keeper = busy(tmp_path)
     made = []
@@ -104,6 +105,7 @@ def test_nothing_new_or_nothing_known_writes_nothing(tmp_path: Path) -> None:
     assert storekit.kept_bytes(tmp_path) == before
 
 
+@pytest.mark.ci
 def test_what_was_told_is_known_to_the_next_process_also_without_the_cache(tmp_path: Path) -> None:
     busy(tmp_path).update(channels={"bus": "well"})
     again = Orchestrator(ROUTE, tmp_path)
@@ -151,6 +153,7 @@ own.check_pressure(10, 100)
 """
 
 
+@pytest.mark.ci
 def test_what_processes_tell_at_once_is_all_known(tmp_path: Path) -> None:
     started = [storekit.start(TELLER, tmp_path, n, cwd=tmp_path, stdin=-1) for n in range(5)]
     for child in started:
@@ -172,6 +175,7 @@ def test_figures_of_any_size_are_told_or_refused(tmp_path: Path) -> None:
         own.check_pressure(10**400, 1)
 
 
+@pytest.mark.ci
 def test_its_checkpoints_are_like_any_other(tmp_path: Path) -> None:
     keeper = busy(tmp_path)
     keeper.checkpoint()
@@ -227,24 +231,18 @@ def test_what_makes_no_sense_is_refused_and_loses_nothing(tmp_path: Path, told: 
             keeper.check_pressure(tokens, window)
 
 
-def ran(root: Path, given: object, *more: str) -> subprocess.CompletedProcess[bytes]:
+def ran(root: Path, given: object, *more: str) -> kit.command.Ran:
     data = given if isinstance(given, bytes) else json.dumps(given).encode()
-    return subprocess.run(
-        storekit.command("--root", root, "orchestrator", ROUTE, *more),
-        input=data,
-        cwd=root,
-        env=storekit.environment(root),
-        capture_output=True,
-        timeout=storekit.HANGS,
-    )
+    known = storekit.environment(root)
+    return kit.command.run("--root", root, "orchestrator", ROUTE, *more, cwd=root, env=known, stdin=data)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
     told = {"assignments": {"s-1": "carry it over"}, "queue": ["release"], "tokens": 100_000, "window": 200_000}
-    first = json.loads(ran(tmp_path, told).stdout)
+    first = ran(tmp_path, told).json()
     assert (first["checkpointed"], first["percent"], first["updates_since"]) == (False, 50.0, 1)
-    second = json.loads(ran(tmp_path, {"tokens": 145_000, "window": 200_000}).stdout)  # the rest is as it was
+    second = ran(tmp_path, {"tokens": 145_000, "window": 200_000}).json()  # the rest is as it was
     assert second == {
         "checkpointed": True,
         "percent": 72.5,
@@ -253,7 +251,7 @@ def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
         "updates_since": 0,
     }
     assert ralf.get_context(ROUTE, root=tmp_path).active_work.next_steps == ("release",)
-    third = json.loads(ran(tmp_path, {"queue": []}, "--now").stdout)
+    third = ran(tmp_path, {"queue": []}, "--now").json()
     assert third == {"checkpointed": True, "percent": None, "checkpoint_id": "cp-002"}
     for wrong in (
         b"",
@@ -265,25 +263,5 @@ def test_the_command_takes_json_and_says_json(tmp_path: Path) -> None:
         {"tokens": 1, "window": 0},
     ):
         found = ran(tmp_path, wrong)
-        assert found.returncode == 2 and b"hint: " in found.stderr, (wrong, found.stderr)
+        assert found.status == 2 and "hint: " in found.err, (wrong, found.err)
     assert os.path.exists(storekit.route_file(tmp_path, ROUTE))
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("nope", "is not a JSON object"),
-        ('{"foo": 1}', "known keys: assignments, queue, decisions, channels, goal, tokens, window"),
-        ('{"tokens": "many", "window": 5}', "needs the whole numbers tokens and window"),
-    ],
-)
-def test_the_command_says_what_is_wrong_with_its_input(tmp_path: Path, given: str, words: str) -> None:
-    done = subprocess.run(
-        storekit.command("orchestrator", "pm"),
-        input=given.encode(),
-        capture_output=True,
-        cwd=tmp_path,
-        env=storekit.environment(tmp_path),
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout) == (2, b"") and words in done.stderr.decode()

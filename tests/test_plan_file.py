@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -16,12 +15,11 @@ from rich.cells import cell_len
 
 from clocks import within
 from examples import examples
-from ralf.errors import Busy, Cycle, Damaged, DamagedPlan, NotFound, UsageError
-from ralf.format.guarded_yaml import BadYaml, load
+from ralf.errors import Busy, Damaged, DamagedPlan, NotFound, UsageError
 from ralf.project import Project, find
 from ralf.storage import durable
 from ralf.tasks import plan as plans, planfile
-from ralf.tasks.model import Claim, Task, TaskState
+from ralf.tasks.model import Task, TaskState
 from ralf.tasks.plan import draw, parse, path_of, render, serialize_states, undo
 from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
 
@@ -135,6 +133,7 @@ def any_plans(draw: st.DrawFn) -> Plan:
     return Plan(tuple(chains), draw(numbers), draw(numbers), draw(st.booleans()))
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(150), deadline=None)
 @given(any_plans(), st.data())
 def test_a_plan_that_is_rendered_reads_back_as_it_was(plan: Plan, data: st.DataObject) -> None:
@@ -150,49 +149,17 @@ def test_a_role_that_no_file_can_hold_is_refused() -> None:
 # ---- writing it ----
 
 
-def test_serialising_writes_one_file_and_no_second_time(project: Project) -> None:
-    known = states("a b c d", role="x")
-    plan = serialize_states(project, known, every=3)
-    assert ids(plan) == "a b c | d"
-    assert plans.load(project) == plan
-    before = everything(project.root)
-    assert serialize_states(project, known, every=3) == plan
-    assert serialize_states(project, known) == plan
-    assert everything(project.root) == before
-    assert [path.name for path in path_of(project).parent.iterdir()] == ["plan.yaml"]
-
-
-def test_a_dry_run_changes_nothing(project: Project) -> None:
-    before = everything(project.root)
-    plan = serialize_states(project, states("a b c"), every=1, dry_run=True)
-    assert ids(plan) == "a | b | c"
-    assert everything(project.root) == before
-    serialize_states(project, states("a b c"), every=2)
-    before = everything(project.root)
-    assert ids(serialize_states(project, states("a b c"), every=1, dry_run=True)) == "a | b | c"
-    assert everything(project.root) == before
-
-
 def test_nothing_to_plan_writes_no_file(project: Project) -> None:
     assert serialize_states(project, states("a", status="completed")) == Plan(budget=120_000)
     assert not path_of(project).exists()
     assert plans.load(project) is None
 
 
-def test_the_same_tasks_give_the_same_bytes(project: Project, tmp_path: Path) -> None:
-    known = [*states("a b c", role="x"), *states("d e")]
-    serialize_states(project, known, every=2)
-    (tmp_path / "other" / ".autonomous").mkdir(parents=True)
-    other = find(tmp_path / "other")
-    serialize_states(other, known[::-1], every=2)
-    assert path_of(project).read_bytes() == path_of(other).read_bytes()
-
-
 def test_without_a_number_the_budget_is_what_the_configuration_allows(project: Project) -> None:
     plan = serialize_states(project, states("a b c d e f g"))
     assert (plan.every, plan.budget) == (None, 120_000)
     assert ids(plan) == "a b c d e f | g"
-    assert plan.notes == ("no history says how many tokens a task takes: 20,000 is a guess",)
+    assert len(plan.notes) == 1
 
 
 def test_numbers_stay_in_force_until_others_are_given(project: Project) -> None:
@@ -212,38 +179,11 @@ def test_history_says_what_a_task_takes(project: Project) -> None:
     assert plan.notes == ()
 
 
-def test_a_cycle_writes_nothing(project: Project) -> None:
-    serialize_states(project, states("a b"))
-    before = path_of(project).read_bytes()
-    with pytest.raises(Cycle, match="a → b → a"):
-        serialize_states(project, [TaskState(task=task("a", "b")), TaskState(task=task("b", "a"))])
-    assert path_of(project).read_bytes() == before
-
-
 def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
     theirs = replace(states("t")[0], is_foreign=True)
     plan = serialize_states(project, [theirs, *states("a b", after=("t",))], every=9)
     assert ids(plan) == "a b"
-    assert plan.notes == (
-        "left out, as they came with the repository: 1 of the tasks; to accept them: ralf task trust",
-    )
-
-
-def test_a_task_that_somebody_has_keeps_its_place(project: Project) -> None:
-    known = states("a b c d")
-    serialize_states(project, known, every=2)
-    known[0] = replace(known[0], claim=Claim(number=7, by="me"))
-    assert ids(serialize_states(project, [*known, *states("new", priority=9)])) == "a new | b c | d"
-
-
-def test_the_store_gives_the_tasks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("ralf.tasks.store")
-    known = SimpleNamespace(tasks=states("a b c"), damaged=[(Path("TASK-x.md"), "no title")])
-    module.Tasks = lambda _: SimpleNamespace(list=lambda: known)  # type: ignore[attr-defined]
-    monkeypatch.setattr(plans, "store", module)
-    plan = plans.serialize(every=2, root=project.root)
-    assert ids(plan) == "a b | c"
-    assert plan.notes == ("left out, as it cannot be read: TASK-x.md",)
+    assert "ralf task trust" in plan.notes[0]
 
 
 # ---- what a person may do to it ----
@@ -258,7 +198,6 @@ def test_lines_that_a_person_has_moved_stay_where_they_are(project: Project) -> 
     assert loaded.waits("a") == ("d",)
     plan = serialize_states(project, known)
     assert ids(plan) == "d a | b c"
-    assert plan.notes[0].startswith("a person has moved tasks: that order stays")
     assert "order: by hand\n" in text_of(project)
     before = path_of(project).read_bytes()
     serialize_states(project, known)
@@ -287,14 +226,6 @@ def test_a_checkpoint_that_a_person_has_added_stays(project: Project) -> None:
         assert plan.checkpoint_before("b") == "by hand"
 
 
-def test_words_beside_a_checkpoint_stay(project: Project) -> None:
-    known = states("a b c")
-    serialize_states(project, known)
-    edit(project, ("      - b  #", '      - checkpoint: "ask Ann: is it fine?"\n      - b  #'))
-    plan = serialize_states(project, [*known, *states("d")])
-    assert plan.checkpoint_before("b") == "ask Ann: is it fine?"
-
-
 def test_a_checkpoint_of_ours_that_a_person_has_taken_out_comes_back(project: Project) -> None:
     known = states("a b c d")
     serialize_states(project, known, every=2)
@@ -318,13 +249,6 @@ def test_comments_alone_are_no_edit(project: Project) -> None:
     assert everything(path_of(project).parent) == before
 
 
-def test_a_task_that_is_not_there_is_left_out_and_that_is_said(project: Project) -> None:
-    serialize_states(project, states("a b c"))
-    plan = serialize_states(project, states("a c"))
-    assert plan.notes[-1] == "in the plan, but no such task, so left out: b"
-    assert ids(plan) == "a c"
-
-
 def test_a_save_while_the_plan_is_written_is_taken_in(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     known = states("a b c")
     serialize_states(project, known)
@@ -345,7 +269,7 @@ def test_a_save_while_the_plan_is_written_is_taken_in(project: Project, monkeypa
 def test_a_program_that_has_the_plan_open_for_writing_is_not_cut_off(project: Project) -> None:
     serialize_states(project, states("a b"))
     before = path_of(project).read_bytes()
-    with path_of(project).open("r+b"), pytest.raises(Busy, match="saving it"):
+    with path_of(project).open("r+b"), pytest.raises(Busy):
         serialize_states(project, states("a b c"))
     assert path_of(project).read_bytes() == before
 
@@ -365,7 +289,7 @@ def test_undo_restores_byte_for_byte_one_step_after_the_other(project: Project) 
         assert plan == parse(content, "")
     assert undo(project.root) is None
     assert not path_of(project).exists()
-    with pytest.raises(NotFound, match="there is no plan"):
+    with pytest.raises(NotFound):
         undo(project.root)
 
 
@@ -388,7 +312,7 @@ def test_undo_leaves_what_a_person_has_edited_since(project: Project) -> None:
     serialize_states(project, states("a b c"))
     moved(project, "c", before="a")
     before = path_of(project).read_bytes()
-    with pytest.raises(NotFound, match="did not write what is there"):
+    with pytest.raises(NotFound):
         undo(project.root)
     assert path_of(project).read_bytes() == before
     serialize_states(project, states("a b c"))
@@ -444,11 +368,6 @@ def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project,
     assert text_of(project) == text
 
 
-def test_a_plan_of_other_bytes_than_utf_8_is_damaged() -> None:
-    with pytest.raises(DamagedPlan, match="line 2: not UTF-8"):
-        parse(b"every: 1\n# \xff\n", "plan.yaml")
-
-
 @settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
 def test_any_bytes_are_a_plan_or_a_clear_error(content: bytes) -> None:
@@ -470,7 +389,7 @@ def test_a_plan_that_is_a_link_is_not_followed(project: Project, tmp_path: Path)
     outside.write_text("every: 1\n")
     path_of(project).parent.mkdir()
     path_of(project).symlink_to(outside)
-    with pytest.raises(DamagedPlan, match="symbolic link"):
+    with pytest.raises(DamagedPlan):
         serialize_states(project, states("a"))
     path_of(project).unlink()
     path_of(project).parent.rmdir()
@@ -485,48 +404,11 @@ def test_a_plan_that_is_a_link_is_not_followed(project: Project, tmp_path: Path)
 def test_a_plan_that_is_no_regular_file_is_damaged(project: Project) -> None:
     path_of(project).parent.mkdir()
     os.mkfifo(path_of(project))
-    with pytest.raises(DamagedPlan, match="no regular file"):
+    with pytest.raises(DamagedPlan):
         plans.load(project)
 
 
-def test_the_guarded_loader_allows_more_only_where_it_is_asked_to() -> None:
-    text = "x: [" + ", ".join(["a"] * 6_000) + "]\n"
-    with pytest.raises(BadYaml, match="more than 5,000 items"):
-        load(text)
-    assert len(load(text, most_items=6_000)["x"]) == 6_000
-    with pytest.raises(BadYaml, match="more than 5,999 items"):
-        load(text, most_items=5_999)
-    with pytest.raises(BadYaml, match="more than 10 characters"):
-        load(text, most_bytes=10)
-
-
 # ---- drawing ----
-
-
-def test_the_drawing_shows_chains_checkpoints_sync_points_and_what_became_of_each_task() -> None:
-    known = [
-        TaskState(task=task("TASK-1", status="completed", role="api")),
-        TaskState(task=task("TASK-2", role="api"), claim=Claim(number=1)),
-        TaskState(task=task("TASK-3", status="failed", role="api")),
-        TaskState(task=task("TASK-4", "TASK-3", role="web")),
-        TaskState(task=task("TASK-5", role="web", priority=9)),
-    ]
-    before = Plan((Chain("api", "", (("TASK-1", "TASK-2", "TASK-3"),)),))
-    plan = make_plan([each.task for each in known], every=2, before=before, running={"TASK-2"})
-    assert draw(plan, known) == (
-        "role api · 3 tasks\n"
-        "  ✓ TASK-1  Do TASK-1\n"
-        "  ▶ TASK-2  Do TASK-2\n"
-        "  ── checkpoint: every 2 tasks ──\n"
-        "  ✗ TASK-3  Do TASK-3\n"
-        "\n"
-        "role web · 2 tasks\n"
-        "  ○ TASK-5  Do TASK-5\n"
-        "  ── sync point ──\n"
-        "  ○ TASK-4  Do TASK-4  ← TASK-3\n"
-        "\n"
-        "✓ completed · ✗ failed · ○ pending · ▶ somebody is at it · ← waits for a task of another chain\n"
-    )
 
 
 def test_the_guide_shows_what_is_drawn_and_written() -> None:
@@ -546,10 +428,6 @@ def test_the_guide_shows_what_is_drawn_and_written() -> None:
     assert parse(shown.encode(), "") == Plan(plan.chains[:1], every=3)
 
 
-def test_an_empty_plan_is_drawn_as_a_sentence() -> None:
-    assert draw(Plan(), []) == "Nothing is planned.\n"
-
-
 TITLES: Sequence[str] = (
     "x" * 500,
     "日本語" * 80,
@@ -562,6 +440,7 @@ TITLES: Sequence[str] = (
 )
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.sampled_from(TITLES) | st.text(max_size=200), min_size=1, max_size=6), st.data())
 def test_any_title_is_drawn_on_one_line_of_at_most_100_columns(titles: list[str], data: st.DataObject) -> None:
@@ -596,7 +475,7 @@ def test_a_plan_that_would_be_too_large_to_read_is_written_without_titles_or_ref
     assert text_of(project) == before
 
 
-@pytest.mark.slow(seconds=2)
+@pytest.mark.ci(seconds=2)
 def test_ten_thousand_tasks_are_planned_written_and_read_in_a_moment(project: Project) -> None:
     known = [
         TaskState(task=task(f"TASK-{number:05d}", title="Carry the tide table over " * 9, created=f"{number:05d}"))

@@ -166,6 +166,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_a_tool_answered_is_at_most_a_fact(tmp_path: Path, kind: str) -> None:
     assert len(PAYLOADS) == 100
@@ -177,7 +178,7 @@ def test_what_a_tool_answered_is_at_most_a_fact(tmp_path: Path, kind: str) -> No
     context = ralf.get_context("r", root=tmp_path)
     promoted = [text for text in standing(context) if WORD in text]
     assert promoted == [], (len(promoted), names)
-    assert context.goal == "Please carry the tide table over to the new reader."
+    assert (context.goal, context.began_as) == ("", "Please carry the tide table over to the new reader.")
     found = ralf.search(f"{WORD}7", root=tmp_path)
     assert {hit.kind for hit in found} <= {"fact", "evidence", "checkpoint"}
 
@@ -214,21 +215,3 @@ def test_what_the_agent_quotes_is_not_what_it_decided(tmp_path: Path, quote: str
     work = context.active_work
     held = [*(str(item) for item in context.decisions), *work.next_steps, *work.blockers]
     assert [text for text in held if WORD in text] == []
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "The docs say that WAL needs a local disk, so we decided to use the rollback journal instead of WAL.",
-        "We decided to use SQLite instead of Postgres, because the page loads faster that way.",
-        "I'll keep the old columns instead of renaming them: the comment in the code tells why they are there.",
-    ],
-)
-def test_what_the_agent_concludes_from_a_source_is_its_own(tmp_path: Path, said: str) -> None:
-    records = [
-        {"role": "user", "content": "Please carry the tide table over to the new reader."},
-        {"role": "assistant", "content": said},
-    ]
-    (tmp_path / "s.jsonl").write_text(lines(iter(records)), encoding="utf-8")
-    ralf.checkpoint("r", tmp_path / "s.jsonl", root=tmp_path)
-    assert len(ralf.get_context("r", root=tmp_path).decisions) == 1

@@ -20,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=HANGS)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_every_arm_is_measured_on_the_example_session() -> None:
     done = run(str(ROOT / "examples" / "session.jsonl"), "--slice", "20000", "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -31,6 +31,7 @@ def test_every_arm_is_measured_on_the_example_session() -> None:
     assert rows["changed files, stored: ralf"]["value"] == 100
 
 
+@pytest.mark.ci
 def test_a_file_that_is_no_session_is_left_out_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "picture.bin"
     path.write_bytes(b"\0\1\2" * 100)

@@ -91,6 +91,7 @@ def test_a_name_of_both_stretches_ranks_above_those_of_one() -> None:
 NAMES = st.lists(st.from_regex(r"[a-z]{2,4}_[a-z]{2,4}(\(\))?", fullmatch=True), max_size=200, unique=True)
 
 
+@pytest.mark.ci
 @given(NAMES, NAMES)
 def test_a_route_keeps_so_many_names_at_most_each_once_and_none_that_was_not_there(
     old: list[str], new: list[str]
@@ -129,6 +130,7 @@ def test_a_hostile_text_is_read_in_linear_time(part: str) -> None:
     within(0.5, lambda: list(names_in(part * (20_000 // len(part)))))
 
 
+@pytest.mark.ci
 @given(st.lists(st.tuples(st.sampled_from(["user", "agent", "tool", "call"]), st.text(max_size=200)), max_size=6))
 def test_every_name_stands_in_the_source(said: list[tuple[str, str]]) -> None:
     source = "\n".join(text for _, text in said)

@@ -39,6 +39,7 @@ def result(text: str) -> Event:
 # ---- texts ----
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", range(3))
 def test_every_kind_is_found_where_it_stands(seed: int) -> None:
     kinds = set()
@@ -138,6 +139,7 @@ def test_a_secret_that_holds_its_name_is_no_branch(value: str) -> None:
     assert value not in REDACTOR.text(f"token -> {value}")
 
 
+@pytest.mark.ci
 def test_few_harmless_lines_are_touched() -> None:
     assert len(planted_secrets.false_hits(1, 4_000)) <= 20
 
@@ -191,6 +193,7 @@ def test_a_secret_that_two_segments_share_stands_in_neither() -> None:
         assert not any(token[at : at + 12] in shown for at in range(len(token) - 11)), cut
 
 
+@pytest.mark.ci
 def test_a_private_key_that_two_segments_share_stands_in_neither() -> None:
     lines = [f"{line}q7Rt2bVx9MpL4sKd8WzY3nCf6HgJ1aTe5{line}" * 2 for line in "ABCDEF"]
     key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----"
@@ -324,6 +327,7 @@ def test_a_persons_edit_is_redacted_when_it_is_taken_in(tmp_path: Path) -> None:
     assert PASSWORD.encode() not in stored(tmp_path)
 
 
+@pytest.mark.ci
 def test_a_secret_that_an_editor_saves_repeatedly_stays_in_no_displaced_file(tmp_path: Path) -> None:
     ralf.record_decision("tide", "We keep the table in one file.", root=tmp_path)
     path = tmp_path / ".autonomous" / "context" / "routes" / "tide.md"
@@ -364,6 +368,7 @@ def test_a_persons_edit_is_redacted_when_a_repair_takes_it_in(tmp_path: Path) ->
     assert PASSWORD.encode() not in stored(tmp_path)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "edit",
     [
@@ -435,7 +440,15 @@ def test_one_switch_removes_mail_addresses_and_telephone_numbers(tmp_path: Path,
 
 @pytest.mark.parametrize(
     "text",
-    ["2026-11-26T23:10:00Z", "127.0.0.1:6379", "v1.2.3-rc.4", "10,000 of 20,000", "@pytest.mark.slow", "0644", "a@b"],
+    [
+        "2026-11-26T23:10:00Z",
+        "127.0.0.1:6379",
+        "v1.2.3-rc.4",
+        "10,000 of 20,000",
+        "@pytest.mark.slow",
+        "0644",
+        "a@b",
+    ],
 )
 def test_what_is_no_personal_data_stays_with_the_switch(tmp_path: Path, text: str) -> None:
     configure(tmp_path, "redact_personal: on\n")
@@ -445,6 +458,7 @@ def test_what_is_no_personal_data_stays_with_the_switch(tmp_path: Path, text: st
 # ---- time ----
 
 
+@pytest.mark.ci
 def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
     """Twice the text takes at most three times as long: a quadratic rule takes four times."""
     pieces = [literal for one in formats.FORMATS for literal in one.literals][::12]
@@ -479,6 +493,7 @@ def test_no_text_made_of_the_rules_own_words_takes_long() -> None:
         in_line(partial(taken, 5_000), partial(taken, 20_000), most=8, spare=0.02)
 
 
+@pytest.mark.ci
 def test_many_short_texts_of_a_kind_take_as_long_each_as_few_do() -> None:
     def taken(many: int) -> float:
         events = [result(f"token {number}\n") for number in range(many)]
@@ -502,7 +517,7 @@ def test_an_expression_with_shared_beginnings_matches_like_plain_alternatives() 
 # ---- planted ----
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", [1, 2])
 def test_of_planted_secrets_nothing_is_left_in_the_store_or_in_what_a_model_was_sent(tmp_path: Path, seed: int) -> None:
     for number in range(4):
@@ -510,6 +525,7 @@ def test_of_planted_secrets_nothing_is_left_in_the_store_or_in_what_a_model_was_
         assert found == []
 
 
+@pytest.mark.ci
 def test_redacting_each_event_by_itself_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(borders, "_over_borders", lambda *_, **__: iter(()))
     monkeypatch.setattr(borders, "cut_off", lambda _: iter(()))
@@ -517,13 +533,14 @@ def test_redacting_each_event_by_itself_is_caught(tmp_path: Path, monkeypatch: p
     assert any(one.plant.form.startswith("cut") for one in found)
 
 
+@pytest.mark.ci
 def test_redacting_after_the_evidence_is_kept_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Redactor, "events", lambda _, events, **__: (list(events), {}))
     found = planted_secrets.batch(1, 60, folder=tmp_path / "p", model=False)
     assert any("blobs" in one.where for one in found)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_another_scanner_finds_no_planted_secret_in_the_store(tmp_path: Path) -> None:
     """gitleaks' rules, run by themselves over the raw text and over the store."""
     _, planted = planted_secrets.sown(random.Random(300))  # noqa: S311  # repeatable
@@ -560,6 +577,7 @@ def test_of_many_secrets_each_is_found_again_as_of_few() -> None:
     assert sorted(Known({secret: f"[{secret}]" for secret in secrets}).spans(text)) == sorted(few)
 
 
+@pytest.mark.ci
 def test_a_text_of_many_secrets_is_gone_through_in_time_by_its_length() -> None:
     secrets = _many(30_000)
     text = "\n".join(secrets)

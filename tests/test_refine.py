@@ -1,9 +1,8 @@
-"""A model improves a checkpoint that is acknowledged already; whatever it does, nothing that was kept is harmed."""
+"""A model hands over what checkpoints came to; whatever it does, nothing that was kept is harmed."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +12,21 @@ import pytest
 
 import ralf
 import storekit
+from clients.model import LIES
 from ralf.errors import UsageError
-from ralf.finding import documents
-from ralf.model import Decision, ErrorFact, HandOver
+from ralf.model import Carried, Checkpoint, Decision, Kept, RouteContext
 from ralf.project import Project
-from ralf.proof.loss import loss_reports
 from ralf.refining import refine as refining
 from ralf.refining.local_config import Cap
-from ralf.refining.refine import Refinement, refine
-from ralf.route import fold
-from ralf.route.fold import owed, section_of
+from ralf.refining.refine import Refinement, due, refine, tokens_since
+from ralf.route.fold import owed
 from ralf.route.load import load_state
-from ralf.storage import journal
-from ralf.storage.journal import Record
 from ralf.summarize import Segment, Summary
 from ralf.summarize.command import Command
 from ralf.summarize.extractive import Extractive
-from storekit import NO_ANSWER, NO_CURATION, NO_HANDOVER, records_of, route_file, write_session
+from storekit import NO_ANSWER, records_of, write_session
+
+pytestmark = pytest.mark.ci
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
 
@@ -39,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with an embedded checkpoint of 6,000 tokens."""
     root = tmp_path_factory.mktemp("made")
     write_session(root / "session.jsonl", 6_000)
-    ralf.checkpoint("tide", root / "session.jsonl", root=root, summarizer="extractive")
+    ralf.checkpoint("tide", root / "session.jsonl", root=root)
     return root
 
 
@@ -60,93 +57,135 @@ def model(mode: str, *arguments: str, timeout: float = 20) -> Command:
     return Command("command", (sys.executable, str(MODEL), mode, *arguments), timeout=timeout)
 
 
-def answering(tree: dict[str, Any], before: str = "") -> Command:
+def answering(before: str = "", **fields: Any) -> Command:
     """A model that answers this; `before`: Python that runs first."""
     code = f"import sys\n{before}\nsys.stdin.read(); print(sys.argv[1])"
-    return Command("command", (sys.executable, "-c", code, json.dumps(tree)), timeout=20)
+    return Command("command", (sys.executable, "-c", code, json.dumps({**NO_ANSWER, **fields})), timeout=20)
 
 
-def choice(project: Path, size: int = 0) -> Decision:
-    """One of the session's own decisions: about the batch size."""
-    words = f"We use batch size {size} instead of {size + 1}."
-    return next(item for item in ralf.get_context("tide", root=project).decisions if item.decision == words)
+def deciding(text: str, **fields: Any) -> dict[str, Any]:
+    return {"text": text, "words": "", "line": 0, "reason": "", "rejected": [], **fields}
 
 
-def ask(project: Path, command: Command, checkpoint: str = "cp-001", cap: Cap | None = None) -> Refinement:
-    return refine(Project(project), "tide", checkpoint, command, cap=cap)
+def ask(project: Path, command: Command, *checkpoints: str, cap: Cap | None = None) -> Refinement:
+    return refine(Project(project), "tide", checkpoints or ["cp-001"], command, cap=cap)
 
 
-def test_a_good_model_hands_over_and_names_the_section_and_the_facts_stay(project: Path) -> None:
-    before = ralf.get_context("tide", root=project)
+def context_of(project: Path) -> RouteContext:
+    return ralf.get_context("tide", root=project)
+
+
+def by_label(project: Path) -> dict[str, Decision]:
+    return {item.id: item for item in context_of(project).decisions}
+
+
+def entries(project: Path) -> dict[str, Kept]:
+    return {entry.id: entry for entry in context_of(project).carried.kept}
+
+
+# ---- what it hands over ----
+
+
+def test_a_good_model_hands_over_the_moment_and_entries_and_the_rest_stays(project: Path) -> None:
+    before = context_of(project)
     outcome = ask(project, model("good"))
-    after = ralf.get_context("tide", root=project)
-    assert (outcome.failure, outcome.unsupported, outcome.estimated) == ("", 0, True)
-    assert after.body.sections[0].title == "Carry the tide table over"
-    assert after.body.sections[0].text == before.body.sections[0].text
-    assert after.handover is not None
-    assert (after.handover.author, after.handover.next) == ("command", ("I read src/part_14.py first.",))
-    assert after.handover.tokens == after.total_tokens_consumed == 6_280
-    assert after.handover.timestamp == after.last_checkpoint
-    assert "Hand-over, by command" in after.render(max_tokens=1_000)
-    assert after.facts == before.facts
+    after = context_of(project)
+    assert (outcome.failure, outcome.estimated) == ("", True)
+    last = after.handover.last
+    assert last is not None
+    assert (last.author, last.model, last.next) == ("model", "command", ("I read src/part_14.py first.",))
+    assert last.at == after.last_checkpoint
+    assert [entry.kind for entry in after.handover.kept] == ["done", "done"]
+    (chosen, *_) = [item for item in after.decisions if item not in before.decisions]
+    assert (chosen.origin, chosen.model, chosen.decision) == ("model", "command", "Use batch size 0")
+    assert chosen.source is not None
+    assert (chosen.source.quote, chosen.source.by, chosen.source.session) == (
+        "We use batch size 0 instead of 1",
+        "agent",
+        "s-1",
+    )
+    assert (after.facts, after.history, after.active_work) == (before.facts, before.history, before.active_work)
     (entry,) = after.checkpoints
     assert (entry.summarizer, entry.refines, entry.unrefined) == ("command", "extractive", "")
     assert entry.spent_tokens == outcome.input_tokens + outcome.output_tokens > 0
-    assert after.active_work == before.active_work
+    brief = after.render(max_tokens=1_000)
+    assert "Hand-over, by model command" in brief
+    assert chosen.decision in brief
 
 
-def test_what_a_lying_model_says_without_support_is_thrown_away_and_counted(project: Path) -> None:
+def test_a_name_that_the_record_does_not_have_is_marked_and_the_rest_is_believed(project: Path) -> None:
     outcome = ask(project, model("lying"))
-    text = route_file(project, "tide").read_text()
-    for lie in ("forged", "987654", "Kafka", "weather station"):
-        assert lie not in text
-    assert (outcome.failure, outcome.unsupported) == ("", 7)
-    record = records_of(project, "tide")[-1]
-    assert (record["kind"], record["payload"]["unsupported"]) == ("refinement", 7)
+    after = context_of(project)
+    assert outcome.failure == ""
+    assert all(lie in outcome.text for lie in LIES)
+    assert after.handover.last is not None and after.handover.last.marks == (LIES[2],)
+    assert next(item for item in after.decisions if LIES[1] in item.decision).not_found == (LIES[1],)
+    assert f"(not found in the record: {LIES[0]})" in after.render()
 
 
-@pytest.mark.parametrize("mode", ["broken", "refusing", "dead", "misfit", "endless"])
-def test_without_an_answer_the_embedded_checkpoint_stands_and_the_reason_is_recorded(project: Path, mode: str) -> None:
-    before = ralf.get_context("tide", root=project)
-    outcome = ask(project, model(mode))
-    after = ralf.get_context("tide", root=project)
-    assert outcome.failure
-    assert (after.history, after.decisions, after.facts) == (before.history, before.decisions, before.facts)
-    assert after.checkpoints[0].unrefined == outcome.failure
-    assert records_of(project, "tide")[-1]["kind"] == "unrefined"
-    assert after.context_checkpoint.spend.calls == 1
+def test_names_of_earlier_segments_may_be_handed_over(tmp_path: Path) -> None:
+    write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
+    outcome = ask(tmp_path, answering(now="It began in src/part_0.py."), "cp-002")
+    assert (outcome.failure, "not found" in outcome.text) == ("", False)
 
 
-@pytest.mark.slow
-def test_a_slow_model_is_stopped_and_the_reason_is_recorded(project: Path) -> None:
-    assert ask(project, model("slow", timeout=0.5)).failure == "command took longer than 0.5 s"
-    assert ralf.get_context("tide", root=project).checkpoints[0].unrefined == "command took longer than 0.5 s"
+def test_what_the_person_said_makes_a_decision_theirs(project: Path) -> None:
+    item = deciding("Retire no old columns", words="and keep the old columns", line=1)
+    assert ask(project, answering(decisions=[item])).failure == ""
+    (made,) = [item for item in context_of(project).decisions if item.decision == "Retire no old columns"]
+    assert made.source is not None
+    assert (made.source.by, made.source.quote) == ("person", "and keep the old columns")
+    assert "(the person, " in context_of(project).render()
 
 
-def test_an_answer_of_which_nothing_holds_is_a_failure(project: Path) -> None:
-    tree = {**NO_ANSWER, "handover": {**NO_HANDOVER, "state": "Now it is Redis."}}
-    assert ask(project, answering(tree)).failure == "nothing that the evidence bears out: 1 items thrown away"
+def test_a_model_ends_what_a_model_wrote_and_nobody_elses(project: Path) -> None:
+    ask(project, answering(open=["Which batch size?"], decisions=[deciding("Use one size")]))
+    mine = ralf.record_decision("tide", "Keep the old columns for ever", root=project, origin="user")
+    known = next(item for item in by_label(project).values() if item.decision == "Use one size")
+    over = [{"id": one, "why": why, "words": "", "line": 0} for one, why in (("OPEN-001", "answered"), (mine.id, "no"))]
+    over.append({"id": known.id, "why": "#1", "words": "", "line": 0})
+    assert ask(project, answering(decisions=[deciding("Use two sizes")], ended=over)).failure == ""
+    after = by_label(project)
+    made = next(item for item in after.values() if item.decision == "Use two sizes")
+    assert (after[known.id].status, after[known.id].superseded_by) == ("superseded", made.id)
+    assert after[mine.id].status == "active"
+    assert [entry.text for entry in context_of(project).handover.current("open")] == [
+        f"the model holds {mine.id} for ended: no"
+    ]
+    assert entries(project)["OPEN-002"].author == "model"
 
 
-def test_a_model_sees_the_evidence_and_needs_no_transcript(project: Path) -> None:
+def test_a_decision_that_a_person_dropped_is_not_decided_again_by_a_model(project: Path) -> None:
+    ask(project, answering(decisions=[deciding("Use one size")]))
+    known = next(item for item in by_label(project).values() if item.decision == "Use one size")
+    ralf.api.drop("tide", known.id, root=project)
+    ask(project, answering(now="x is read", decisions=[deciding("Use one size")]))
+    assert [item.status for item in by_label(project).values() if item.decision == "Use one size"] == ["dropped"]
+
+
+def test_the_next_model_is_shown_what_the_last_one_handed_over_word_for_word(tmp_path: Path) -> None:
+    write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
+    ask(tmp_path, answering(now="Half is read.", open=["Who asks the harbour?"]), "cp-001")
+    ask(tmp_path, model("good", str(tmp_path / "seen")), "cp-002")
+    prompt = json.loads((tmp_path / "seen").read_text())["prompt"]
+    assert "now: Half is read.\n" in prompt
+    assert "OPEN-001 (model) Who asks the harbour?\n" in prompt
+    kept = entries(tmp_path)
+    assert kept["OPEN-001"].text == "Who asks the harbour?"
+    assert list(kept)[-1] == "OPEN-001"  # new entries stand first
+
+
+def test_what_was_handed_over_is_found(project: Path) -> None:
+    ask(project, answering(now="Everything waits for the harbour master"))
+    (hit, *_) = ralf.search("harbour master", route="tide", root=project)
+    assert (hit.kind, hit.id) == ("handover", "cp-001")
+
+
+def test_a_model_sees_the_record_and_needs_no_transcript(project: Path) -> None:
     (project / "session.jsonl").unlink()
     assert ask(project, model("good")).failure == ""
-
-
-def test_without_its_evidence_a_checkpoint_stays_as_it_is_and_nobody_is_asked(project: Path) -> None:
-    shutil.rmtree(project / ".autonomous" / "context" / "blobs")
-    outcome = ask(project, model("good"))
-    assert (outcome.failure, outcome.input_tokens) == ("the evidence was pruned", 0)
-    assert ralf.get_context("tide", root=project).context_checkpoint.spend.calls == 0
-
-
-def test_damaged_evidence_is_a_reason_too(project: Path) -> None:
-    for path in (project / ".autonomous" / "context" / "blobs").rglob("*"):
-        if path.is_file():
-            path.chmod(0o600)
-            path.write_bytes(b"no blob")
-    assert ask(project, model("good")).failure
-    assert ralf.get_context("tide", root=project).checkpoints[0].unrefined
 
 
 def test_the_model_gets_no_environment_that_points_back_and_no_raw_output(
@@ -160,331 +199,198 @@ def test_the_model_gets_no_environment_that_points_back_and_no_raw_output(
     assert not [name for name in seen["environment"] if name.startswith(("GIT_", "RALF_", "BB5_", "CLAUDECODE"))]
     assert seen["environment"]["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     assert seen["files"] == []
-    assert "level part_1 " not in seen["prompt"].replace("000 level part_1 ", "")  # an output's first line, no more
+    assert "002 level part_1 " not in seen["prompt"]
     assert "pytest -q tests/test_part_1.py" in seen["prompt"]
+
+
+# ---- failures ----
+
+
+@pytest.mark.parametrize("mode", ["broken", "refusing", "dead", "misfit", "endless", "empty", "forged"])
+def test_without_an_answer_the_checkpoint_stands_and_the_reason_is_recorded(project: Path, mode: str) -> None:
+    before = context_of(project)
+    outcome = ask(project, model(mode))
+    after = context_of(project)
+    assert outcome.failure
+    assert (after.history, after.decisions, after.facts) == (before.history, before.decisions, before.facts)
+    assert after.handover == Carried()
+    assert after.checkpoints[0].unrefined == outcome.failure
+    assert records_of(project, "tide")[-1]["payload"]["reason"] == outcome.failure
+    assert after.context_checkpoint.spend.calls == 1
+    assert owed(after) == ()  # until the next checkpoint
+
+
+def test_a_model_that_is_not_there_has_cost_nothing(project: Path) -> None:
+    outcome = ask(project, Command("command", ("no-such-program-here",)))
+    assert outcome.failure.startswith("no-such-program-here: ") and not outcome.input_tokens
+
+
+def test_a_slow_model_is_stopped_and_the_reason_is_recorded(project: Path) -> None:
+    failure = ask(project, model("slow", timeout=0.5)).failure
+    assert failure and context_of(project).checkpoints[0].unrefined == failure
+
+
+def trying(first: str, second: str, log: Path) -> Command:
+    """A model that answers something else at the second try; what it was given is in the log."""
+    code = (
+        "import sys; seen = open(sys.argv[3], 'a+'); seen.seek(0); n = seen.read().count('==END=='); "
+        "seen.write(sys.stdin.read() + '==END=='); print(sys.argv[1 + n])"
+    )
+    return Command("command", (sys.executable, "-c", code, first, second, str(log)), timeout=20)
+
+
+@pytest.mark.parametrize("first", ['{"now": "cut', '{"decisions": "none"}', "Here is what I think of it."])
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(
+    project: Path, tmp_path: Path, first: str
+) -> None:
+    outcome = ask(project, trying(first, json.dumps({**NO_ANSWER, "now": "All is read."}), tmp_path / "log"))
+    assert outcome.failure == ""
+    one, other, _ = (tmp_path / "log").read_text().split("==END==")
+    assert other.startswith(one)
+    assert other.removeprefix(one).startswith("Your last answer could not be read: ")
+    assert context_of(project).context_checkpoint.spend.calls == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Here it is:\n```json\n{"now": "All is read."}\n```\nAnything else?',
+        'I think.\n{"now": "All is read.", "mood": 1}',
+    ],
+)
+def test_an_answer_in_a_fence_or_with_odd_or_missing_keys_is_taken(project: Path, text: str) -> None:
+    code = "import sys; sys.stdin.read(); print(sys.argv[1])"
+    assert ask(project, Command("command", (sys.executable, "-c", code, text), timeout=20)).failure == ""
+    last = context_of(project).handover.last
+    assert last is not None and last.now == "All is read."
+
+
+def test_what_a_long_answer_has_too_much_is_left_out_counted_and_said_in_the_next_prompt(tmp_path: Path) -> None:
+    write_session(tmp_path / "session.jsonl", 3_000)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=1_500)
+    outcome = ask(tmp_path, answering(now="All is read.", facts=[f"It is {n} high" for n in range(20)]), "cp-001")
+    assert (outcome.failure, "left out: 8 facts" in outcome.text) == ("", True)
+    ask(tmp_path, model("good", str(tmp_path / "seen")), "cp-002")
+    assert "(that answer was too long, left out: 8 facts)" in json.loads((tmp_path / "seen").read_text())["prompt"]
+
+
+def grown(project: Path) -> RouteContext:
+    """The context with one more checkpoint."""
+    storekit.grow(project / "session.jsonl", 4_000, storekit.lines_of(6_000)[1])
+    ralf.checkpoint("tide", project / "session.jsonl", root=project)
+    return context_of(project)
+
+
+def test_after_a_failure_the_next_call_is_about_both_segments_and_after_a_refusal_about_the_new_one(
+    project: Path, tmp_path: Path
+) -> None:
+    for mode in ("dead", "broken", "slow"):
+        root = tmp_path / mode
+        storekit.copied(project, root)
+        ask(root, model(mode, timeout=1 if mode == "slow" else 20))
+        assert owed(grown(root)) == ("cp-001", "cp-002")
+    for mode in ("refusing", "empty", "forged"):
+        root = tmp_path / mode
+        storekit.copied(project, root)
+        ask(root, model(mode))
+        assert owed(grown(root)) == ("cp-002",)
+
+
+def test_a_call_about_two_segments_shows_both_and_covers_both(project: Path, tmp_path: Path) -> None:
+    grown(project)
+    outcome = ask(project, model("good", str(tmp_path / "seen")), "cp-001", "cp-002")
+    prompt = json.loads((tmp_path / "seen").read_text())["prompt"]
+    assert "part_1.py" in prompt and "part_18.py" in prompt
+    first, second = context_of(project).checkpoints
+    assert (first.refines, second.refines, owed(context_of(project))) == ("extractive", "extractive", ())
+    assert (first.spent_tokens, second.spent_tokens) == (None, outcome.input_tokens + outcome.output_tokens)
+
+
+def test_a_spent_cap_is_a_reason_of_its_own_and_costs_nothing(project: Path) -> None:
+    ask(project, model("dead"))
+    outcome = ask(project, model("good"), cap=Cap(tokens=10))
+    assert outcome.failure and not outcome.input_tokens
+    spend = context_of(project).context_checkpoint.spend
+    assert (spend.calls, len(spend.failed)) == (1, 1)
+
+
+def test_a_segment_in_which_nothing_was_said_or_done_costs_no_call_and_no_record(tmp_path: Path) -> None:
+    turn = {"role": "assistant", "content": [{"type": "text", "text": "I look around."}]}
+    line = {"type": "assistant", "sessionId": "s", "uuid": "u", "cwd": "/x", "message": turn}
+    (tmp_path / "session.jsonl").write_text(json.dumps(line) + "\n")
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
+    outcome = ask(tmp_path, model("good", str(tmp_path / "seen")))
+    assert (outcome.failure, outcome.input_tokens) == (refining.NOTHING, 0)
+    assert not (tmp_path / "seen").exists()
+    assert [record["kind"] for record in records_of(tmp_path, "tide")] == ["checkpoint"]
+
+
+# ---- when one is asked ----
+
+
+def with_checkpoints(*sizes: tuple[int, str]) -> RouteContext:
+    """A route with checkpoints of so many tokens, an hour each, for these reasons."""
+    return replace(
+        RouteContext(),
+        checkpoint_history=tuple(
+            Checkpoint(f"cp-{n:03d}", f"2026-03-01T{n:02d}:00:00Z", size, session="s", reason=why, summarizer="x")
+            for n, (size, why) in enumerate(sizes, start=1)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_due"),
+    [
+        ([(50_000, "threshold")], True),
+        ([(2_900, "manual")], False),
+        ([(3_000, "manual")], True),
+        ([(9_900, "session-end")], False),
+        ([(10_000, "session-end")], True),
+        ([(6_000, "session-end"), (4_000, "session-end")], True),
+    ],
+)
+def test_a_model_is_asked_after_enough_work(sizes: list[tuple[int, str]], is_due: bool) -> None:
+    assert bool(due(with_checkpoints(*sizes))) is is_due
+
+
+def test_no_model_is_asked_within_10000_tokens_of_a_hand_over_by_the_agent_or_the_person(project: Path) -> None:
+    context = with_checkpoints((50_000, "threshold"), (40_000, "threshold"))
+    assert tokens_since(context.checkpoint_history, "2026-03-01T01:45:00Z") == 10_000
+    for at, author, is_due in (
+        ("2026-03-01T01:44:00Z", "agent", True),
+        ("2026-03-01T01:46:00Z", "agent", False),
+        ("2026-03-01T01:46:00Z", "person", False),
+        ("2026-03-01T03:00:00Z", "model", True),
+    ):
+        last = replace(ralf.model.HandOver("half done"), author=author, at=at)
+        assert bool(due(replace(context, handover=Carried(last)))) is is_due, (at, author)
 
 
 # ---- the route has moved on meanwhile ----
 
 
-def decide(project: Path, code: str) -> str:
+def running(project: Path, code: str) -> str:
     tree = f"import sys; sys.path.insert(0, {str(storekit.SOURCE / 'context')!r})\nimport ralf\n"
     return f"{tree}root = {str(project)!r}\n{code}"
 
 
-def handing(**fields: Any) -> dict[str, Any]:
-    """An answer with this hand-over."""
-    return {**NO_ANSWER, "handover": {**NO_HANDOVER, **fields}}
-
-
-def new_decision(text: str, *, kind: str = "decision", status: str = "active") -> dict[str, Any]:
-    return {"kind": kind, "status": status, "text": text, "reason": "", "rejected": [], "line": 1}
-
-
-def curating(**curation: Any) -> dict[str, Any]:
-    """An answer with these verdicts, and something else that holds."""
-    return {**handing(state="I read src/part_1.py first."), "curation": {**NO_CURATION, **curation}}
-
-
-def by_label(project: Path) -> dict[str, Decision]:
-    return {item.id: item for item in ralf.get_context("tide", root=project).decisions}
-
-
-def test_a_decision_that_changed_meanwhile_is_left_alone_and_counted(project: Path) -> None:
-    (known, *_) = ralf.get_context("tide", root=project).decisions
-    meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
-    outcome = ask(project, answering(curating(taken_back=[known.id]), decide(project, meanwhile)))
-    after = by_label(project)
-    assert (outcome.failure, outcome.left_alone) == ("", 1)
-    assert after[known.id].status == "superseded"
-    assert after[after[known.id].superseded_by].decision == "Use one batch size for all"
-
-
-def test_a_new_decision_does_not_replace_one_that_changed_meanwhile(project: Path) -> None:
-    known = choice(project)
-    new = new_decision("Keep the old columns and batch size 0")
-    tree = {**curating(duplicate=[{"id": known.id, "of": "#1"}]), "decisions": [new]}
-    meanwhile = f"ralf.record_decision('tide', 'Use one batch size for all', supersedes={known.id!r}, root=root)"
-    outcome = ask(project, answering(tree, decide(project, meanwhile)))
-    after = {item.decision: item for item in ralf.get_context("tide", root=project).decisions}
-    assert (outcome.failure, outcome.left_alone) == ("", 1)
-    assert after["Keep the old columns and batch size 0"].supersedes == ""
-    assert after[known.decision].superseded_by == after["Use one batch size for all"].id
-
-
-@pytest.mark.parametrize(("verdict", "status"), [("drop", "dropped"), ("done", "done"), ("taken_back", "reversed")])
-def test_what_a_model_judges_to_be_over_leaves_the_active_list(project: Path, verdict: str, status: str) -> None:
-    known = choice(project)
-    assert ask(project, answering(curating(**{verdict: [known.id]}))).failure == ""
-    after = ralf.get_context("tide", root=project)
-    assert by_label(project)[known.id].status == status
-    assert known.decision not in [item.decision for item in after.active_decisions]
-    assert [hit.status for hit in ralf.search(known.decision, route="tide", root=project) if hit.id == known.id] == [
-        status
-    ]
-
-
-def test_what_a_model_drops_a_person_may_decide_all_the_same(project: Path) -> None:
-    """No tombstone is laid over it: those keep out what a person dropped."""
-    known = choice(project)
-    ask(project, answering(curating(drop=[known.id])))
-    assert ralf.get_context("tide", root=project).dropped == ()
-    made = ralf.record_decision("tide", known.decision, root=project)
-    assert by_label(project)[made.id].status == "active"
-
-
-def test_listed_decisions_that_say_what_a_new_one_says_are_linked_to_it(project: Path) -> None:
-    one, other = choice(project), choice(project, 5)
-    new = new_decision("Keep the old columns, with one batch size")
-    duplicates = [{"id": one.id, "of": "#1"}, {"id": other.id, "of": "#1"}]
-    assert ask(project, answering({**curating(duplicate=duplicates), "decisions": [new]})).failure == ""
-    after = by_label(project)
-    made = next(item for item in after.values() if item.decision == new["text"])
-    assert [(after[item.id].status, after[item.id].superseded_by) for item in (one, other)] == [
-        ("superseded", made.id)
-    ] * 2
-    assert (made.status, made.supersedes) == ("active", one.id)
-
-
-def test_one_listed_decision_that_replaces_another_is_linked_both_ways(project: Path) -> None:
-    one, other = choice(project), choice(project, 5)
-    assert ask(project, answering(curating(superseded=[{"id": one.id, "by": other.id}]))).failure == ""
-    after = by_label(project)
-    assert (after[one.id].status, after[one.id].superseded_by) == ("superseded", other.id)
-    assert (after[other.id].status, after[other.id].supersedes) == ("active", one.id)
-
-
-def test_a_reworded_decision_keeps_its_label_and_its_lines(project: Path) -> None:
-    known = choice(project)
-    new = {"id": known.id, "text": "The batch size is 0", "reason": "It is not 1.", "rejected": ["batch size 1"]}
-    assert ask(project, answering(curating(reworded=[new]))).failure == ""
-    after = by_label(project)[known.id]
-    assert (after.decision, after.alternatives) == ("The batch size is 0", ("batch size 1",))
-    assert after.rationale.startswith("It is not 1.")
-    assert (after.source, after.status) == (known.source, "active")
-
-
-def test_a_persons_own_decision_stays_as_it_is(project: Path) -> None:
-    mine = ralf.record_decision("tide", "Keep the old columns for ever", root=project, origin="user")
-    outcome = ask(project, answering(curating(drop=[mine.id])))
-    assert (outcome.failure, outcome.unsupported) == ("", 1)
-    assert by_label(project)[mine.id].status == "active"
-
-
-def test_a_decision_that_a_person_reworded_in_the_file_stays_as_it_is(project: Path) -> None:
-    known = choice(project)
-    path = route_file(project, "tide")
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(known.decision, f"{known.decision[:-1]}, says Ada."), encoding="utf-8")
-    ralf.add_next("tide", "Ask the harbour", root=project)
-    ask(project, answering(curating(drop=[known.id])))
-    assert by_label(project)[known.id].status == "active"
-    assert by_label(project)[known.id].decision.endswith(", says Ada.")
-
-
-# ---- the hand-over ----
-
-
-def test_an_agents_own_hand_over_stays_where_it_is_newer(project: Path) -> None:
-    ralf.hand_over("tide", state="I wrote this myself", root=project)  # now, and the session is an old one
-    ask(project, answering(handing(state="I read src/part_1.py first.")))
-    handover = ralf.get_context("tide", root=project).handover
-    assert handover is not None
-    assert (handover.author, handover.state) == ("agent", "I wrote this myself")
-
-
-@pytest.mark.parametrize(("tokens", "kept"), [(4_999, "theirs"), (5_001, "the model's")])
-@pytest.mark.parametrize("author", ["agent", "user"])
-def test_a_hand_over_of_one_who_knew_leads_on_where_next_to_nothing_came_after_it(
-    project: Path, author: str, tokens: int, kept: str
-) -> None:
-    made = {"refines": "cp-001", "handover": {"state": "the model's", "timestamp": "2026-01-01T00:00:00Z"}}
-    state = load_state(Project(project), "tide")
-    assert state is not None
-    end = state.recorded.total_tokens_consumed
-    theirs = HandOver(state="theirs", author=author, timestamp="2001-01-01T00:00:00Z", tokens=end - tokens)
-    after = fold.fold([Record(10, "refinement", made)], replace(state.recorded, handover=theirs)).handover
-    assert after is not None
-    assert after.state == kept
-
-
-def test_a_decision_that_is_reworded_and_takes_anothers_place_is_both(project: Path) -> None:
-    one, other = choice(project), choice(project, 5)
-    curated = curating(
-        superseded=[{"id": one.id, "by": other.id}],
-        reworded=[{"id": other.id, "text": f"{other.decision}, always", "reason": "", "rejected": []}],
-    )
-    assert ask(project, answering(curated)).failure == ""
-    after = by_label(project)
-    assert (after[other.id].decision, after[other.id].supersedes) == (f"{other.decision}, always", one.id)
-    assert after[one.id].superseded_by == other.id
-
-
-def test_a_choice_that_was_carried_out_is_kept_as_done_and_not_handed_over(project: Path) -> None:
-    new = new_decision("Keep the old columns and batch size 0", status="done")
-    assert ask(project, answering({**NO_ANSWER, "decisions": [new]})).failure == ""
-    (made,) = [item for item in by_label(project).values() if item.decision == new["text"]]
-    assert made.status == "done"
-    brief = str(ralf.get_context("tide", root=project))
-    assert new["text"] not in brief
-
-
-def test_what_an_older_hand_over_told_as_done_goes_into_the_section_of_its_checkpoint(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 1_500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=800)
-    first, second = (entry.checkpoint_id for entry in ralf.get_context("tide", root=tmp_path).checkpoints[:2])
-    done = ["I read src/part_0.py first.", "I read src/part_1.py first."]
-    for label, told in ((first, done), (second, done[1:])):
-        assert refine(Project(tmp_path), "tide", label, answering(handing(done=told))).failure == ""
-    history = ralf.get_context("tide", root=tmp_path).body.sections[-1].text
-    assert f"- {done[0]}\n" in history
-    assert done[1] not in history  # the newer one tells it
-
-
-def test_a_hand_over_of_an_older_checkpoint_knows_how_much_came_after_it(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 1_500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=800)
-    entries = ralf.get_context("tide", root=tmp_path).checkpoints
-    refine(Project(tmp_path), "tide", "cp-001", answering(handing(state="I read src/part_0.py first.")))
-    handover = ralf.get_context("tide", root=tmp_path).handover
-    assert handover is not None
-    assert handover.tokens == entries[0].tokens
-
-
-def test_what_was_handed_over_is_found(project: Path) -> None:
-    ask(
-        project,
-        answering(handing(state="Everything waits for the harbour master", done=["I read src/part_1.py first."])),
-    )
-    (hit, *_) = ralf.search("harbour master", route="tide", root=project)
-    assert (hit.kind, hit.id) == ("fact", "cp-001")
-    ralf.hand_over("tide", state="The lighthouse keeper knows the password", root=project)
-    found = ralf.search("lighthouse keeper", route="tide", root=project)[0].text
-    assert found.startswith("Hand-over, by the agent, 20") and "lighthouse" in found
-
-
-def test_the_index_keeps_the_section_of_a_checkpoint_at_which_a_model_handed_over() -> None:
-    payload = {"refines": "cp-001", "title": "t", "text": "- x", "handover": {"state": "It works", "done": ["x"]}}
-    kinds = {document.kind for document in documents.of_record(Record(2, "refinement", payload | {"above": True}))}
-    assert kinds == {"fact"}
-    whole = documents.of_record(Record(2, "refinement", {"refines": "cp-001", "title": "t", "text": "- x"}))
-    assert [document.kind for document in whole] == ["checkpoint"]
-
-
-# ---- what became of an answer ----
-
-
-def test_what_became_of_an_answer_is_reported_and_told_to_the_model_the_next_time(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 1_500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=800)
-    tree = handing(state="I read src/part_0.py first. It is in src/forged.py now.")
-    tree["curation"] = {**NO_CURATION, "drop": ["DEC-404"]}
-    refine(Project(tmp_path), "tide", "cp-001", answering(tree))
-    (report,) = loss_reports("tide", at="cp-001", root=tmp_path)
-    assert report.answer is not None
-    assert report.answer.unborne == (("It is in src/forged.py now.", ("src/forged.py",)),)
-    assert report.answer.refused == ("DEC-404: no such item is listed",)
-    refine(Project(tmp_path), "tide", "cp-002", model("good", str(tmp_path / "seen")))
-    prompt = json.loads((tmp_path / "seen").read_text())["prompt"]
-    assert "1 sentence was dropped, since this stands nowhere: src/forged.py." in prompt
-    assert "DEC-404: no such item is listed" in prompt
-    assert "state: I read src/part_0.py first." in prompt
-    assert loss_reports("tide", at="cp-003", root=tmp_path)[0].answer is None
-
-
-def test_names_of_earlier_segments_may_be_handed_over(tmp_path: Path) -> None:
-    write_session(tmp_path / "session.jsonl", 1_500)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path, segment_tokens=800)
-    outcome = refine(Project(tmp_path), "tide", "cp-002", answering(handing(state="It began in src/part_0.py.")))
-    assert (outcome.failure, outcome.unsupported) == ("", 0)
-
-
-def test_a_segment_in_which_nothing_was_said_or_done_costs_no_call(tmp_path: Path) -> None:
-    line = {"type": "user", "sessionId": "s", "uuid": "u", "cwd": "/x", "message": {"role": "user", "content": "go on"}}
-    (tmp_path / "session.jsonl").write_text(json.dumps(line) + "\n")
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=tmp_path)
-    outcome = refine(Project(tmp_path), "tide", "cp-001", model("good", str(tmp_path / "seen")))
-    assert (outcome.failure, outcome.input_tokens) == (refining.NOTHING, 0)
-    assert not (tmp_path / "seen").exists()
-    state = load_state(Project(tmp_path), "tide")
-    assert state is not None
-    assert owed(state.recorded) == ()
-    assert state.recorded.context_checkpoint.spend.calls == 0
-
-
-def test_errors_and_steps_that_a_model_closes_are_over(project: Path) -> None:
-    state = load_state(Project(project), "tide")
-    assert state is not None
-    work = replace(state.recorded.active_work, next_steps=("one", "two", "mine"), by_hand=("mine",))
-    facts = replace(state.recorded.facts, errors=(ErrorFact("no column", "make"), ErrorFact("gone", "make")))
-    payload = {
-        "refines": "cp-001",
-        "closed": {"next_steps": ["one", "mine"]},
-        "fixed": [{"error": "no column", "command": "make", "fixed_by": "said so"}],
-    }
-    after = fold.apply(replace(state.recorded, active_work=work, facts=facts), Record(9, "refinement", payload))
-    assert after.active_work.next_steps == ("mine", "two")
-    assert [error.fixed_by for error in after.facts.errors] == ["said so", ""]
-
-
-# ---- a person's edits meanwhile ----
-
-
-def test_a_section_that_a_person_edited_meanwhile_keeps_its_title(project: Path) -> None:
-    tree = {**handing(state="I read src/part_1.py first."), "title": "Part 1 was read"}
-    path = route_file(project, "tide")
-    edit = f"p = {str(path)!r}; t = open(p).read()\n"
-    edit += "open(p, 'w').write(t.replace('- **Asked:**', '- Mine.\\n- **Asked:**', 1))"
-    outcome = ask(project, answering(tree, edit))
-    after = ralf.get_context("tide", root=project)
-    assert (outcome.failure, outcome.left_alone) == ("", 1)
-    assert "- Mine." in after.history
-    assert after.body.sections[0].title != "Part 1 was read"
+def test_a_newer_hand_over_of_the_agents_keeps_the_moment_and_gets_the_models_entries(project: Path) -> None:
+    write = "ralf.hand_over('tide', '## Now\\nI wrote this myself', root=root)"
+    assert ask(project, answering(running(project, write), now="Half is read.", open=["Who?"])).failure == ""
+    after = context_of(project)
+    assert after.handover.last is not None
+    assert (after.handover.last.author, after.handover.last.now) == ("agent", "I wrote this myself")
+    assert [entry.text for entry in after.handover.current("open")] == ["Who?"]
 
 
 def test_the_routes_lock_is_free_while_the_model_runs(project: Path) -> None:
     write = "ralf.record_decision('tide', 'Written while the model ran', root=root)"
-    assert ask(project, answering(handing(state="I read src/part_1.py first."), decide(project, write))).failure == ""
-    assert "Written while the model ran" in [item.decision for item in ralf.get_context("tide", root=project).decisions]
+    assert ask(project, answering(running(project, write), now="Half is read.")).failure == ""
+    assert "Written while the model ran" in [item.decision for item in context_of(project).decisions]
 
 
 # ---- what the records come to ----
-
-
-def test_a_refinement_can_be_left_out_again(project: Path) -> None:
-    """A revert folds the records without it: nothing else in the journal depends on it."""
-    ask(project, model("good"))
-    records = [record for _, record in journal.read(Project(project).store, "tide")]
-    without = fold.fold((record for record in records if record.kind != "refinement"), fold.empty("tide"))
-    assert without.checkpoints[0].summarizer == "extractive"
-    assert "**Asked:**" in without.history
-
-
-def test_what_is_owed_is_read_off_the_records(project: Path) -> None:
-    state = load_state(Project(project), "tide")
-    assert state is not None
-    assert owed(state.recorded) == ("cp-001",)
-    ask(project, model("dead"))
-    after = load_state(Project(project), "tide")
-    assert after is not None
-    assert owed(after.recorded) == ()
-
-
-def test_a_checkpoint_whose_section_was_folded_away_is_refined_without_one(project: Path) -> None:
-    state = load_state(Project(project), "tide")
-    assert state is not None
-    bare = replace(state.recorded, body=replace(state.recorded.body, sections=()))
-    entry = bare.checkpoints[0]
-    after = fold.apply(bare, Record(2, "refinement", {"refines": "cp-001", "text": "- x", "summarizer": "claude"}))
-    assert section_of(after, entry) is None
-    assert after.checkpoints[0].summarizer == "claude"
-
-
-def test_unknown_checkpoints_and_odd_payloads_change_nothing_but_the_revision() -> None:
-    context = fold.empty("tide")
-    for number, kind in enumerate(("refinement", "unrefined"), start=1):
-        context = fold.apply(context, Record(number, kind, {"refines": "cp-099", "amended": [{"id": "DEC-9"}]}))
-    assert (context.revision, context.checkpoints, context.decisions) == (2, (), ())
 
 
 def test_a_section_of_any_summariser_keeps_to_the_line_rule(tmp_path: Path) -> None:
@@ -515,7 +421,7 @@ def test_asked_for_by_name_it_runs_now_and_the_report_says_what_it_took(project:
 
 
 def test_asked_again_with_nothing_new_it_tries_the_newest_checkpoint_once_more(project: Path) -> None:
-    ask(project, model("dead"))
+    ask(project, model("refusing"))
     configure(project, f"command: {json.dumps([sys.executable, str(MODEL), 'good'])}\n")
     report = ralf.checkpoint("tide", project / "session.jsonl", root=project, summarizer="command")
     assert [(made.checkpoint_id, made.failure) for made in report.refinements] == [("cp-001", "")]
@@ -528,7 +434,7 @@ def test_a_command_without_a_configuration_is_refused_before_anything_is_written
     assert not (tmp_path / ".autonomous").exists()
 
 
-def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path, tmp_path: Path) -> None:
+def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path) -> None:
     seen: list[tuple[str, ...]] = []
 
     class Listening:
@@ -543,44 +449,59 @@ def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path, tmp
     ralf.checkpoint("kept", project / "session.jsonl", root=project, summarizer=Listening(), keep=hints)
     assert seen == [("the migration plan",)]
     assert records_of(project, "kept")[0]["payload"]["keep"] == ["the migration plan"]
-    refine(Project(project), "kept", "cp-001", model("good", str(tmp_path / "seen")))
-    assert "\n- the migration plan\n" in json.loads((tmp_path / "seen").read_text())["prompt"]
+    refine(Project(project), "kept", ["cp-001"], model("good", str(project / "seen")))
+    assert "\n- the migration plan\n" in json.loads((project / "seen").read_text())["prompt"]
 
 
-def test_a_spent_cap_is_a_reason_of_its_own_and_costs_nothing(project: Path) -> None:
-    ask(project, model("dead"))
-    outcome = ask(project, model("good"), cap=Cap(tokens=10))
-    assert outcome.failure.startswith("daily cap spent: ")
-    spend = ralf.get_context("tide", root=project).context_checkpoint.spend
-    assert (spend.calls, len(spend.failed)) == (1, 1)
+# ---- journals of earlier versions ----
 
 
-def test_a_fault_of_ours_is_recorded_and_not_paid_for_twice(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refining, "believed", lambda *_, **__: 1 / 0)
-    assert ask(project, model("good")).failure == "internal: ZeroDivisionError: division by zero"
+def test_of_a_refinement_of_an_earlier_version_its_decisions_and_its_moment_count(project: Path) -> None:
+    from ralf.route.write import open_route
+
+    known = ralf.record_decision("tide", "Keep brass", root=project)
+    payload = {
+        "refines": "cp-001",
+        "summarizer": "claude",
+        "called": "2026-03-01T08:00:00Z",
+        "decisions": [{"decision": "Use zinc", "origin": "agent"}],
+        "amended": [{"id": known.id, "status": "dropped"}],
+        "closed": {"next_steps": ["x"]},
+        "handover": {"state": "Half done", "next": ["Go on"], "questions": ["Who?"], "author": "claude"},
+    }
+    with open_route(Project(project), "tide") as writer:
+        writer.absorb_edits()
+        writer.append("refinement", payload, id="r-1")
+        writer.append("unrefined", {"refines": "cp-001", "summarizer": "claude", "reason": "no"}, id="r-2")
+        writer.render_file()
+    after = context_of(project)
+    assert by_label(project)[known.id].status == "active"
+    (made,) = [item for item in after.decisions if item.decision == "Use zinc"]
+    assert (made.origin, made.model) == ("model", "claude")
+    last = after.handover.last
+    assert last is not None
+    assert (last.now, last.next, last.author, last.model) == ("Half done", ("Go on",), "model", "claude")
+    assert "Who?" in after.render()
     state = load_state(Project(project), "tide")
-    assert state is not None
-    assert owed(state.recorded) == ()
+    assert state is not None and state.recorded.checkpoint_history[0].unrefined == "no"
 
 
-def test_a_new_decision_gets_its_label_and_its_lines(project: Path) -> None:
-    new = new_decision("Retire no old columns")
-    before = len(ralf.get_context("tide", root=project).decisions)
-    assert ask(project, answering({**NO_ANSWER, "decisions": [new]})).failure == ""
-    made: Decision = ralf.get_context("tide", root=project).decisions[-1]
-    assert (made.decision, made.origin, made.status) == ("Retire no old columns", "user", "active")
-    assert made.id == f"DEC-{before + 1:03d}"
-    assert made.source is not None
-    assert (made.source.session, made.source.first_line, made.source.last_line) == ("s-1", 1, 1)
-    assert made.id in [hit.id for hit in ralf.search("retire columns", route="tide", root=project)]
-
-
-def test_what_a_model_finds_in_a_document_has_the_origin_import_and_is_no_rule(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("We keep the old columns from now on.\n")
-    ralf.checkpoint("notes", path, root=tmp_path, as_text=True)
-    new = new_decision("Keep the old columns", kind="rule")
-    asked = answering({**NO_ANSWER, "decisions": [new]})
-    assert refine(Project(tmp_path), "notes", "cp-001", asked).failure == ""
-    (made,) = ralf.get_context("notes", root=tmp_path).decisions
-    assert (made.decision, made.origin, made.kind, made.pinned) == ("Keep the old columns", "import", "decision", False)
+def test_what_an_edit_took_out_is_shown_while_the_clients_log_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "home" / "projects" / "tide" / "s-1.jsonl"
+    log.parent.mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
+    write_session(log, 1_000)
+    text = log.read_text().replace('"old_string": "a"', '"old_string": "limit = 30\\nretry()", "x": ""')
+    log.write_text(text.replace('"new_string": "b"', '"new_string": "limit = 50"'))
+    log.chmod(0o600)
+    ralf.checkpoint("tide", log, root=tmp_path, segment_tokens=600)
+    names = [entry.checkpoint_id for entry in context_of(tmp_path).checkpoints]
+    for number, name in enumerate(names):
+        ask(tmp_path, model("good", str(tmp_path / f"seen-{number}")), name)
+    prompts = [json.loads(path.read_text())["prompt"] for path in tmp_path.glob("seen-*")]
+    assert any("+ limit = 50\n  - limit = 30\n  - retry()" in prompt for prompt in prompts)
+    log.unlink()
+    ask(tmp_path, model("good", str(tmp_path / "seen")), names[0])
+    assert "- retry()" not in json.loads((tmp_path / "seen").read_text())["prompt"]

@@ -14,7 +14,7 @@ from ralf import config
 from ralf.config import parse_size
 from ralf.errors import Damaged, UsageError
 from ralf.route.archive import GRACE, Pruned, parse_age, prune
-from storekit import Cli, configure, context_of, journal_file, kept_bytes, records_of, write_session
+from storekit import Cli, Listing, configure, context_of, journal_file, kept_bytes, records_of, write_session
 
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     write_session(root / "session.jsonl", 7_000)
     write_session(root / "other.jsonl", 1_000, "s-2")
-    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=3_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=3_000, summarizer=Listing())
     ralf.checkpoint("moon", root / "other.jsonl", root=root)
     make_old(root)
     return root
@@ -55,12 +55,14 @@ OLD = [("tide", ("cp-001",), "age"), ("tide", ("cp-002",), "age")]
 # ---- what goes ----
 
 
+@pytest.mark.ci
 def test_nothing_goes_by_default(project: Path) -> None:
     report = prune(root=project, remove=True)
     assert (report.pruned, report.freed, report.just_put) == ((), 0, 0)
     assert report.kept == sum(path.stat().st_size for path in blobs(project).values())
 
 
+@pytest.mark.ci
 def test_what_is_older_goes_and_the_newest_of_each_route_stays(project: Path) -> None:
     report = prune(older_than="90d", remove=True, root=project)
     assert labels(report.pruned) == OLD
@@ -138,16 +140,7 @@ def test_what_was_put_again_meanwhile_stays(project: Path) -> None:
     assert (labels(report.pruned), report.just_put) == (OLD[1:], 1)
 
 
-def test_to_put_a_blob_again_makes_it_young(project: Path) -> None:
-    from ralf import project as projects
-
-    digest = digests(project)[0]
-    store = projects.find(project).store
-    with store.open_blob(digest) as file:
-        store.put_blob([file.read()])
-    assert {blob.digest for blob in store.properties.heap.blobs() if time.time() - blob.put < GRACE} == {digest}
-
-
+@pytest.mark.ci
 def test_evidence_of_unknown_age_goes_by_size_only_and_last(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("User: please look at it once more, it is slow\n\nAgent: I will do so.\n" * 300)
     ralf.checkpoint("plain", tmp_path / "plain.txt", root=tmp_path, segment_tokens=2_000, as_text=True)
@@ -175,6 +168,7 @@ NOTED = ("locks/archive.lock", "archive/gone")
 """The lock, and which evidence is not missed from now on."""
 
 
+@pytest.mark.ci
 def test_pruning_touches_nothing_but_blobs_and_the_search_index(project: Path) -> None:
     before = kept_bytes(project)
     prune(older_than="1d", remove=True, root=project)
@@ -259,7 +253,7 @@ def test_the_command_looks_first_and_removes_when_told_to(cli: Cli, project: Pat
     for more in ((), ("--dry-run",), ("--dry-run", "--yes")):
         ran = cli("context", "prune", "--older-than", "90d", *more)
         assert (ran.status, ran.err) == (0, "")
-        assert "cp-001" in ran.out and "run it again with --yes" in ran.out
+        assert "cp-001" in ran.out and "--yes" in ran.out
         assert kept_bytes(project) == before
     ran = cli("context", "prune", "--older-than", "90d", "--yes")
     assert ran.lines[-1].startswith("removed ")
@@ -267,16 +261,3 @@ def test_the_command_looks_first_and_removes_when_told_to(cli: Cli, project: Pat
     assert cli("context", "prune", "--older-than", "90d", "--yes").lines[0].startswith("removed 0 bytes")
     made = cli("context", "prune", "--keep-under", "1MB", "--json").json()
     assert (made["pruned"], made["freed"], made["removed"]) == ([], 0, False)
-
-
-def test_the_command_refuses_what_is_no_age_or_size(cli: Cli) -> None:
-    cli("context", "prune", "--older-than", "soon").complains(2, "'soon'", "no age", "90d")
-    cli("context", "prune", "--keep-under", "little").complains(2, "'little'", "no size", "500MB")
-
-
-def test_the_command_says_what_has_to_wait(cli: Cli, project: Path) -> None:
-    for path in blobs(project).values():
-        os.utime(path)
-    ran = cli("context", "prune", "--older-than", "1d", "--yes")
-    assert "2 more were put within the last ten minutes" in ran.err
-    assert len(blobs(project)) == 4

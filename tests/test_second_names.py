@@ -58,7 +58,7 @@ def groups(store: Path) -> dict[str, list[Path]]:
     return found
 
 
-@pytest.mark.slow(seconds=60)
+@pytest.mark.release(seconds=60)
 def test_no_write_of_any_kind_changes_a_file_by_its_second_name(made: Path, tmp_path: Path) -> None:
     for number, name in enumerate(groups(context_of(made))):
         root = storekit.moved(made, shutil.copytree(made, tmp_path / str(number) / "project"))
@@ -68,7 +68,7 @@ def test_no_write_of_any_kind_changes_a_file_by_its_second_name(made: Path, tmp_
         assert {path: _state(path) for path in before} == before, name
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.release(seconds=20)
 @pytest.mark.parametrize("words", [b"", b"somebody's words\n"])
 def test_a_file_of_somebody_laid_in_the_place_of_one_to_come_stays(made: Path, tmp_path: Path, words: bytes) -> None:
     names = [path.relative_to(context_of(made)) for path in sorted(context_of(made).rglob("*")) if path.is_file()]
@@ -125,6 +125,7 @@ def _linked(folder: Path, outside: Path) -> Path:
     return folder / "run"
 
 
+@pytest.mark.ci
 def test_what_hooks_remember_and_complain_of_goes_into_no_file_of_somebody(made: Path, tmp_path: Path) -> None:
     root = storekit.moved(made, shutil.copytree(made, tmp_path / "project"))
     project = Project(root)

@@ -75,14 +75,6 @@ def test_without_a_run_nothing_is_done_and_nothing_said(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_stands_under_the_key_already_stays(run: Path) -> None:
-    (run / "tracking.json").write_text(json.dumps(TRACKED | {"checkpoints": "cp-000"}))
-    record_checkpoint(run, "cp-001")
-    tree = json.loads((run / "tracking.json").read_text())
-    assert tree["checkpoints"][0] == "cp-000"
-    assert tree["checkpoints"][1]["checkpoint_id"] == "cp-001"
-
-
 @pytest.mark.parametrize("content", ["", "{", "[]", "7"])
 def test_a_file_that_is_none_is_named_and_left_alone(run: Path, content: str) -> None:
     (run / "tracking.json").write_text(content)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import pkgutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 
 from ralf.errors import DamagedJournal
 from ralf.project import Project
-from ralf.route import offsets
 from ralf.route.offsets import IngestOffset, ingest_offset
 from ralf.storage import journal
 from ralf.storage.journal import Record
@@ -103,55 +100,6 @@ def test_a_session_may_have_any_name(project: Project, writer: Writer, name: str
     assert ingest_offset(project, ROUTE, "a").position.byte == 100
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"\n"),
-        lambda path: path.write_bytes(path.read_bytes()[:-1]),
-        lambda path: path.write_bytes(path.read_bytes()[:-9]),
-        lambda path: path.write_bytes(b"\xff\n"),
-        lambda path: path.write_bytes(b"\nrubbish\n"),
-        lambda path: path.write_bytes(b"\n" + offsets.with_sums(b"\n", [b'{"token":"0-00"}'])),
-        lambda path: path.write_bytes(b"\n" + offsets.with_sums(b"\n", [b'{"token":"99999-00"}'])),
-        lambda path: (path.unlink(), path.mkdir()),
-    ],
-    ids=["lost", "empty", "bare", "torn", "torn far", "bytes", "rubbish", "of another journal", "ahead", "a folder"],
-)
-def test_a_cache_that_cannot_be_used_changes_nothing(
-    project: Project, writer: Writer, cache: Path, harm: Callable[[Path], object]
-) -> None:
-    one, other = writer.take("one", 100), writer.take("other", 200)
-    ingest_offset(project, ROUTE, "one")
-    harm(cache)
-    assert ingest_offset(project, ROUTE, "one") == one
-    assert ingest_offset(project, ROUTE, "other") == other
-    later = writer.take("one", 300)
-    assert ingest_offset(project, ROUTE, "one") == later
-
-
-def test_no_byte_of_the_cache_is_believed_that_is_another_than_was_written(
-    project: Project, writer: Writer, cache: Path
-) -> None:
-    writer.take("one", 100)
-    one, other = writer.take("one", 200), writer.take("other", 300)
-    ingest_offset(project, ROUTE, "one")
-    whole = cache.read_bytes()
-    for place, byte in enumerate(whole):
-        cache.write_bytes(whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :])
-        assert (ingest_offset(project, ROUTE, "one"), ingest_offset(project, ROUTE, "other")) == (one, other)
-    assert cache.read_bytes() == whole
-
-
-def test_asking_again_does_not_read_the_journal(project: Project, writer: Writer, cache: Path) -> None:
-    expected = writer.take("s", 100)
-    ingest_offset(project, ROUTE, "s")
-    before = cache.stat().st_ino, cache.stat().st_mtime_ns
-    assert ingest_offset(project, ROUTE, "s") == expected
-    assert (cache.stat().st_ino, cache.stat().st_mtime_ns) == before  # it is read, and not written
-
-
 def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Project, writer: Writer) -> None:
     writer.take("s", 900)
     writer.take("s", 1000)
@@ -160,62 +108,6 @@ def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Proj
     assert ingest_offset(project, ROUTE, "s") == IngestOffset("s")
     expected = Writer(project).take("s", 100)
     assert ingest_offset(project, ROUTE, "s") == expected
-
-
-def test_a_cache_that_cannot_be_written_costs_nothing(project: Project, writer: Writer) -> None:
-    expected = writer.take("s", 100)
-    project.cache.mkdir(parents=True, exist_ok=True)
-    (project.cache / "sessions").write_text("in the way")
-    assert ingest_offset(project, ROUTE, "s") == expected
-
-
-def test_two_readers_that_renew_the_cache_at_once_leave_it_right(project: Project, writer: Writer, cache: Path) -> None:
-    writer.take("s", 100)
-    ingest_offset(project, ROUTE, "s")
-    before = cache.read_bytes()
-    writer.take("s", 200)
-    ingest_offset(project, ROUTE, "s")
-    added = cache.read_bytes().removeprefix(before)
-    expected = writer.take("s", 300)
-    ingest_offset(project, ROUTE, "s")
-    cache.write_bytes(cache.read_bytes() + added)  # the slower one
-    assert ingest_offset(project, ROUTE, "s") == expected
-    assert ingest_offset(project, ROUTE, "s") == expected
-
-
-@pytest.mark.parametrize("place", ["ralf.route.offsets.lines_since", "fcntl.flock"])
-def test_of_two_who_renew_the_cache_at_once_one_writes(
-    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    writer.take("s", 100)
-    ingest_offset(project, ROUTE, "s")
-    expected = writer.take("s", 200)
-    with monkeypatch.context() as patched:
-
-        def slower(*args: Any) -> Any:
-            patched.undo()
-            assert ingest_offset(project, ROUTE, "s") == expected
-            return pkgutil.resolve_name(place)(*args)
-
-        patched.setattr(place, slower)
-        assert ingest_offset(project, ROUTE, "s") == expected
-    assert cache.read_bytes() == b"\n" + offsets.lines_since(project, ROUTE, None)
-
-
-def test_who_renews_the_cache_from_a_journal_that_is_purged_meanwhile_leaves_none(
-    project: Project, writer: Writer, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = writer.take("s", 100)
-    lines_since = offsets.lines_since
-
-    def purged(*args: Any) -> bytes:
-        found = lines_since(*args)
-        project.store.replace(journal.stream_of(ROUTE), lambda entry: entry.record + b" ")
-        return found
-
-    monkeypatch.setattr(offsets, "lines_since", purged)
-    assert ingest_offset(project, ROUTE, "s") == expected
-    assert not cache.exists()
 
 
 CARRIED = {
@@ -229,11 +121,11 @@ CARRIED = {
         [{**PENDING[0], "text": 1}],
         [{**PENDING[0], "start": {"byte": "1"}}],
     ],
-    "asked": [None, 1, [], {"text": 1}, {"text": "x"}, {"text": "x", "start": AT, "end": {"byte": 1, "line": None}}],
     "tails": [None, 1, [], {"user": 1}, {"user": ["x"]}],
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in CARRIED.items() for value in values])
 def test_what_a_record_hands_on_counts_for_nothing_where_no_writer_of_ours_made_it(
     project: Project, writer: Writer, key: str, value: object
@@ -250,5 +142,5 @@ def test_a_record_that_does_not_say_how_far_it_goes_is_damage(
     project: Project, writer: Writer, source: dict[str, Any]
 ) -> None:
     writer.append("checkpoint", {"source": {"session": "s", **source}})
-    with pytest.raises(DamagedJournal, match="where the session"):
+    with pytest.raises(DamagedJournal):
         ingest_offset(project, ROUTE, "s")

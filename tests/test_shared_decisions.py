@@ -14,6 +14,8 @@ from ralf.route import edits
 from ralf.route.sharing import merge_files
 from test_sharing import FILE, Clone, _history, _version, pair
 
+pytestmark = pytest.mark.ci  # of what is to go
+
 
 def sync(clone: Clone, other: Clone) -> None:
     """Merge what the other has committed, and accept it."""

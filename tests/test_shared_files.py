@@ -16,6 +16,8 @@ from ralf_integrations.clients.condition import Check
 from storekit import process
 from test_sharing import DRIVER, FILE, Clone, pair
 
+pytestmark = pytest.mark.ci  # of what is to go
+
 KEY = "merge.ralf.driver"
 
 

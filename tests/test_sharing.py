@@ -12,23 +12,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ralf
 from contexts import contexts, quick
 from ralf import project as projects
 from ralf.errors import DamagedRouteFile
-from ralf.format import guarded_yaml, spread
-from ralf.format.codec import outline, to_tree
+from ralf.format import spread
 from ralf.format.routefile import parse, render
 from ralf.maintenance import merge_driver, ownership, trust
 from ralf.maintenance.verify import verify
 from ralf.model import Decision, RouteContext, Tombstone
-from ralf.proof.provenance import why
-from ralf.route import cap, edits, filed, fold
+from ralf.route import edits, filed, fold
 from ralf.route.sharing import Merged, merge_files
+from ralf.route.why import why
 from ralf.storage.journal import Record
-from storekit import Cli, Ran, context_of, route_file, write_session
+from storekit import context_of, route_file, write_session
+
+pytestmark = pytest.mark.ci
 
 ROUTE = "api"
 DRIVER = f"{sys.executable} -P -m ralf_cli"
@@ -255,25 +256,6 @@ def test_a_label_that_both_gave_is_told_apart_and_the_old_one_still_finds_the_de
         assert why(ROUTE, other.said["Read one"].id, root=root).claim == "Read one"
 
 
-def test_a_decision_replaces_one_of_another_clone_in_whatever_letters_its_label_is_typed(tmp_path: Path) -> None:
-    one, other = pair(tmp_path, driver=True)
-    assert one.decide("Read one") == other.decide("Read other") == ["DEC-002"]
-    one.fetch(other)
-    one.git("merge", "--no-edit", "FETCH_HEAD")
-    one.accept()
-    theirs = one.said["Read other"]
-    with one.works() as root:
-        made = ralf.record_decision(ROUTE, "Read a third", supersedes=theirs.id.lower(), root=root)
-    assert made.supersedes == theirs.id != theirs.id.lower()
-    assert one.said["Read other"].superseded_by == made.id
-
-
-def test_an_alias_is_found_where_no_decision_bears_that_label(tmp_path: Path) -> None:
-    context = RouteContext(decisions=(Decision(id="DEC-009", decision="x", aliases=("DEC-004",)),))
-    assert edits.by_label(context.decisions, "dec-004") == context.decisions[0]
-    assert edits.by_label(context.decisions, "DEC-005") is None
-
-
 def test_what_replaces_a_decision_names_it_by_its_label_in_the_merged_file(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=True)
     one.decide("Read one")
@@ -342,18 +324,18 @@ def test_checkpoints_of_both_keep_their_sections_under_numbers_of_their_own(tmp_
     assert context.checkpoint_count == 2
 
 
-def test_git_sees_route_files_alone_and_no_output_of_a_tool(tmp_path: Path) -> None:
+def test_git_sees_route_files_alone_and_nothing_of_what_the_record_says_of_now(tmp_path: Path) -> None:
     one, _ = pair(tmp_path)
     session = tmp_path / "s.jsonl"
     write_session(session, 1_000)
     with one.works() as root:
         ralf.checkpoint(ROUTE, session, root=root)
-        assert ralf.get_context(ROUTE, root=root).active_work.last_output
+        assert ralf.get_context(ROUTE, root=root).active_work.now
     one.commit()
     names = one.git("ls-files", ".autonomous").split()
     assert names == [FILE]
-    assert b"Seen last" not in one.content
-    assert one.context.active_work.last_output
+    assert b"## Now" not in one.content
+    assert one.context.active_work.now
     assert not one.context.warnings
 
 
@@ -366,57 +348,6 @@ def test_the_attribute_is_committed_and_the_driver_is_in_no_repository(tmp_path:
     assert bare.run("config", "merge.ralf.driver").returncode == 1
 
 
-def test_init_share_installs_the_driver_and_uninstall_gives_the_configuration_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    one = Clone(tmp_path, "one")
-    cli = Cli(one.root, monkeypatch, capfd)
-    one.git("init", "-q", "-b", "main")
-    before = (one.root / ".git" / "config").read_bytes()
-    done = cli("init", "--share", "--yes")
-    assert "git merges route files" in done.out
-    assert "merge-driver -- %O %A %B %P" in one.git("config", "merge.ralf.driver")
-    assert "nothing to do" in cli("init", "--share", "--yes").out
-    assert "as text again" in cli("init", "--uninstall", "--yes").out
-    assert (one.root / ".git" / "config").read_bytes() == before
-
-
-def test_files_from_before_are_laid_out_when_they_are_shared(tmp_path: Path) -> None:
-    one = Clone(tmp_path, "one")
-    one.git("init", "-q", "-b", "main")
-    with one.works() as root:
-        ownership.init(projects.find(root), share=False)
-        for text in ("Use metres", "Use feet"):
-            ralf.record_decision(ROUTE, text, root=root)
-        assert not parse(one.content, "a file").body.is_spread
-    one.share(driver=True)
-    assert parse(one.content, "a file").body.is_spread
-    assert one.said.keys() == {"Use metres", "Use feet"}
-    assert not one.context.warnings
-
-
-def test_a_route_that_one_clone_renamed_has_what_the_other_decided_under_its_new_name(tmp_path: Path) -> None:
-    one, other = pair(tmp_path, driver=True)
-    for text in ("Use SQLite for the store", "Keep the old columns", "Never push"):
-        one.decide(text)
-    other.commit()  # what it has accepted
-    other.fetch(one)
-    other.git("merge", "--no-edit", "FETCH_HEAD")
-    other.accept()
-    other.decide("Read other")
-    renamed = FILE.replace("api.md", "tide.md")
-    one.git("mv", FILE, renamed)
-    path = one.root / renamed
-    path.write_text(path.read_text().replace('route: "api"', 'route: "tide"'))
-    one.git("add", "--all")
-    one.git("commit", "-q", "-m", "rename")
-    one.fetch(other)
-    one.git("merge", "--no-edit", "FETCH_HEAD")
-    found = parse(path.read_bytes(), "a file")
-    assert found.route == "tide"
-    assert {"Read other", "Never push"} <= {item.decision for item in found.decisions}
-
-
 @pytest.mark.parametrize("damage", [b"---\nno end", b"\xff\xfe", b"---\ndecisions: {\n---\n", b""])
 def test_a_file_that_cannot_be_read_is_merged_as_text_without_a_traceback(tmp_path: Path, damage: bytes) -> None:
     one, other = pair(tmp_path, driver=True)
@@ -426,7 +357,6 @@ def test_a_file_that_cannot_be_read_is_merged_as_text_without_a_traceback(tmp_pa
     one.fetch(other)
     done = one.run("merge", "--no-edit", "FETCH_HEAD")
     assert done.returncode == 1
-    assert "merged as text" in done.stderr
     assert "Traceback" not in done.stderr
     with one.works() as root:
         assert "Read one" in {item.decision for item in ralf.get_context(ROUTE, root=root).decisions}
@@ -440,9 +370,9 @@ def test_a_conflict_that_git_left_is_reported_and_never_read_as_an_edit(tmp_path
         clone.decide("Read it")
     one.fetch(other)
     assert one.run("merge", "--no-edit", "FETCH_HEAD").returncode == 1
-    with pytest.raises(DamagedRouteFile, match="conflict markers"):
+    with pytest.raises(DamagedRouteFile):
         parse(one.content, "a file")
-    assert any("conflict markers" in warning for warning in one.context.warnings)
+    assert one.context.warnings
     assert one.said.keys() == {"Use one", "Read it"}
 
 
@@ -462,23 +392,6 @@ def test_a_conflict_of_git_alone_is_resolved_by_the_driver_once_it_is_there(tmp_
     assert [entry.at for entry in found.unresolved] == [("decisions", "DEC-001", "rationale")]
 
 
-def test_a_list_of_routes_tells_the_revision_of_a_shared_one(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    one.decide("Read one")
-    with one.works() as root:
-        (summary,) = ralf.list_routes(root=root)
-    assert summary.revision == one.context.revision == 2
-
-
-def test_a_person_edits_a_shared_file_as_any_other(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    path = route_file(one.root, ROUTE)
-    path.write_text(path.read_text().replace('"Use metres"', '"Use feet"'))
-    one.decide("Read one")
-    assert one.said.keys() == {"Use feet", "Read one"}
-    assert not one.context.unresolved
-
-
 def test_a_shared_file_is_known_again_without_the_cache(tmp_path: Path) -> None:
     one, _ = pair(tmp_path)
     one.decide("Read one")
@@ -487,110 +400,6 @@ def test_a_shared_file_is_known_again_without_the_cache(tmp_path: Path) -> None:
     assert not one.context.foreign
     one.decide("Write one")
     assert one.said.keys() == {"Use metres", "Read one", "Write one"}
-
-
-def test_a_reader_that_does_not_know_the_layout_reads_all_decisions(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    one.decide("Read one", "Write one")
-    front = one.content.decode().split("---\n")[1]
-    found = guarded_yaml.load(front)["decisions"]
-    assert {item["decision"] for item in found} == {"Use metres", "Read one", "Write one"}
-
-
-def test_a_line_of_a_goal_that_looks_like_one_of_the_layout_stays(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    alone = Clone(tmp_path, "alone")
-    with alone.works() as root:
-        ownership.init(projects.find(root), share=False)
-        ralf.record_decision(ROUTE, "Use metres", root=root)
-    goal = "Fix the tickets\n#: 12\nin that order"
-    for clone, is_spread in ((alone, False), (one, True)):
-        path = route_file(clone.root, ROUTE)
-        told = f"goal: |-\n  {goal}\ndecisions:\n".replace("\n#", "\n  #").replace("\nin ", "\n  in ")
-        path.write_text(path.read_text().replace("decisions:\n", told, 1))
-        assert clone.context.goal == goal
-        clone.decide("Read one", commit=False)
-        assert clone.context.goal == goal
-        found = parse(clone.content, "a file")
-        assert (found.goal, found.body.is_spread) == (goal, is_spread)
-
-
-def test_a_list_without_all_of_the_slots_is_in_the_ordinary_layout(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    text = one.content.decode()
-    assert parse(text.encode(), "a file").body.is_spread
-    found = parse(text.replace("  #: 12\n", "").encode(), "a file")
-    assert not found.body.is_spread
-    assert [item.decision for item in found.decisions] == ["Use metres"]
-    path = route_file(one.root, ROUTE)
-    path.write_text(text.replace("  #: 12\n", "").replace("Use metres", "Use feet"))
-    assert not one.context.foreign
-    one.decide("Read one", commit=False)
-    assert one.said.keys() == {"Use feet", "Read one"}
-    assert not one.context.body.comments
-    assert parse(one.content, "a file").body.is_spread
-
-
-def test_a_comment_that_looks_like_a_line_of_the_layout_stays_a_comment(tmp_path: Path) -> None:
-    with Clone(tmp_path, "alone").works() as root:
-        ownership.init(projects.find(root), share=False)
-        ralf.record_decision(ROUTE, "Use metres", root=root)
-        path = route_file(root, ROUTE)
-        path.write_text(path.read_text().replace("decisions:\n", "decisions:\n  #: 12\n", 1))
-        found = ralf.get_context(ROUTE, root=root)
-    assert [comment.text.partition(" ←")[0] for comment in found.body.comments] == ["#: 12"]
-
-
-def test_the_line_of_what_cannot_be_read_is_that_of_the_file(tmp_path: Path) -> None:
-    one, _ = pair(tmp_path)
-    lines = one.content.decode().split("\n")
-    number = next(place for place, line in enumerate(lines, start=1) if line.lstrip().startswith("decision:"))
-    lines[number - 1] = "    decision: one: other"
-    with pytest.raises(DamagedRouteFile) as raised:
-        parse("\n".join(lines).encode(), "a file")
-    assert raised.value.line == number
-
-
-@pytest.mark.parametrize("label", ["ADR-7", "DEC-999999999"])
-def test_an_odd_label_brings_no_output_of_a_tool_into_git_and_ends_no_layout(tmp_path: Path, label: str) -> None:
-    one, other = pair(tmp_path, driver=True)
-    path = route_file(one.root, ROUTE)
-    by_hand = f'  - id: "{label}"\n    decision: "By hand"\n'
-    path.write_text(path.read_text().replace("  #: 63\n", f"{by_hand}  #: 63\n", 1))
-    session = tmp_path / "s.jsonl"
-    write_session(session, 1_000)
-    with one.works() as root:
-        ralf.record_decision(ROUTE, "Read one", rationale="so", root=root)
-        ralf.checkpoint(ROUTE, session, root=root)
-    one.commit()
-    assert b"Seen last" not in one.content
-    assert one.context.active_work.last_output
-    path.write_text(path.read_text().replace('"Read one"', '"Read it"'))
-    one.decide("Write one")
-    assert b"Seen last" not in one.content
-    assert one.context.active_work.last_output
-    assert one.said.keys() >= {"Use metres", "By hand", "Read it", "Write one"}
-    assert one.said["By hand"].id == label
-    assert not one.context.warnings
-    assert parse(one.content, "a file").body.is_spread
-    other.decide("Read other")
-    one.fetch(other)
-    one.git("merge", "--no-edit", "FETCH_HEAD")
-    one.accept()
-    assert one.said.keys() >= {"Use metres", "By hand", "Read it", "Write one", "Read other"}
-
-
-def test_a_file_that_cannot_be_laid_out_has_no_output_of_a_tool_either() -> None:
-    context = fold.empty("api")
-    for text in ("Use metres", "Use feet"):
-        context = _decided(context, text, _TAG)
-    work = replace(context.active_work, last_output="Seen last")
-    context = replace(context, decisions=context.decisions[::-1], active_work=work)
-    found = parse(filed.content_of(context, _TAG), "a file")
-    assert not found.body.is_spread
-    assert not found.active_work.last_output
-    assert spread.with_output(found, context, _TAG).active_work.last_output == "Seen last"
-    assert parse(filed.content_of(context), "a file").active_work.last_output == "Seen last"
 
 
 def _with_copy_elsewhere(tmp_path: Path, text: str) -> tuple[Clone, Clone]:
@@ -623,80 +432,6 @@ def test_a_decision_that_was_forgotten_stays_so_where_the_other_side_has_reworde
     assert [stone.id for stone in one.context.forgotten] == ["DEC-002"]
     shutil.rmtree(context_of(one.root) / "cache")
     assert one.context.forgotten[0].record
-
-
-def test_a_decision_that_one_dropped_and_folded_stays_dropped_where_no_base_has_it() -> None:
-    kept, gone, new = _history("Use metres", "Use Redis", "Use Kafka")
-    stone = cap.tombstone(replace(gone, status="dropped"))
-    dropped = _version(6, kept, dropped=(stone,))
-    for was in (_version(1, kept), b""):
-        for item in (gone, replace(gone, decision="Use Redis 7")):
-            versions = dropped, _version(7, kept, item, new)
-            merged = merge_files(was, *versions, "a file")
-            assert merge_files(was, *versions[::-1], "a file") == merged
-            found = parse(merged.content, "a file")
-            assert [(one.id, one.decision, one.status) for one in found.decisions] == [
-                ("DEC-001", "Use metres", "active"),
-                ("DEC-002", item.decision, "dropped"),
-                ("DEC-003", "Use Kafka", "active"),
-            ]
-            assert found.dropped == (stone,)
-            assert merged.conflicts == ("DEC-002 status",)
-            assert [(entry.at, entry.also) for entry in found.unresolved] == [
-                (("decisions", "DEC-002", "status"), ("active",))
-            ]
-
-
-def test_a_decision_that_was_brought_back_stays_although_the_base_has_folded_it() -> None:
-    kept, back = _history("Use metres", "Use Redis")
-    stone = cap.tombstone(replace(back, status="dropped"))
-    base, ours = _version(1, kept, dropped=(stone,)), _version(6, kept, dropped=(stone,), goal="Read the tide")
-    found = parse(merge_files(base, ours, _version(7, kept, back), "a file").content, "a file")
-    assert [(item.decision, item.status) for item in found.decisions] == [
-        ("Use metres", "active"),
-        ("Use Redis", "active"),
-    ]
-    assert not found.dropped
-
-
-def test_a_tombstone_tells_no_other_decision_of_the_same_clone_and_second() -> None:
-    gone, other = (replace(one, timestamp="2026-01-01T00:00:00Z") for one in _history("Use metres", "Use feet"))
-    stone = cap.tombstone(gone)
-    assert cap.is_of([stone], [replace(gone, decision="Use yards")])
-    assert cap.is_of([stone], [replace(gone, id="DEC-007", aliases=(gone.id,), decision="Use yards")])
-    assert not cap.is_of([stone], [other])
-    assert not cap.is_of([replace(stone, record="")], [replace(gone, decision="Use yards")])
-    assert not cap.tombstone(replace(gone, clone="")).record
-
-
-def test_a_decision_made_anew_is_not_what_the_other_side_has_reworded() -> None:
-    (was,) = _history("Use C")
-    anew = replace(was, id="DEC-003", timestamp="2026-01-05T00:00:00Z", clone="1" * 6, rationale="decided anew")
-    base, ours = _version(1, was), _version(2, replace(was, decision="Use B"))
-    found = parse(merge_files(base, ours, _version(3, anew), "a file").content, "a file")
-    assert [(item.id, item.decision, item.rationale) for item in found.decisions] == [
-        ("DEC-002", "Use B", ""),
-        ("DEC-003", "Use C", "decided anew"),
-    ]
-    found = parse(merge_files(base, _version(2, was), _version(3, anew), "a file").content, "a file")
-    assert [(item.decision, item.rationale) for item in found.decisions] == [("Use C", "decided anew")]
-
-
-def test_a_copy_of_a_decision_in_other_words_has_a_label_of_its_own(tmp_path: Path) -> None:
-    one, other = pair(tmp_path, driver=True)
-    other.decide("Read other", commit=False)
-    path = route_file(other.root, ROUTE)
-    text = path.read_text()
-    item = text[text.index('  - id: "DEC-002"') :].partition("  #:")[0]
-    path.write_text(text.replace(item, item + item.replace("Read other", "Write other") + item))
-    other.git("commit", "-a", "-q", "-m", "by hand")
-    found = parse(other.content, "a file")
-    assert [item.id for item in found.decisions] == ["DEC-001", "DEC-002", "DEC-003"]
-    one.fetch(other)
-    one.git("merge", "--no-edit", "FETCH_HEAD")
-    one.accept()
-    assert one.said.keys() == {"Use metres", "Read other", "Write other"}
-    assert len({item.id for item in one.context.decisions}) == 3
 
 
 @pytest.mark.parametrize(
@@ -744,20 +479,6 @@ def test_a_file_called_like_an_option_is_merged(tmp_path: Path, name: str) -> No
     assert (one.root / name).read_text() == "<<<<<<< ours\none\n=======\nother\n>>>>>>> theirs\n"
 
 
-def test_the_driver_has_the_exit_status_of_git_for_a_file_that_is_no_route_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capfd)
-    between = "x\n" * 9
-    for name in ("base", "ours", "theirs"):
-        (tmp_path / name).write_text(f"{name}\n{between}{name}\n")
-    files = [str(tmp_path / name) for name in ("base", "ours", "theirs")]
-    assert cli("merge-driver", "--", *files, "notes.md") == Ran(2, "", "")
-    (tmp_path / "ours").write_bytes(b"\0ours")
-    assert cli("merge-driver", "--", *files, "notes.md").status == 1
-    assert (tmp_path / "ours").read_bytes() == b"\0ours"
-
-
 # ---- the merge by itself ----
 
 _TAG = "3fa9c1"
@@ -778,22 +499,7 @@ def _version(revision: int, *decisions: Decision, dropped: tuple[Tombstone, ...]
     return render(edits.with_header(context, revision=revision, lineage=f"r{revision}-0123456789ab")).encode()
 
 
-def test_links_name_what_their_author_meant_where_git_brought_two_decisions_of_one_label() -> None:
-    """Clones 1 and 2 have each given DEC-002 and DEC-003, of which the latter replaces the former."""
-    base = _decided(fold.empty("api"), "Use metres", "1" * 6)
-    context = base
-    for tag in ("1" * 6, "2" * 6):
-        side = _decided(base, f"Ask {tag}", tag)
-        side = _decided(side, f"Tell {tag}", tag, supersedes="DEC-002")
-        context = replace(context, decisions=(*context.decisions, *side.decisions[1:]))
-    found = {item.id: item for item in spread.as_read(context, []).decisions}
-    assert len(found) == 5
-    for tag in ("1" * 6, "2" * 6):
-        asked, told = (item for item in found.values() if item.clone == tag and item.id != "DEC-001")
-        assert (asked.superseded_by, told.supersedes) == (told.id, asked.id)
-
-
-@quick
+@settings(quick, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])  # three whole files
 @given(contexts, contexts, contexts)
 def test_any_two_versions_come_to_the_same_file_whichever_is_ours(
     base: RouteContext, one: RouteContext, other: RouteContext
@@ -810,86 +516,6 @@ def test_any_two_versions_come_to_the_same_file_whichever_is_ours(
 def test_a_version_that_nobody_changed_gives_way_to_the_other(one: RouteContext, other: RouteContext) -> None:
     base, changed = render(one).encode(), render(other).encode()
     assert merge_files(base, changed, base, "a file") == merge_files(base, base, changed, "a file") == Merged(changed)
-
-
-def _labelled(context: RouteContext) -> RouteContext:
-    """The context with labels in the order of its list, and of a history."""
-    decisions = (replace(item, id=f"DEC-{place:03d}") for place, item in enumerate(context.decisions, start=1))
-    made = replace(context, decisions=tuple(decisions))
-    return edits.with_header(made, revision=3, lineage="r3-0123456789ab", decision_count=len(made.decisions), clones=())
-
-
-@quick
-@given(contexts)
-def test_what_the_layout_holds_is_read_back_as_it_was(context: RouteContext) -> None:
-    context = _labelled(context)
-    found = spread.as_of(parse(filed.content_of(context, _TAG), "a file"), _TAG)
-    assert found.body.is_spread
-    assert outline(spread.with_output(found, context)) == outline(context.as_filed())
-
-
-def _worked_on(context: RouteContext, text: str = "Use feet", replaces: str = "DEC-001") -> RouteContext:
-    """The context after a checkpoint that replaced a decision."""
-    payload = {
-        "source": {"session": "s", "from_line": 1, "to_line": 9},
-        "title": "An hour",
-        "goal": "Go on",
-        "decisions": [{"decision": text, "supersedes": replaces, "origin": "user"}],
-        "active_work": {"next_steps": ["Write it down"]},
-    }
-    return fold.apply(context, Record(context.revision + 1, "checkpoint", payload))
-
-
-def _accepted(content: bytes, tag: str) -> RouteContext:
-    """What a clone has that has accepted a file, as `ralf context trust` does."""
-    document = trust._imported(to_tree(spread.as_of(parse(content, "a file"), tag)))
-    clones = parse(content, "a file").context_checkpoint.clones
-    return fold.apply(fold.empty("api"), Record(1, "import", {"document": document, "clones": clones}))
-
-
-def test_git_merges_what_one_clone_has_accepted_with_what_the_other_has_changed_meanwhile(tmp_path: Path) -> None:
-    """Accepting marks each item as an import: no line that work changes is beside such a mark."""
-    one, other = "1" * 6, "2" * 6
-    base = _worked_on(_decided(_decided(fold.empty("api"), "Use metres", one, origin="user"), "Ask", one))
-    versions = (
-        filed.content_of(_worked_on(base, "Tell", "DEC-002"), one),
-        filed.content_of(base, one),
-        filed.content_of(_decided(_accepted(filed.content_of(base, one), other), "Use UTC", other), other),
-    )
-    names = [tmp_path / name for name in ("ours", "base", "theirs")]
-    for path, content in zip(names, versions, strict=True):
-        path.write_bytes(content)
-    done = subprocess.run(["git", "merge-file", "-p", *names], capture_output=True)  # noqa: S607
-    assert done.returncode == 0, done.stdout.decode()
-    found = parse(done.stdout, "a file")
-    assert {item.decision for item in found.decisions} == {"Use metres", "Ask", "Use feet", "Tell", "Use UTC"}
-    assert (found.goal, found.goal_origin, found.active_work.origin) == ("Go on", "import", "import")
-
-
-def test_a_file_of_yesterdays_layout_is_read_as_one_of_todays() -> None:
-    """Origins stood among the other lines of an item, and the line in the active work was not there."""
-    base = _worked_on(_decided(fold.empty("api"), "Use metres", "1" * 6, origin="user"))
-    content = filed.content_of(_accepted(filed.content_of(base, "1" * 6), "2" * 6), "2" * 6).decode()
-    assert '  - id: "DEC-001"\n    origin: "import"\n' in content
-    assert 'active_work:\n  origin: "import"\n  #: work\n' in content
-    earlier = content.replace("  #: work\n", "").replace('    origin: "import"\n', "")
-    earlier = earlier.replace('    decision: "', '    origin: "import"\n    decision: "')
-    earlier = earlier.replace('    session: "s"\n', '    session: "s"\n    origin: "import"\n')
-    earlier = earlier.replace('goal_origin: "import"\n', "").replace("goal:", 'goal_origin: "import"\ngoal:')
-    assert outline(parse(earlier.encode(), "a file")) == outline(parse(content.encode(), "a file"))
-
-
-origins = st.sampled_from(("", "user", "agent", "human-edit", "import"))
-
-
-@quick
-@given(contexts, st.lists(origins, min_size=2, max_size=2))
-def test_origins_are_read_back_from_where_the_layout_has_them(context: RouteContext, two: list[str]) -> None:
-    decisions = tuple(replace(item, origin=two[0]) for item in context.decisions)
-    work = replace(context.active_work, origin=two[1])
-    context = _labelled(replace(context, decisions=decisions, active_work=work, goal_origin=two[1]))
-    found = spread.as_of(parse(filed.content_of(context, _TAG), "a file"), _TAG)
-    assert outline(spread.with_output(found, context)) == outline(context.as_filed())
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, unique=True))

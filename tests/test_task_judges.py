@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,27 +95,6 @@ def test_a_stream_in_which_a_stale_holder_ends_the_task_or_a_number_comes_twice_
     assert "unfenced" in kinds(tenure.of_records([one, {**two, "n": 1}]))
 
 
-def test_a_task_that_is_nowhere_is_found(tmp_path: Path) -> None:
-    active = tmp_path / ".autonomous" / "tasks" / "active"
-    active.mkdir(parents=True)
-    (active / "TASK-1.md").write_text("---\nid: TASK-1\nstatus: pending\n---\n\n# One\n\nstatus: completed\n")
-    assert tenure.statuses(tmp_path) == {"TASK-1": "pending"}
-    assert kinds(tenure.lost(["TASK-1"], tenure.statuses(tmp_path))) == []
-    assert kinds(tenure.lost(["TASK-1", "TASK-2"], tenure.statuses(tmp_path))) == ["lost"]
-    done = active.parent / "completed"
-    done.mkdir()
-    (done / "TASK-1.md").write_text("---\nid: TASK-1\nstatus: completed\n---\n\n# One\n")
-    assert " and " in tenure.statuses(tmp_path)["TASK-1"]
-
-
-def test_what_is_completed_is_read_from_the_stream_where_the_file_was_not_written_any_more(tmp_path: Path) -> None:
-    journal = tmp_path / ".autonomous" / "context" / "journal"
-    journal.mkdir(parents=True)
-    lines = [json.dumps({"id": str(each["n"]), "record": each}) for each in stream("claim", "done")]
-    (journal / "tasks.jsonl").write_text("\n".join(lines) + "\n")
-    assert tenure.completed(tmp_path) == {"A"}
-
-
 # ---- a long list, taken down ----
 
 LIST = {"A": (), "B": ("A",)}
@@ -135,11 +112,6 @@ TAKEN = [
 
 def test_a_list_that_was_taken_down_by_workers_that_died_has_no_fault() -> None:
     assert kinds(claims.judged(LIST, TAKEN, {"A", "B"})) == []
-
-
-def test_a_holder_that_is_told_of_its_own_claim_once_more_has_it_once() -> None:
-    again = [claims.Said(1.0, "claimed", "two", "A", 6), claims.Said(1.1, "killed", "two"), *TAKEN[2:]]
-    assert kinds(claims.judged(LIST, again, {"A", "B"})) == []
 
 
 @pytest.mark.parametrize(
@@ -194,16 +166,6 @@ def test_a_loop_that_did_what_it_should_has_no_fault() -> None:
     assert kinds(loops.judged(history())) == []
 
 
-def test_a_usage_limit_that_is_recorded_as_one_is_no_fault() -> None:
-    told = [{"kind": "release", "task": "A", "n": 6, "lease": 5, "outcome": "limit"}]
-    assert "miscounted" not in kinds(loops.judged(history(log=LIMITED, records=told, exits=[0])))
-
-
-def test_what_an_agent_does_after_it_gave_its_task_back_does_not_keep_the_next_one_from_it() -> None:
-    log = [(1.0, "begin", "A", 5, 100), (1.05, "ending", "A", 5, 100), (1.25, "end", "A", 5, 100), *LOG[2:]]
-    assert kinds(loops.judged(history(log=log))) == []
-
-
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [
@@ -230,31 +192,6 @@ def test_what_an_agent_does_after_it_gave_its_task_back_does_not_keep_the_next_o
 )
 def test_a_loop_that_did_not_is_found(changed: dict[str, Any], fault: str) -> None:
     assert fault in kinds(loops.judged(history(**changed)))
-
-
-def test_a_task_behind_a_failed_one_in_the_sequence_is_not_begun_and_one_before_it_is() -> None:
-    plan = loops.Schedule((loops.Planned("1", acts=(("fail", 0.1),)), loops.Planned("2")), serialize=1)
-    known: dict[str, Any] = {"statuses": {"A": "failed", "B": "pending"}, "exits": [1]}
-    assert kinds(loops.judged(loops.History(plan, ["A", "B"], order=["A", "B"], **known))) == []
-    assert kinds(loops.judged(loops.History(plan, ["A", "B"], order=["B", "A"], **known))) == ["wrong"]
-
-
-def test_schedules_are_the_same_each_time_and_hold_every_fault() -> None:
-    def made(seed: int) -> list[loops.Schedule]:
-        return [loops.schedule(seed, number) for number in range(50)]
-
-    assert made(1) == made(1) != made(2)
-    acts = {act for plan in made(1) for task in plan.tasks for act, _ in task.acts}
-    assert acts >= {*loops.FAULTS, *loops.ENDINGS, "fail", loops.LIMIT}
-    assert {plan.client for plan in made(1)} == set(loops.CLIENTS)
-    assert any(plan.deaths for plan in made(1))
-    assert any(plan.cut for plan in made(1))
-
-
-def test_a_failed_task_blocks_those_that_wait_for_it_and_what_waits_for_them() -> None:
-    failing = loops.Planned("1", acts=(("crash", 0.1), ("fail", 0.1)))
-    plan = loops.Schedule((failing, loops.Planned("2", (0,)), loops.Planned("3", (1,)), loops.Planned("4")))
-    assert plan.expected() == ["failed", "pending", "pending", "completed"]
 
 
 # ---- two clones ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -125,6 +124,7 @@ def test_a_file_holds_no_key_that_says_nothing() -> None:
     )
 
 
+@pytest.mark.ci
 @given(tasks)
 @settings(quick, max_examples=examples(200))
 def test_what_is_written_is_read_again(task: Task) -> None:
@@ -132,6 +132,7 @@ def test_what_is_written_is_read_again(task: Task) -> None:
     assert as_filed(task) == task
 
 
+@pytest.mark.ci
 @given(tasks, tasks)
 @settings(quick, max_examples=examples(200))
 def test_a_file_that_is_changed_says_what_a_new_one_says(before: Task, after: Task) -> None:
@@ -140,6 +141,7 @@ def test_a_file_that_is_changed_says_what_a_new_one_says(before: Task, after: Ta
     assert render(after, made) == made
 
 
+@pytest.mark.ci
 @given(tasks, st.data())
 @settings(quick, max_examples=examples(100))
 def test_a_change_of_one_field_makes_the_file_that_would_be_written_anew(task: Task, data: st.DataObject) -> None:
@@ -231,6 +233,7 @@ def test_comments_outlive_the_value_that_they_stand_in() -> None:
     assert "after" not in after.split("---")[1]
 
 
+@pytest.mark.ci
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=4, unique=True), tasks)
 @settings(quick, max_examples=examples(200))
 def test_no_change_loses_a_comment_or_a_key_that_is_unknown(numbers: list[int], other: Task) -> None:
@@ -360,6 +363,7 @@ def test_text_with_the_markers_of_a_merge_does_not_make_the_file_unreadable() ->
     assert parse(render(task), HERE).text == "  <<<<<<< HEAD\nours\n=======\n  >>>>>>> b"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "task",
     [
@@ -393,6 +397,7 @@ HOSTILE: list[Callable[[int], str]] = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_the_time_for_a_hostile_file_grows_in_line_with_it(number: int) -> None:
     content = HOSTILE[number](200_000 if number > 1 else 240_000).encode()[: MAX_BYTES - 500]
@@ -600,6 +605,7 @@ def test_a_status_is_added_to_a_file_that_says_none() -> None:
         assert parse(after, HERE) == task
 
 
+@pytest.mark.ci
 @given(tasks, tasks)
 @settings(quick, max_examples=examples(100))
 def test_a_change_of_a_file_of_the_loop_says_what_is_meant(one: Task, other: Task) -> None:
@@ -684,6 +690,7 @@ def test_of_lists_what_each_added_and_took_out_is_done() -> None:
     assert merged(TASK, TASK, replace(TASK, after=())) == (replace(TASK, after=()), [])
 
 
+@pytest.mark.ci
 @given(tasks, tasks, tasks)
 @settings(quick, max_examples=examples(100))
 def test_a_merge_with_what_nobody_changed_changes_nothing(base: Task, ours: Task, theirs: Task) -> None:
@@ -728,12 +735,6 @@ def test_git_merges_a_task_that_is_done_in_one_clone_and_edited_in_another(tmp_p
         conflicts, made = by_git(tmp_path, before, done, render(theirs, before))
         assert conflicts == 0
         assert parse(made, HERE) == replace(theirs, status="completed")
-
-
-def test_reading_tasks_needs_no_yaml_until_one_is_read() -> None:
-    script = "import sys; import ralf.tasks.taskfile; print('yaml' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_a_file_of_text_alone_can_lose_all_of_it() -> None:

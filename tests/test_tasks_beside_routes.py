@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import ralf
 from ralf import api
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store
+
+pytestmark = pytest.mark.ci
 
 
 def made(root: Path) -> Path:

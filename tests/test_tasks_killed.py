@@ -20,8 +20,6 @@ from ralf.storage import durable
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import TaskState
 
-pytestmark = pytest.mark.agents
-
 DEADLY = frozenset("write pwrite fsync rename replace link unlink remove mkdir symlink ftruncate utime flock".split())
 """Calls before and after which a process is killed."""
 
@@ -101,7 +99,7 @@ def look(root: Path, number: int, name: str, before: object, after: object, file
     return shown
 
 
-@pytest.mark.slow(seconds=15)
+@pytest.mark.release(seconds=15)
 @pytest.mark.parametrize("name", WORKS)
 def test_a_kill_leaves_before_or_after_and_the_next_write_completes_the_file(tmp_path: Path, name: str) -> None:
     made, root = tmp_path / "made", tmp_path / "project"
@@ -134,6 +132,7 @@ def cut(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("created"))
 
 
+@pytest.mark.ci
 def test_a_save_into_a_file_that_has_two_names_when_its_writer_dies_leaves_one_file_that_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

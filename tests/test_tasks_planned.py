@@ -8,7 +8,6 @@ import pytest
 
 from ralf.errors import DamagedPlan, NothingReady
 from ralf.tasks import claims, editing, plan, store
-from ralf.tasks.model import Task
 
 
 def made(root: Path, *titles: str, **more: object) -> list[str]:
@@ -19,6 +18,7 @@ def ready(root: Path) -> list[str]:
     return [state.task.title for state in store.list_tasks(ready=True, root=root).tasks]
 
 
+@pytest.mark.ci
 def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
     made(tmp_path, "a", "b", "c")
     made(tmp_path, "x", "y", role="tester")
@@ -40,6 +40,7 @@ def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
     assert ready(tmp_path) == ["a", "b", "x", "y"]
 
 
+@pytest.mark.ci
 def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_it_does(tmp_path: Path) -> None:
     made(tmp_path, "a", "b", "c")
     plan.serialize(root=tmp_path)
@@ -68,13 +69,3 @@ def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path
     with pytest.raises(DamagedPlan, match=r"plan\.yaml"):
         claims.claim(root=tmp_path)
     assert "plan.yaml" in store.list_tasks(root=tmp_path).warnings[0]
-
-
-def test_many_tasks_in_one_chain_are_done_in_its_order(tmp_path: Path) -> None:
-    editing.add_all([Task(title=f"t{number}") for number in range(40)], root=tmp_path)
-    plan.serialize(every=5, root=tmp_path)
-    for number in range(40):
-        assert claims.claim(by="me", root=tmp_path).task.title == f"t{number}"
-        with pytest.raises(NothingReady):
-            claims.claim(by="you", root=tmp_path)
-        claims.done("Done", by="me", root=tmp_path)

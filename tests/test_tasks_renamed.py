@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import moveskit
 import ralf
 from ralf import project as projects
@@ -33,7 +35,7 @@ def test_a_task_that_comes_after_one_of_a_renamed_route_is_told_what_was_decided
     editing.add("Do the login", id="TASK-001", root=tmp_path)
     editing.add("Do the logout", id="TASK-002", after=["TASK-001"], root=tmp_path)
     ralf.record_decision("login", "Use JWT tokens", root=tmp_path)
-    ralf.hand_over("login", state="The server runs on port 8460", root=tmp_path)
+    ralf.hand_over("login", now="The server runs on port 8460", root=tmp_path)
     moveskit.told(tmp_path, "TASK-001", "login")
     found = refresh(by="fixer", task="TASK-002", root=tmp_path)
     assert [(one.route, [item.decision for item in one.decisions]) for one in found.before] == [
@@ -60,6 +62,7 @@ def test_a_task_without_records_has_no_route_whatever_others_there_are(tmp_path:
     assert route_of(project, "task-002") == "task-002"
 
 
+@pytest.mark.ci
 def test_a_pull_that_brings_work_on_the_renamed_route_of_a_task_is_said_of_the_task(tmp_path: Path) -> None:
     one, other = pair(tmp_path, driver=False)
     with other.works() as root:

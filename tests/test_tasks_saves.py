@@ -7,20 +7,24 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import subprocess
 import time
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
 
+from clocks import within
+from kit.git import commit, git, repository
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
-from ralf.storage import durable, files
+from ralf.storage import durable
 from ralf.tasks import claims, editing, index, saves, store, trust, writing
 from ralf.tasks.model import TaskState
+from storekit import HANGS
+
+pytestmark = pytest.mark.ci
 
 FORK = multiprocessing.get_context("fork")
 
@@ -32,6 +36,22 @@ def root(tmp_path: Path) -> Path:
     made.mkdir()
     ownership.init(store.at(made).project, share=False)
     return made
+
+
+_passed = [0.0]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Displaced files are looked at after `wait_out` and not before, however long a write takes on a busy machine."""
+    _passed[0] = 0.0
+    monkeypatch.setattr(saves, "_GRACE", HANGS)
+    monkeypatch.setattr(saves, "time", SimpleNamespace(time=lambda: time.time() + _passed[0]))
+
+
+def wait_out() -> None:
+    time.sleep(2 * durable.GRACE + 0.1)
+    _passed[0] += HANGS
 
 
 def of(state: TaskState) -> Path:
@@ -55,7 +75,7 @@ def late(hidden: Path, line: str = "saved late") -> None:
 
 def later(root: Path) -> tuple[str, ...]:
     """A write to another task, once displaced files are looked at; its warnings."""
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     return editing.add("Another one", root=root).warnings
 
 
@@ -71,18 +91,12 @@ def test_a_save_that_comes_late_into_a_displaced_file_takes_nothing_away_that_wa
     (displaced,) = durable.hidden_beside(path)
     with displaced.open("a") as file:  # by a program that had found it before
         file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.edit("One", tags=["a"], root=root)
     editing.edit("One", tags=["a", "b"], root=root)
     task = store.get("One", root=root).task
     assert task.text.splitlines() == ["Begin", "saved into the new one", "saved late"]
     assert (task.priority, task.tags) == (7, ("a", "b"))
-
-
-def test_two_saves_that_miss_each_other_are_united() -> None:
-    assert saves.united("a\nb", "a\nb\ntheirs", "a\nb\nours") == "a\nb\ntheirs\nours"
-    assert saves.united("a\nb\nc", "a\nc\nd", "x\na\nb\nc") == "x\na\nc\nd"
-    assert saves.united("", "one", "one") == "one"
 
 
 def test_a_save_that_comes_late_into_a_displaced_file_is_kept_where_the_task_has_moved_since(root: Path) -> None:
@@ -92,12 +106,12 @@ def test_a_save_that_comes_late_into_a_displaced_file_is_kept_where_the_task_has
     done = of(claims.done("Done", task="One", root=root))
     with displaced.open("a") as file:  # by a program that had found it before
         file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.add("Two", root=root)
     task = store.get("One", root=root).task
     assert (task.status, task.priority) == ("completed", 7)
     assert task.text.splitlines()[:2] == ["Begin", "saved late"]
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.add("Three", root=root)
     assert durable.hidden_beside(path) + durable.hidden_beside(done) == []
 
@@ -108,29 +122,12 @@ def test_a_save_that_takes_longer_than_the_next_writes_is_kept(root: Path) -> No
     (displaced,) = durable.hidden_beside(path)
     with displaced.open("a") as file:  # by a program that had found it before
         for title in ("Two", "Three"):
-            time.sleep(2 * durable.GRACE + 0.1)
+            wait_out()
             editing.add(title, root=root)
         file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.add("Four", root=root)
     assert store.get("One", root=root).task.text.splitlines() == ["Begin", "saved late"]
-
-
-def test_saves_into_several_displaced_files_of_one_task_that_take_long_are_merged(root: Path) -> None:
-    path = displaced(root, "Begin\nsecond\nthird\nfourth").parent / "TASK-one.md"
-    for tags in ["a"], ["a", "b"]:
-        editing.edit("One", tags=tags, root=root)
-    with ExitStack() as held:
-        opened = [held.enter_context(hidden.open("r+")) for hidden in durable.hidden_beside(path)]
-        later(root)
-        for file, line in zip(opened, ("second\n", "third\n", "fourth\n"), strict=True):
-            text = file.read().replace(line, "")
-            file.seek(0)
-            file.truncate()
-            file.write(text)
-    for _ in range(2):
-        later(root)
-    assert text_of(root) == ["Begin"]
 
 
 def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: Path) -> None:
@@ -151,7 +148,7 @@ def test_a_save_into_a_file_whose_copy_stands_where_it_is_to_move_is_kept(root: 
         editing.add("Two", root=root)
         assert not path.exists()
         file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.add("Three", root=root)
     task = store.get("One", root=root).task
     assert task.status == "completed"
@@ -173,7 +170,7 @@ def test_a_save_that_comes_late_is_kept_though_the_writer_died_and_each_change_s
     editing.edit("One", tags=["a"], root=root)
     with displaced.open("a") as file:  # by a program that had found it before
         file.write("saved late\n")
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     editing.add("Two", root=root)
     task = store.get("One", root=root).task
     assert (task.priority, task.tags) == (7, ("a",))
@@ -226,39 +223,24 @@ def test_what_a_person_has_undone_is_not_done_again_by_a_late_save(root: Path) -
     assert (store.get("One", root=root).task.priority, text_of(root)) == (5, ["Begin", "saved late"])
 
 
-def test_a_late_save_may_take_lines_out_at_the_end(root: Path) -> None:
-    hidden = displaced(root, "Begin\nsecond")
-    hidden.write_text(hidden.read_text().replace("second\n", ""))
-    assert later(root) == ()
-    assert text_of(root) == ["Begin"]
-
-
 @pytest.mark.parametrize("size", [0, 40])
 def test_a_late_save_that_was_cut_off_takes_nothing_away(root: Path, size: int) -> None:
     hidden = displaced(root, "A long text\nthat took hours")
     path = hidden.parent / "TASK-one.md"
     before = path.read_bytes()
     os.truncate(hidden, size)
-    (warning,) = later(root)
-    assert "cut off; what stands there stays" in warning
+    assert len(later(root)) == 1
     assert path.read_bytes() == before
 
 
 # ---- whose it is ----
 
 
-def git(root: Path, *words: str) -> str:
-    settings = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True, text=True).stdout  # noqa: S607
-
-
 @pytest.fixture
 def clone(root: Path, tmp_path: Path) -> Path:
     """A clone of another user whose task One its user has accepted."""
     editing.add("One", id="TASK-one", text="Begin", root=root)
-    git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "One")
+    commit(repository(root))
     made = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(root), str(made))
     ownership.init(store.at(made).project, share=False)
@@ -277,8 +259,7 @@ def pulled(root: Path, clone: Path) -> None:
 def test_a_late_save_makes_nothing_one_s_own_that_a_pull_brought(root: Path, clone: Path) -> None:
     path = of(editing.edit("One", priority=7, root=clone))
     (hidden,) = durable.hidden_beside(path)
-    git(clone, "add", "-A")
-    git(clone, "commit", "-qm", "Mine")
+    commit(clone)
     git(root, "pull", "-q", str(clone), "HEAD")
     late(hidden)
     pulled(root, clone)
@@ -323,7 +304,7 @@ def test_a_late_save_makes_nothing_one_s_own_that_has_come_within_the_second(
     hidden = displaced(root)
     editing.add("Two", id="TASK-two", root=root)
     late(hidden)
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     store.get("TASK-two", root=root)
     path = hidden.parent / "TASK-one.md"
     path.write_text(path.read_text() + "of somebody else\n")
@@ -342,7 +323,7 @@ def test_nothing_is_touched_where_the_folder_of_a_task_is_a_link_now(root: Path,
     folder.rename(outside)
     folder.symlink_to(outside)
     before = sorted(outside.iterdir())
-    time.sleep(2 * durable.GRACE + 0.1)
+    wait_out()
     with pytest.raises(UsageError, match="symbolic link"):
         editing.add("Two", root=root)
     assert sorted(outside.iterdir()) == before
@@ -377,7 +358,7 @@ def test_a_late_save_is_taken_in_whole_once_the_disk_has_room_again(
             raise OSError(28, "No space left on device")
 
         patched.setattr(saves.Saves, "replace", full)
-        time.sleep(2 * durable.GRACE + 0.1)
+        wait_out()
         (warning,) = claims.claim("One", by="me", root=root).warnings
     assert "No space left" in warning
     later(root)
@@ -399,17 +380,6 @@ def test_a_write_that_is_interrupted_forgets_no_late_save(root: Path, monkeypatc
     assert text_of(root) == ["Begin", "saved late"]
 
 
-def test_a_late_save_waits_for_a_task_that_is_away_for_a_while(root: Path) -> None:
-    hidden = displaced(root)
-    path, away = hidden.parent / "TASK-one.md", root / "away.md"
-    late(hidden)
-    path.rename(away)
-    later(root)
-    away.rename(path)
-    later(root)
-    assert text_of(root) == ["Begin", "saved late"]
-
-
 def test_a_late_save_into_the_file_of_a_task_that_is_gone_gets_a_visible_name_after_a_week(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,50 +388,8 @@ def test_a_late_save_into_the_file_of_a_task_that_is_gone_gets_a_visible_name_af
     (hidden.parent / "TASK-one.md").unlink()
     assert later(root) == ()
     monkeypatch.setattr(saves, "_GONE", 0)
-    (warning,) = later(root)
-    assert "its task is gone" in warning
+    assert len(later(root)) == 1
     assert "saved late" in next(hidden.parent.glob("TASK-one.displaced-*")).read_text()
-
-
-def test_a_displaced_file_is_kept_for_longer_where_nobody_can_tell_who_has_it_open(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_lease", lambda _: None)
-    with displaced(root).open("a") as file:
-        later(root)
-        file.write("saved late\n")
-    later(root)
-    assert text_of(root) == ["Begin", "saved late"]
-
-
-def test_nothing_stays_hidden_where_no_index_can_be_kept(root: Path) -> None:
-    hidden = displaced(root)
-    folder = store.at(root).project.cache / "tasks"
-    shutil.rmtree(folder)
-    folder.touch()
-    late(hidden)
-    for _ in range(3):
-        later(root)
-    assert text_of(root) == ["Begin", "saved late"]
-    assert len(durable.hidden_beside(hidden.parent / "TASK-one.md")) <= 1
-
-
-def test_what_lies_hidden_and_is_no_task_s_is_left_alone(root: Path) -> None:
-    folder = root / ".autonomous" / "tasks"
-    plan = folder / ".ralf-plan.yaml-aaaaaaaaaaaa.tmp"
-    (folder / "active").mkdir(parents=True)
-    strange = os.fsencode(folder / "active") + b"/.ralf-\xff.md-aaaaaaaaaaaa.tmp"
-    plan.touch()
-    Path(os.fsdecode(strange)).touch()
-    for _ in range(2):
-        later(root)
-    assert plan.exists()
-
-
-def test_of_two_additions_in_one_place_each_keeps_its_blank_lines_and_fences() -> None:
-    one, other = "T\n\n```\nls\n```\n\np1", "T\n\n```\npwd\n```\n\nq1\n\nq2"
-    assert saves.united("T", one, other) == "T\n\n```\nls\npwd\n```\n\np1\nq1\n\nq2"
-    assert saves.united("a", "b", "b\nb") == "b\nb"
 
 
 lists = st.lists(st.sampled_from("abcd"), max_size=8)
@@ -484,9 +412,11 @@ def test_long_texts_are_compared_in_less_than_a_second() -> None:
     short = "\n\n".join(f"line {number}" for number in range(490))
     assert saves.united(short, short.replace("line", "une ligne"), short) == short.replace("line", "une ligne")
     base = "\n\n".join(f"line {number}" for number in range(10_000))
-    began = time.process_time()
-    merged = saves.united(base, base.replace("line 1\n", "line one\n"), base.replace("line 9998\n", "line X\n"))
-    assert merged == base.replace("line 1\n", "line one\n").replace("line 9998\n", "line X\n")
-    found = saves.with_both(base, base.replace("9", "nine")).split("\n")
-    assert {*base.split("\n"), *base.replace("9", "nine").split("\n")} == set(found)
-    assert time.process_time() - began < 1
+
+    def compared() -> None:
+        merged = saves.united(base, base.replace("line 1\n", "line one\n"), base.replace("line 9998\n", "line X\n"))
+        assert merged == base.replace("line 1\n", "line one\n").replace("line 9998\n", "line X\n")
+        found = saves.with_both(base, base.replace("9", "nine")).split("\n")
+        assert {*base.split("\n"), *base.replace("9", "nine").split("\n")} == set(found)
+
+    within(1, compared)

@@ -24,7 +24,7 @@ from ralf.storage import durable
 from ralf.tasks import claims, editing, records, store
 from ralf.tasks.model import Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.agents]
+pytestmark = [pytest.mark.release]
 
 FORK = multiprocessing.get_context("fork")
 KILLS = 4
@@ -83,7 +83,7 @@ def running(processes: set[BaseProcess]) -> Iterator[None]:
             process.join()
 
 
-@pytest.mark.slow(seconds=10)
+@pytest.mark.release(seconds=10)
 @pytest.mark.parametrize(("seed", "tasks"), [(1, 12), (2, examples(120))])
 def test_a_storm_leaves_each_task_done_once_and_each_save_in_its_file(tmp_path: Path, seed: int, tasks: int) -> None:
     random, root = Random(seed), tmp_path  # noqa: S311

@@ -2,80 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import ralf
 import storekit
-from ralf import project as projects
-from ralf.format import codec
-from ralf.model import Decision
-from ralf.route import state
 
-ROUTES = ("tide", "ebb", "flood")
-
-
-@pytest.fixture(autouse=True)
-def _in_turns() -> Iterator[None]:
-    """Each thread has its turn as often as can be."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-def at_once(*works: Callable[[], None]) -> None:
-    failed: list[BaseException] = []
-
-    def run(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001  # told by the thread that waits
-            failed.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
-
-
-@pytest.mark.parametrize("times", [500, pytest.param(3_000, marks=pytest.mark.slow(seconds=3))])
-def test_each_thread_reads_the_route_that_it_asks_for(tmp_path: Path, times: int) -> None:
-    for route in ROUTES:
-        ralf.record_decision(route, f"Keep the {route}", root=tmp_path)
-    project = projects.find(tmp_path)
-
-    def read(route: str) -> None:
-        content = project.route_file(route).read_bytes()
-        for _ in range(times):
-            kept = state.load_snapshot(project.cache, route)
-            assert kept is not None
-            context = state.parse_file(project, route, content)
-            assert {kept.context.route, context.route} == {route}
-
-    at_once(*(lambda route=route: read(route) for route in ROUTES))  # type: ignore[misc]
-
-
-def test_an_item_has_its_own_text_though_another_thread_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "_MOST_KNOWN", 16)
-
-    def look(name: int) -> None:
-        for number in range(3_000):
-            items = tuple(Decision(id=f"{name}-{number}-{place}") for place in range(5))
-            texts = codec._texts.of(items)
-            assert [json.loads(text)["id"] for text in texts] == [item.id for item in items]
-
-    at_once(*(lambda name=name: look(name) for name in range(4)))  # type: ignore[misc]
-
+pytestmark = pytest.mark.ci
 
 AT_THE_END = """
 import atexit, sys, threading

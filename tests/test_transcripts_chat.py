@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import ralf
 from examples import examples
+from ralf.errors import DamagedTranscript
 from ralf.text.cleaning import OWN_OUTPUT
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, open_transcript
@@ -75,6 +77,7 @@ def test_an_array_goes_on_where_it_ended_when_it_is_written_anew_with_more(tmp_p
     assert read(tmp_path / "talk", json.dumps(TALK, indent=2), transcript.end)[1] == []
 
 
+@pytest.mark.ci
 def test_a_cut_array_gives_its_complete_messages_and_the_rest_later(tmp_path: Path) -> None:
     whole = json.dumps({"messages": TALK}) + "\n"
     for cut in range(20, len(whole)):
@@ -133,8 +136,68 @@ def test_what_is_no_message_is_counted_and_named(tmp_path: Path) -> None:
     talk = f'[{good}, 7, "s", {odd}, {{bad}}, {good}]'
     transcript, events = read(tmp_path / "x", talk)
     assert [event.text for event in events] == ["x", "x"]
-    assert transcript.skipped == {"malformed": 3, "alien": 1, "no role": 1}
+    assert transcript.skipped == {"malformed": 3, "unknown role": 1, "no role": 1}
     assert transcript.malformed == [2, 3, 6]
+
+
+def test_a_message_of_several_texts_is_one_and_has_its_records_id(tmp_path: Path) -> None:
+    content = [{"type": "text", "text": "one"}, {"type": "image"}, "two", {"type": "text", "text": f"{OWN_OUTPUT} -->"}]
+    _, events = read(tmp_path / "x", json.dumps([{"role": "user", "id": "m7", "content": content}]))
+    assert [(event.text, event.id) for event in events] == [("one\ntwo", "m7")]
+
+
+def test_words_beside_the_answer_of_a_tool_are_the_persons(tmp_path: Path) -> None:
+    content = [{"type": "tool_result", "tool_use_id": "u", "content": "ok"}, {"type": "text", "text": "and the tests"}]
+    _, events = read(tmp_path / "x", json.dumps([{"role": "user", "content": content}]))
+    assert brief(events) == [("result", "ok", ""), ("user", "and the tests", "")]
+
+
+def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
+    frame = "<later_frame>words <b>x</b></later_frame>"
+    transcript, events = read(tmp_path / "x", json.dumps([{"role": "user", "content": frame}]))
+    assert brief(events) == [("other", frame, "")]
+    assert transcript.skipped == {"unknown frame": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ('[{"role": "alien", "content": "x"}, 7, {"content": "y"}]', "1 malformed, 1 no role, 1 unknown role"),
+        (json.dumps({"messages": [{"id": number, "text": "x" * 3_000} for number in range(100)]}), "no list"),
+        (json.dumps({"pad": "x" * 300_000, "messages": [{"id": 1}]}), "no client"),
+        (json.dumps({"messages": [], "items": [{"text": "x" * 300_000}]}), "no list"),
+    ],
+    ids=["roles", "long", "late", "empty"],
+)
+def test_a_file_of_which_no_record_is_understood_is_refused_at_any_size(
+    tmp_path: Path, content: str, what: str
+) -> None:
+    with pytest.raises(DamagedTranscript, match=what):
+        read(tmp_path / "x.json", content)
+    with pytest.raises(DamagedTranscript):
+        ralf.checkpoint("tides", tmp_path / "x.json", root=tmp_path)
+
+
+def test_a_checkpoint_counts_the_records_that_were_not_understood(tmp_path: Path) -> None:
+    talk = [*TALK, {"role": "alien", "content": "x"}, {"type": "tool_use"}]
+    (tmp_path / "talk.jsonl").write_text("".join(json.dumps(one) + "\n" for one in talk))
+    report = ralf.checkpoint("tides", tmp_path / "talk.jsonl", root=tmp_path)
+    assert report.skipped == {"system": 1, "unknown role": 1, "no role": 1}
+    assert any("1 no role, 1 unknown role" in warning for warning in report.warnings)
+
+
+def test_a_first_reading_without_a_message_is_not_told_as_nothing_new(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(json.dumps(TALK[0]) + "\n")
+    assert ralf.checkpoint("tides", path, root=tmp_path).blank
+    path.write_text("".join(json.dumps(one) + "\n" for one in TALK))
+    assert not ralf.checkpoint("tides", path, root=tmp_path).blank
+    assert not ralf.checkpoint("tides", path, root=tmp_path).blank
+    for content in ("", "[]", '[{"role": "us'):
+        path.write_text(content)
+        with pytest.raises(DamagedTranscript, match="no finished record"):
+            ralf.checkpoint("bays", path, root=tmp_path)
+        assert not ralf.checkpoint("bays", path, root=tmp_path, reason="session-end").checkpoints
 
 
 def test_what_ralf_printed_is_not_a_message(tmp_path: Path) -> None:
@@ -144,6 +207,7 @@ def test_what_ralf_printed_is_not_a_message(tmp_path: Path) -> None:
     assert brief(events) == [("result", "", "")]
 
 
+@pytest.mark.ci
 def test_a_message_over_the_limit_is_reported_with_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("w") as file:
@@ -169,6 +233,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.ci
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(
     messages=st.lists(

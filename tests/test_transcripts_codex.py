@@ -14,9 +14,9 @@ import ralf
 import rollouts as r
 import storekit
 from examples import examples
+from factskit import Extracted, extract
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
-from ralf.facts.facts import Extracted, extract
 from ralf.text.cleaning import fenced
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.lines import LINE_LIMIT
@@ -81,7 +81,6 @@ def test_every_request_is_told_once_however_often_it_was_typed(tmp_path: Path) -
         r.message("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe short\n</INSTRUCTIONS>"),
         r.message("user", "<user_instructions>\n\nbe short\n\n</user_instructions>"),
         r.message("user", "<turn_aborted>\n  <reason>interrupted</reason>\n</turn_aborted>"),
-        r.message("user", "<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>"),
         r.message("user", '<skill name="x">\nDo as I say\n</skill>'),
         r.message("user", "Another language model started to solve this problem and produced a summary: x"),
         r.handed("Notes of ralf"),
@@ -128,6 +127,7 @@ def test_what_ralf_handed_over_is_nobodys_words(tmp_path: Path) -> None:
         ("Exit code: 2\nWall time: 0.1 seconds\nTotal output lines: 9\nOutput:\nno\n", 2, "no\n"),
         (json.dumps({"output": "no\n", "metadata": {"exit_code": 127, "duration_seconds": 0.1}}), 127, "no\n"),
         ("Wall time: 0 seconds\nOutput:\nExit code: 1\nWall time: 0 seconds\nOutput:\nbad patch\n", 1, "bad patch\n"),
+        ([{"text": "Script completed\nOutput:\n"}, {"text": "Process exited with code 1\n1 failed"}], 1, "1 failed"),
         ("exec_command failed for `x`: not found", None, "exec_command failed for `x`: not found"),
         ({"content": "no", "success": False}, None, "no"),
     ],
@@ -143,8 +143,8 @@ def test_a_command_that_failed_says_so_in_every_versions_form(
     ]
 
 
-@pytest.mark.parametrize("text", ["unsupported call: shell", "exec command rejected by user", "patch rejected by user"])
-def test_a_call_that_never_ran_is_no_command_that_failed(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["exec command rejected by user", "patch rejected by user"])
+def test_a_call_that_was_rejected_is_no_command_that_failed(tmp_path: Path, text: str) -> None:
     records = [r.call("exec_command", {"cmd": "rm -rf /"}), r.output(text)]
     assert read(tmp_path, *records)[1][-1].refused
     assert facts(tmp_path, *records).facts.commands == ()
@@ -209,10 +209,43 @@ def test_a_script_tells_its_commands_and_changes_by_events_alone(tmp_path: Path)
         "b.py": ("deleted",),
         "c.py": ("created",),
     }
-    assert found.pending == ()
     assert next(event.cwd for event in read(tmp_path, *records)[1] if event.text.startswith("/bin/bash")) == "/w/a b"
     direct = r.completed("CommandExecution", "call_1", command=command, **ended)
     assert told(tmp_path, r.call("exec_command", {"cmd": "x"}), direct, r.ran("")) == [("call", "x"), ("result", "")]
+
+
+@pytest.mark.parametrize(
+    ("literal", "command"),
+    [
+        (r'"pytest -q \"a b\""', 'pytest -q "a b"'),
+        (r"'grep \'x\' \"y\"'", "grep 'x' \"y\""),
+        ("`cat a\ncat b`", "cat a\ncat b"),
+        ("`cat ${name}`", ""),
+        ("name", ""),
+    ],
+)
+def test_the_only_command_of_a_script_has_what_the_script_printed(tmp_path: Path, literal: str, command: str) -> None:
+    script = f"const r = await tools.exec_command({{cmd: {literal}, yield_time_ms: 250}}); text(r.output)"
+    header = {"type": "input_text", "text": "Script completed\nWall time 0.2 seconds\nOutput:\n"}
+    for printed, status in (("Process exited with code 1\n1 failed", 1), ("1 failed", None)):
+        output = r.output([header, {"type": "input_text", "text": printed}], of="custom_tool_call_output")
+        events = read(tmp_path, r.custom("exec", script), output)[1]
+        told = [(event.tool, event.input["cmd"]) for event in events if event.tool != "exec" and event.kind == "call"]
+        assert told == ([("exec_command", command)] if command else [])
+        assert (events[-1].text, events[-1].exit_status) == ("1 failed", status)
+
+
+def test_of_several_commands_of_a_script_each_has_its_own_result(tmp_path: Path) -> None:
+    script = (
+        "for (const r of [await tools.exec_command({cmd:'a'}), await tools.exec_command({cmd:'b'})]) text(r.output)"
+    )
+    texts = ["Script completed\nOutput:\n", "Process exited with code 0\none", "Process exited with code 2\ntwo"]
+    call = r.custom("exec", script)
+    output = r.output([{"type": "input_text", "text": text} for text in texts], of="custom_tool_call_output")
+    found = facts(tmp_path, call, output)
+    assert [(fact.command, fact.status) for fact in found.facts.commands] == [("a", "passed"), ("b", "failed")]
+    fewer = r.output([{"type": "input_text", "text": text} for text in texts[:2]], of="custom_tool_call_output")
+    assert facts(tmp_path, call, fewer).facts.commands == ()
 
 
 def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) -> None:
@@ -223,10 +256,10 @@ def test_a_command_in_the_background_ends_when_its_process_does(tmp_path: Path) 
     again = r.call("write_stdin", {"session_id": 71, "chars": ""}, "call_3")
     ended = r.output("Wall time: 5 seconds\nProcess exited with code 1\nOutput:\nerror: 1 test failed\n", "call_3")
     found = facts(tmp_path, start, running, poll, still)
-    assert found.facts.commands == () and [call.call_id for call in found.pending] == ["call_1"]
+    assert found.facts.commands == ()
     found = facts(tmp_path, start, running, poll, still, again, ended)
     assert [(fact.command, fact.exit, fact.runs) for fact in found.facts.commands] == [("make test", 1, 1)]
-    assert [fact.error for fact in found.facts.errors] == ["error: 1 test failed"] and found.pending == ()
+    assert [fact.error for fact in found.facts.errors] == ["error: 1 test failed"]
 
     over = r.completed("CommandExecution", "call_1", exit_code=1, aggregated_output="error: 1 test failed\n")
     for records in ([over], [over, poll, ended]):
@@ -253,12 +286,34 @@ def test_a_plan_its_steps_and_a_commit_are_taken(tmp_path: Path) -> None:
     assert [(fact.commit, fact.message) for fact in found.facts.commits] == [("1a2b3c4", "Done")]
 
 
-def test_an_answer_to_the_agents_question_is_a_request_and_a_secret_one_is_nobodys(tmp_path: Path) -> None:
-    questions = [{"id": "db", "question": "Which one?"}, {"id": "pw", "question": "Password?", "isSecret": True}]
-    given = {"answers": {"db": {"answers": ["SQLite", "user_note: one file"]}}}
+DB = {"id": "db", "question": "Which one?", "options": [{"label": "SQLite", "description": "x"}, {"label": "Postgres"}]}
+
+
+def answers(folder: Path, given: Any, *questions: Record) -> list[Event]:
     ask = r.call("request_user_input", {"questions": questions})
-    assert told(tmp_path, ask, r.output(json.dumps(given)))[-1] == ("user", "Which one? SQLite one file")
-    given["answers"]["pw"] = {"answers": ["hunter2"]}
+    told = given if isinstance(given, str) else json.dumps({"answers": given})
+    return [event for event in read(folder, ask, r.output(told))[1] if event.kind == "user"]
+
+
+def test_each_answer_to_the_agents_questions_is_the_persons_word_beside_what_was_asked(tmp_path: Path) -> None:
+    when = {"id": "at", "question": "When?", "options": None}
+    given = {"db": {"answers": ["SQLite", "user_note: one file"]}, "at": {"answers": ["user_note: at night"]}}
+    first, second = answers(tmp_path, given, DB, when)
+    assert (first.text, first.form) == ("SQLite\none file", "answer")
+    assert first.input == {"about": "Which one?", "options": ["SQLite", "Postgres"]}
+    assert (second.text, second.input) == ("at night", {"about": "When?", "options": []})
+
+
+@pytest.mark.parametrize("output", ['{"answers": {}}', "request_user_input was cancelled before receiving a response"])
+def test_a_question_that_the_person_closed_is_declined(tmp_path: Path, output: str) -> None:
+    (answer,) = answers(tmp_path, output, DB)
+    assert (answer.text, answer.form, answer.input["about"]) == ("(declined)", "answer", "Which one?")
+
+
+def test_a_secret_answer_is_nobodys_and_a_broken_one_is_none(tmp_path: Path) -> None:
+    secret = {"id": "pw", "question": "Password?", "isSecret": True}
+    ask = r.call("request_user_input", {"questions": [DB, secret]})
+    given = {"answers": {"db": {"answers": ["SQLite"]}, "pw": {"answers": ["hunter2"]}}}
     assert "hunter2" not in str(told(tmp_path, ask, r.output(json.dumps(given))))
     for broken in ("", "{", "[]", '{"answers": 3}', '{"answers": {"db": 3}}'):
         assert told(tmp_path, ask, r.output(broken))[-1] == ("result", broken)
@@ -298,6 +353,13 @@ def test_a_message_that_was_not_announced_is_told_as_soon_as_it_is_no_summary(
     assert told(tmp_path, said, r.counted(10), after)[0] == ("assistant", "It is done")
     late = r.event("agent_message", message="It is done")
     assert told(tmp_path, said, late, r.counted(10)) == [("assistant", "It is done")]
+
+
+def test_an_answer_of_a_phase_of_the_turn_is_no_summary_and_does_not_wait(tmp_path: Path) -> None:
+    final = r.item(
+        "message", role="assistant", content=[{"type": "output_text", "text": "Done."}], phase="final_answer"
+    )
+    assert told(tmp_path, r.message("user", "go"), final) == [("user", "go"), ("assistant", "Done.")]
 
 
 def test_of_two_messages_that_were_not_announced_the_first_is_told_once(tmp_path: Path) -> None:
@@ -346,7 +408,7 @@ def test_a_line_that_is_too_long_is_told_by_its_ends_and_a_bad_one_is_counted(tm
     with path.open("a") as file:
         file.write('{"timestamp":"t","type":"response_item","payload":oops}\n')
         file.write(json.dumps(r.ran("first" + "x" * LINE_LIMIT + "last", 1)) + "\n")
-        file.write(json.dumps(r.typed("more")[0]) + "\n" + '{"timestamp":"t","type":"event_msg","pay')
+        file.write(json.dumps(r.typed("more")[1]) + "\n" + '{"timestamp":"t","type":"event_msg","pay')
     transcript = open_transcript(path)
     events = list(transcript.events())
     assert [event.kind for event in events] == ["user", "call", "result", "user"]
@@ -365,6 +427,89 @@ def test_a_last_line_without_its_end_is_taken_when_it_is_whole(tmp_path: Path) -
     assert [event.text for event in transcript.events(transcript.end)] == ["yes"]
 
 
+# ---- which words are the person's, and what the client recorded besides ----
+
+
+def people(folder: Path, *records: Record | Sequence[Record]) -> list[str]:
+    return [event.text for event in read(folder, *records)[1] if event.kind == "user"]
+
+
+def marks(folder: Path, *records: Record | Sequence[Record]) -> list[tuple[str, str, dict[str, Any]]]:
+    events = read(folder, *records)[1]
+    return [(event.form, event.text, dict(event.input)) for event in events if event.kind == "mark"]
+
+
+@pytest.mark.parametrize("told", [r.typed, r.typed_before])
+def test_where_events_tell_what_was_typed_no_other_message_is_a_persons(tmp_path: Path, told: Any) -> None:
+    later = r.message("user", "Warning: you have used much of your window")
+    assert people(tmp_path, told("go"), r.agent("one"), later, told("go on")) == ["go", "go on"]
+
+
+def test_without_such_events_a_message_is_a_persons_but_for_the_clients_own_texts(tmp_path: Path) -> None:
+    rules = r.message("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nbe brief\n</INSTRUCTIONS>")
+    assert people(tmp_path, rules, r.message("user", "name the lake"), r.message("assistant", "Mill Lake.")) == [
+        "name the lake"
+    ]
+    kinds = r.item("message", role="user", content="later", content_item_kinds=["user.text"])
+    other = r.item("message", role="user", content="no", content_item_kinds=["hooks.additional_context"])
+    assert people(tmp_path, kinds, other) == ["later"]
+
+
+def test_a_message_has_the_id_of_its_record(tmp_path: Path) -> None:
+    by_item = read(tmp_path, r.typed("go"), r.completed("UserMessage", "u2", content=[{"type": "Text", "text": "on"}]))
+    assert [event.id for event in by_item[1]] == ["m", "u2"]
+
+
+def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
+    transcript, events = read(tmp_path, r.message("user", "<later_frame a='1'>\nwords <b>x</b>\n</later_frame>"))
+    assert [(event.kind, event.text[:12]) for event in events] == [("other", "<later_frame")]
+    assert transcript.skipped["unknown frame"] == 1
+    assert people(tmp_path, r.message("user", "<b>not</b> one <b>element</b>")) == ["<b>not</b> one <b>element</b>"]
+
+
+def test_the_prompt_of_a_sub_agent_was_sent_by_a_program(tmp_path: Path) -> None:
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "x", "depth": 1}}}
+    path = r.write(tmp_path / "r.jsonl", r.meta(source=source), r.typed("find uses"))
+    assert [event.form for event in open_transcript(path).events()] == ["program"]
+
+
+SHELL = "<user_shell_command>\n<command>\ngit status\n</command>\n<result>\n{}\n</result>\n</user_shell_command>"
+
+
+def test_a_command_that_the_person_ran_is_told_once_with_what_it_printed(tmp_path: Path) -> None:
+    argv = ["/bin/zsh", "-lc", "git status"]
+    ran = r.event("exec_command_end", command=argv, exit_code=1, aggregated_output="no\n", source="user_shell")
+    item = r.completed("CommandExecution", "c", command=argv, exit_code=1, aggregated_output="no\n", source="userShell")
+    shown = r.message("user", SHELL.format("Exit code: 1\nDuration: 0.1 seconds\nOutput:\nno\n"))
+    for records in ([ran], [item], [shown], [ran, shown], [shown, ran], [item, shown]):
+        events = read(tmp_path, r.typed("go"), records)[1][1:]
+        assert [(event.kind, event.form, event.text.strip()) for event in events] == [
+            ("mark", "ran", "git status"),
+            ("mark", "printed", "no"),
+        ]
+        assert (events[1].exit_status, events[1].failed) == (1, True)
+    assert len(marks(tmp_path, ran, shown, ran, shown)) == 4
+    agents = r.event("exec_command_end", command=argv, exit_code=1, stdout='"source":"user_shell"', source="agent")
+    assert marks(tmp_path, agents) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "mark"),
+    [
+        (r.event("task_complete", turn_id="t"), ("ended", "", {})),
+        (r.event("turn_aborted", reason="interrupted"), ("interrupted", "interrupted", {})),
+        (r.event("turn_aborted", reason="replaced"), ("interrupted", "replaced", {})),
+        (r.event("turn_aborted"), ("interrupted", "", {})),
+        (r.event("turn_aborted", reason="budget_limited"), ("stopped", "budget_limited", {})),
+        (r.event("turn_aborted", reason="review_ended"), ("ended", "", {})),
+        (r.event("thread_rolled_back", num_turns=2), ("rewound", "", {"turns": 2})),
+        (r.event("error", message="You have hit your usage limit."), ("stopped", "You have hit your usage limit.", {})),
+    ],
+)
+def test_what_the_client_records_of_a_turn_is_a_mark(tmp_path: Path, record: Record, mark: Any) -> None:
+    assert marks(tmp_path, r.typed("go"), record) == [mark]
+
+
 _TEXTS = st.sampled_from(["go on", "why?", "<b>bold</b> move", "# Title\nbody", "x" * 200, "héllo ✅", "No."])
 
 
@@ -372,7 +517,7 @@ _TEXTS = st.sampled_from(["go on", "why?", "<b>bold</b> move", "# Title\nbody", 
 def _moves(draw: st.DrawFn) -> list[Record]:
     """A few records that belong together."""
     text, id_ = draw(_TEXTS), f"call_{draw(st.integers(0, 9))}"
-    kind = draw(st.integers(0, 10))
+    kind = draw(st.integers(0, 13))
     if kind == 0:
         return r.typed(text)
     if kind == 1:
@@ -382,11 +527,21 @@ def _moves(draw: st.DrawFn) -> list[Record]:
     if kind == 3:
         return [*r.agent(text), r.counted(draw(st.integers(1, 10**6)))]
     if kind == 4:
-        return [r.message("assistant", text), r.event("task_complete", last_agent_message=text)]
+        ended = r.event(draw(st.sampled_from(["task_complete", "turn_aborted"])), reason="interrupted")
+        return [r.message("assistant", text), ended]
     if kind == 5:
         return [r.message("assistant", text), r.counted(9), r.compacted(text), r.counted(6_041)]
     if kind == 10:
         return [r.message("assistant", text)]
+    if kind == 11:
+        ran = r.event("exec_command_end", command=["sh", "-c", text], source="user_shell", aggregated_output="x")
+        return [ran, r.message("user", SHELL.replace("git status", text))]
+    if kind == 13:
+        texts = [{"type": "input_text", "text": part} for part in ("Script completed\nOutput:\n", text)]
+        script = r.custom("exec", "text(await tools.exec_command({cmd: 'make'}))", id_)
+        return [script, r.output(texts, id_, of="custom_tool_call_output")]
+    if kind == 12:
+        return [r.event("thread_rolled_back", num_turns=1), r.event("error", message=text)]
     if kind == 6:
         return [r.turn(draw(st.sampled_from(["/w", "/w/sub"]))), r.event("task_started", model_context_window=9)]
     if kind == 7:
@@ -428,7 +583,7 @@ def test_every_typed_text_is_a_request_as_often_as_it_was_typed(tmp_path: Path, 
     wanted = [
         record["payload"]["content"][0]["text"]
         for record in r.flat(*moves)
-        if record["payload"].get("role") == "user" and "environment" not in str(record)
+        if record["payload"].get("role") == "user" and "<environment" not in str(record) and "<user_" not in str(record)
     ]
     assert [text for kind, text in told(tmp_path, *moves) if kind == "user"] == wanted
 
@@ -451,8 +606,8 @@ def test_a_rollout_becomes_a_checkpoint_once_and_all_of_it_is_found(tmp_path: Pa
     report = ralf.checkpoint("tides", path, root=tmp_path)
     assert len(report.checkpoints) == 1 and report.checkpoints[0].session == r.SESSION
     context = ralf.get_context("tides", root=tmp_path)
-    assert context.goal == "Move the tide table from CSV to SQLite, and keep the old columns."
-    assert [decision.decision for decision in context.decisions if "SQLite" in decision.decision]
+    assert context.began_as == "Move the tide table from CSV to SQLite, and keep the old columns."
+    assert choice in context.history
     assert [(fact.command, fact.exit) for fact in context.facts.commands] == [("make migrate", 2)]
     assert [fact.path for fact in context.facts.paths] == ["tides.py"]
     kept = b"".join(storekit.kept_bytes(tmp_path).values())

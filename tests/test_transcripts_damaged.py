@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import gemini_records as g
 import opencode_records as o
 import ralf
+from clocks import in_line, within
 from examples import examples
 from ralf.errors import Damaged
 from ralf.transcripts.events import START, Event
@@ -47,6 +48,9 @@ class Format:
     printed: Callable[[str], Record]
 
 
+_ASKED = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart", "description": "x"}]}]}
+
+
 def _compacted() -> Record:
     text = {"text": "<state_snapshot>did one</state_snapshot>"}
     snapshot = {"id": "s1", "timestamp": g.WHEN, "type": "user", "content": [text]}
@@ -62,6 +66,10 @@ GEMINI = Format(
         g.said("Step 1", g.ran("ls", "a.py\nExit Code: 2"), g.called("write_file", {"file_path": "a"}, {}, id_="c2")),
         _compacted(),
         {"id": "e1", "timestamp": g.WHEN, "type": "error", "content": "quota"},
+        {"id": "i1", "timestamp": g.WHEN, "type": "info", "content": "Request cancelled."},
+        {"$rewindTo": "u1"},
+        {"$set": {"summary": "Tides", "lastUpdated": g.WHEN}},
+        g.said("", g.called("ask_user", _ASKED, {"output": '{"answers": {"0": "Chart"}}'}, id_="c3"), id_="g3"),
         g.said("Done", id_="g2"),
     ),
     lambda number, text: g.said(text, id_=f"n{number}"),
@@ -79,6 +87,13 @@ OPENCODE = Format(
         {**o.SAID, "id": "prt_5", "role": "summary"},
         {**o.RESULT, "id": "call_2", "status": "error", "error": "rejected permission"},
         {**o.DONE, "error": "quota"},
+        {**o.ASKED, "id": "prt_8", "text": "The following tool was executed by the user", "synthetic": True},
+        {**o.CALL, "id": "call_8"},
+        {**o.RESULT, "id": "call_8"},
+        {**o.CALL, "id": "call_9", "tool": "question", "input": _ASKED},
+        {**o.RESULT, "id": "call_9", "tool": "question", "output": 'answered: "Which datum?"="Chart". Go on.'},
+        {"type": "rewound", "id": "msg_1", "time": o.WHEN},
+        {**o.DONE, "finish": "stop"},
     ),
     lambda number, text: {**o.SAID, "id": f"n{number}", "text": text},
     lambda text: {**o.RESULT, "output": text},
@@ -117,6 +132,7 @@ def changed(tree: Any, change: Callable[[Any, Any], None]) -> Iterator[Any]:
         yield made
 
 
+@pytest.mark.ci
 @each
 def test_a_value_of_any_other_type_costs_its_own_record_alone(tmp_path: Path, made: Format) -> None:
     path = tmp_path / "s.jsonl"
@@ -131,6 +147,57 @@ def test_a_value_of_any_other_type_costs_its_own_record_alone(tmp_path: Path, ma
         assert (texts[0], texts[-1]) == ("before", "after"), odd
 
 
+def _gemini_document(*messages: Record) -> Record:
+    return {**g.META, "messages": [g.said("before", id_="n1"), *messages, g.said("after", id_="n2")]}
+
+
+def _export(*messages: Record) -> Record:
+    def text(said: str) -> Record:
+        info = {"id": f"msg_{said}", "role": "assistant", "time": {"created": o.WHEN}, "finish": "tool-calls"}
+        return {"info": info, "parts": [{"type": "text", "text": said}]}
+
+    for number, message in enumerate(messages):
+        if isinstance(message["info"], dict) and message["info"].get("id") == _INFO["id"]:
+            message["info"]["id"] = f"msg_{number}"
+    return {"info": {"id": o.SESSION, "title": "T"}, "messages": [text("before"), *messages, text("after")]}
+
+
+_STATE = {"status": "completed", "input": _ASKED, "output": "x", "metadata": {"answers": [["Chart"]], "exit": 0}}
+_PARTS = [
+    *({"type": "text", "text": "go", "synthetic": False}, {"type": "compaction", "overflow": True}),
+    {"type": "tool", "id": "prt_1", "tool": "question", "state": {**_STATE, "time": {"start": 1, "end": 2}}},
+]
+_INFO = {
+    "id": "msg_2",
+    "time": {"created": o.WHEN},
+    "tokens": o.TOKENS,
+    "error": {"name": "E", "data": {"message": "m"}},
+}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("document", "messages"),
+    [
+        (_gemini_document, [record for record in GEMINI.records if "type" in record]),
+        (_export, [{"info": {**_INFO, "role": role}, "parts": _PARTS} for role in ("user", "assistant")]),
+    ],
+    ids=["gemini", "opencode"],
+)
+def test_a_value_of_any_other_type_costs_its_own_message_of_a_document_alone(
+    tmp_path: Path, document: Callable[..., Record], messages: list[Record]
+) -> None:
+    path = tmp_path / "s.json"
+    for odd in ODD:
+
+        def put(inner: Any, key: Any, odd: Any = odd) -> None:
+            inner[key] = odd
+
+        path.write_text(json.dumps(document(*(one for message in messages for one in changed(message, put)))))
+        texts = [event.text for event in read(path)[1] if event.kind == "assistant"]
+        assert (texts[0], texts[-1]) == ("before", "after"), odd
+
+
 @each
 def test_a_key_that_is_missing_costs_its_own_record_alone(tmp_path: Path, made: Format) -> None:
     def drop(inner: Any, key: Any) -> None:
@@ -142,6 +209,7 @@ def test_a_key_that_is_missing_costs_its_own_record_alone(tmp_path: Path, made: 
     assert (texts[0], texts[-1]) == ("before", "after")
 
 
+@pytest.mark.ci
 @each
 def test_a_head_of_other_types_is_a_log_without_them_or_refused(tmp_path: Path, made: Format) -> None:
     path = made.write(tmp_path / "s.jsonl", *made.records)
@@ -172,6 +240,7 @@ def test_records_of_a_newer_version_are_skipped_and_counted(tmp_path: Path, made
     assert [event.text for event in events] == [event.text for event in whole]
 
 
+@pytest.mark.ci
 @each
 def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path: Path, made: Format) -> None:
     path = made.write(tmp_path / "s.jsonl", made.said(1, "before"), made.said(2, "größer … 継続"))
@@ -189,14 +258,14 @@ def test_a_file_that_is_cut_anywhere_loses_its_last_record_and_no_more(tmp_path:
         assert len(source.malformed) == (0 if is_whole or not cut else 1)
 
 
+@pytest.mark.ci
 @each
 def test_a_line_of_ten_megabytes_is_told_by_its_ends_in_little_time(tmp_path: Path, made: Format) -> None:
     path = made.write(tmp_path / "s.jsonl", made.printed("first " + "x" * LINE_LIMIT + "y" * (2 << 20) + " last"))
     with path.open("a") as file:
         file.write(json.dumps(made.said(2, "after")) + "\n")
-    began = time.process_time()
+    within(5, lambda: read(path))
     source, events = read(path)
-    assert time.process_time() - began < 5
     assert source.skipped["oversized"] == 1
     assert events[-1].text == "after"
     (result,) = [event for event in events if event.kind == "result"]
@@ -219,6 +288,7 @@ def test_json_that_is_nested_deep_costs_its_own_line_alone(tmp_path: Path, made:
     assert (texts[0], texts[-1]) == ("before", "after")
 
 
+@pytest.mark.ci
 @each
 @pytest.mark.parametrize(
     "text",
@@ -253,9 +323,10 @@ def test_the_time_grows_with_the_size_and_no_faster(tmp_path: Path, made: Format
         return time.process_time() - began
 
     seconds(100)
-    assert seconds(40_000) < 0.2 + 12 * seconds(10_000)
+    in_line(lambda: seconds(10_000), lambda: seconds(40_000), 12, 0.2)
 
 
+@pytest.mark.ci
 @each
 def test_a_log_of_many_small_records_is_read_in_linear_time(tmp_path: Path, made: Format) -> None:
     def seconds(count: int) -> float:
@@ -265,7 +336,7 @@ def test_a_log_of_many_small_records_is_read_in_linear_time(tmp_path: Path, made
         return time.process_time() - began
 
     seconds(100)
-    assert seconds(20_000) < 0.3 + 12 * seconds(5_000)
+    in_line(lambda: seconds(5_000), lambda: seconds(20_000), 12, 0.3)
 
 
 @each
@@ -283,6 +354,7 @@ def test_a_checkpoint_of_a_damaged_log_says_what_it_could_not_read(tmp_path: Pat
     assert len(source.malformed) == 3
 
 
+@pytest.mark.ci
 @each
 @in_folder
 @given(data=st.data())
@@ -303,6 +375,7 @@ def test_reading_in_pieces_tells_what_reading_at_once_tells(tmp_path: Path, made
     assert events == at_once
 
 
+@pytest.mark.ci
 @each
 @in_folder
 @given(data=st.data())

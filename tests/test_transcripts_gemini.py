@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from factskit import extract
 from gemini_records import CONTEXT, SESSION, SET_UP, WHEN, Record, asked, called, ran, said, write
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
-from ralf.facts.facts import extract
+from ralf.errors import TranscriptChanged
 from ralf.project import Project
 from ralf.transcripts.events import START, Event
 from ralf.transcripts.gemini import CAPACITY
@@ -115,11 +118,214 @@ def test_a_compaction_is_told_with_its_summary_and_a_resumed_session_tells_it_no
 
 def test_records_of_the_client_alone_are_skipped_and_counted(tmp_path: Path) -> None:
     info = {"id": "i", "timestamp": WHEN, "type": "info", "content": "update available"}
-    source = open_transcript(
-        write(tmp_path / "session-x.jsonl", info, {"$rewindTo": "u1"}, {"$set": {"lastUpdated": WHEN}})
-    )
+    source = open_transcript(write(tmp_path / "session-x.jsonl", info, {"$set": {"lastUpdated": WHEN}}))
     assert list(source.events()) == []
-    assert source.skipped == {"info": 1, "rewound": 1, "state": 2, "session": 1}
+    assert source.skipped == {"info": 1, "state": 1, "session": 1, "injected": 1}
+
+
+# ---- which words are the person's, and what the client recorded besides ----
+
+
+def marks(events: list[Event]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(event.form, event.text, dict(event.input)) for event in events if event.kind == "mark"]
+
+
+def test_a_message_has_the_id_by_which_a_rewinding_names_it(tmp_path: Path) -> None:
+    events = read(tmp_path, asked("name the lake", id_="u7"), {"$rewindTo": "u7"}, asked("name the bay", id_="u8"))
+    assert [event.id for event in events if event.kind == "user"] == ["u7", "u8"]
+    assert marks(events) == [("rewound", "", {"to": "u7"})]
+
+
+def test_files_that_the_client_adds_to_a_message_are_not_the_persons_words(tmp_path: Path) -> None:
+    texts = (
+        "look at @a.md",
+        "\n--- Content from referenced files ---",
+        "\nIn a.md:\n",
+        "x",
+        "\n--- End of content ---",
+    )
+    assert told(read(tmp_path, asked(*texts))) == [("user", "look at @a.md")]
+    assert told(read(tmp_path, asked(*texts, displayContent=[{"text": texts[0]}]))) == [("user", "look at @a.md")]
+
+
+def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
+    source = open_transcript(write(tmp_path / "session-x.jsonl", asked("<later_frame>words</later_frame>")))
+    assert told(list(source.events())) == [("other", "<later_frame>words</later_frame>")]
+    assert source.skipped["unknown frame"] == 1
+
+
+def test_failures_interruptions_and_titles_of_the_client_are_marks(tmp_path: Path) -> None:
+    records = [
+        asked("build"),
+        {"id": "e", "timestamp": WHEN, "type": "error", "content": "[API Error: quota]"},
+        {"id": "i", "timestamp": WHEN, "type": "info", "content": "Request cancelled."},
+        {"$set": {"summary": "Tide table", "lastUpdated": WHEN}},
+    ]
+    found = marks(read(tmp_path, *records))
+    assert found == [("stopped", "[API Error: quota]", {}), ("interrupted", "", {}), ("titled", "Tide table", {})]
+
+
+def test_messages_that_a_log_begins_with_are_told(tmp_path: Path) -> None:
+    """A session of an earlier version goes on in a log of lines, which begins with all of it."""
+    path = write(tmp_path / "session-x.jsonl", asked("go on", id_="u2"))
+    meta, _, later = path.read_text().splitlines(keepends=True)
+    began = {"$set": {"messages": [*SET_UP, asked("build"), said("Step 1")], "lastUpdated": WHEN}}
+    path.write_text(meta + json.dumps(began) + "\n" + later)
+    events = list(open_transcript(path).events())
+    assert told(events) == [("user", "build"), ("assistant", "Step 1"), ("user", "go on")]
+    again = {"$set": {**began["$set"], "lastUpdated": "2026-11-28T00:00:00Z"}}
+    path.write_text(path.read_text() + json.dumps(again) + "\n")
+    assert list(open_transcript(path).events()) == events
+
+
+QUESTIONS = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart"}, {"label": "Mean"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "answer"),
+    [
+        ({"output": '{"answers": {"0": "Chart"}}'}, "success", "Chart"),
+        ({"output": "User dismissed ask_user dialog without answering."}, "success", "(declined)"),
+        ({"error": "cancelled"}, "cancelled", "(declined)"),
+    ],
+)
+def test_an_answer_is_the_persons_word_beside_the_question(
+    tmp_path: Path, output: Record, status: str, answer: str
+) -> None:
+    event = read(tmp_path, said("", called("ask_user", QUESTIONS, output, status=status)))[-1]
+    assert (event.kind, event.form, event.text) == ("user", "answer", answer)
+    assert event.input == {"about": "Which datum?", "options": ["Chart", "Mean"]}
+
+
+def test_a_plan_is_approved_or_refused_with_words(tmp_path: Path) -> None:
+    plan = {"plan_path": "plans/tides.md"}
+    approved = "Plan approved. Switching to default mode.\n\nThe approved plan is stored at: plans/tides.md"
+    refused = "Plan rejected. User feedback: metres first\n\nThe plan is stored at: plans/tides.md\nRevise it."
+    event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": approved})))[-1]
+    assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": "plans/tides.md"})
+    result, event = read(tmp_path, said("", called("exit_plan_mode", plan, {"output": refused})))[-2:]
+    assert (event.form, event.text, event.call_id, result.refused) == ("refused", "metres first", "c1", True)
+
+
+def test_a_status_of_an_earlier_version_stands_behind_the_command(tmp_path: Path) -> None:
+    around = "Command: pytest -q\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: 0"
+    for code in (0, 1):
+        output = {"output": around.format("1 failed", code)}
+        result = read(tmp_path, said("", called("run_shell_command", {"command": "pytest -q"}, output)))[-1]
+        assert (result.text, result.exit_status, result.failed) == ("1 failed", code, bool(code))
+
+
+# ---- a session in one document ----
+
+
+def document(path: Path, *messages: Record, **meta: Any) -> Path:
+    head = {"sessionId": SESSION, "projectHash": "41a6", "startTime": WHEN, "lastUpdated": WHEN, **meta}
+    path.write_text(json.dumps({**head, "messages": list(messages), "summary": "Tides"}, indent=2))
+    return path
+
+
+MESSAGES = [*SET_UP, asked("build"), said("Step 1", ran("ls", "a.py")), asked("go on", id_="u2")]
+
+
+def test_a_document_gives_what_a_log_of_its_messages_does_at_any_size(tmp_path: Path) -> None:
+    in_lines = read(tmp_path, *MESSAGES[1:])
+    long = [said("x" * 90_000, id_=f"g{number}") for number in range(3, 6)]
+    for more in ([], long):
+        source = open_transcript(document(tmp_path / "session.json", *MESSAGES, *more))
+        assert (source.format, source.session) == ("gemini", SESSION)
+        events = list(source.events())
+        assert told(events)[: len(in_lines)] == told(in_lines)
+        assert len(events) == len(in_lines) + len(more)
+
+
+def test_a_document_that_is_written_anew_goes_on_after_its_last_message(tmp_path: Path) -> None:
+    source = open_transcript(document(tmp_path / "session.json", *MESSAGES))
+    events = list(source.events())
+    for event in events:
+        assert list(source.events(event.end)) == [later for later in events if later.start.byte >= event.end.byte]
+    end, before = source.end, source.mark(source.end)
+    grown = document(tmp_path / "session.json", *MESSAGES, said("Done", id_="g2"), lastUpdated="2027", kind="main")
+    assert told(list(source.events(end))) == [("assistant", "Done")]
+    assert source.mark(end) == before
+    document(grown, SET_UP[0], asked("paint"), *MESSAGES[2:])
+    assert source.mark(end) != before
+    document(grown, SET_UP[0])
+    with pytest.raises(TranscriptChanged):
+        list(source.events(end))
+    assert source.mark(end) is None
+
+
+# ---- what a run without a terminal prints ----
+
+
+def stream(path: Path, *records: Record) -> Path:
+    init = {"type": "init", "timestamp": WHEN, "session_id": "s-7", "model": "m"}
+    path.write_text("".join(json.dumps({"timestamp": WHEN, **record}) + "\n" for record in (init, *records)))
+    return path
+
+
+def piece(text: str) -> Record:
+    return {"type": "message", "role": "assistant", "content": text, "delta": True}
+
+
+USE = {"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "t1", "parameters": {"command": "ls"}}
+RESULT = {
+    "type": "tool_result",
+    "tool_id": "t1",
+    "status": "error",
+    "output": "no",
+    "error": {"message": "Exit Code: 2"},
+}
+STREAM = [
+    {"type": "message", "role": "user", "content": "count the harbours"},
+    *(piece(text) for text in ("I count", " ", "them.")),
+    USE,
+    RESULT,
+    *(piece(text) for text in ("Three", ".")),
+    {"type": "error", "severity": "warning", "message": "Loop detected"},
+    {"type": "result", "status": "success", "stats": {"total_tokens": 9}},
+]
+
+
+def test_a_stream_is_read_with_its_calls_and_the_pieces_of_a_message_are_one(tmp_path: Path) -> None:
+    source = open_transcript(stream(tmp_path / "out.jsonl", *STREAM))
+    assert (source.format, source.session) == ("gemini", "s-7")
+    events = list(source.events())
+    assert [(event.kind, event.form, event.text) for event in events] == [
+        ("user", "program", "count the harbours"),
+        ("assistant", "", "I count them."),
+        ("call", "", "ls"),
+        ("result", "", "no"),
+        ("assistant", "", "Three."),
+        ("other", "", "Loop detected"),
+        ("mark", "ended", ""),
+    ]
+    assert (events[3].tool, events[3].exit_status, events[3].failed) == ("run_shell_command", 2, True)
+    assert source.skipped == {"init": 1}
+    for event in events:
+        assert list(source.events(event.end)) == [later for later in events if later.start.byte >= event.end.byte]
+
+
+def test_a_stream_that_has_lost_its_beginning_is_read_all_the_same(tmp_path: Path) -> None:
+    path = stream(tmp_path / "out.jsonl", *STREAM)
+    path.write_text(path.read_text().partition("\n")[2])
+    assert open_transcript(path).format == "gemini"
+
+
+def test_the_pieces_of_a_message_wait_for_the_last_one(tmp_path: Path) -> None:
+    path = stream(tmp_path / "out.jsonl", *STREAM[:3])
+    source = open_transcript(path)
+    assert told(list(source.events())) == [("user", "count the harbours")]
+    assert source.skipped["unfinished"] == 1
+    place = source.end
+    stream(path, *STREAM)
+    assert told(list(source.events(place)))[0] == ("assistant", "I count them.")
+
+
+def test_a_run_that_failed_was_stopped(tmp_path: Path) -> None:
+    failed = {"type": "result", "status": "error", "error": {"type": "quota", "message": "No quota"}}
+    events = list(open_transcript(stream(tmp_path / "out.jsonl", STREAM[0], failed)).events())
+    assert marks(events) == [("stopped", "No quota", {})]
 
 
 @pytest.fixture
@@ -132,9 +338,12 @@ def test_the_sessions_of_a_project_are_found_by_what_the_client_keeps_beside_the
     project = Project(tmp_path / "tides")
     path = write(home / "tides" / "chats" / f"session-2026-11-27T11-46-{SESSION[:8]}.jsonl", asked("build"))
     write(home / "other" / "chats" / "session-2026-11-27T11-46-00000000.jsonl", asked("paint"))
+    earlier = document(home / "tides" / "chats" / "session-2026-01-27T11-46-11111111.json", asked("begin"))
+    os.utime(earlier, (1, 1))
     (home / "tides" / ".project_root").write_text(str(project.root))
     (home / "other" / ".project_root").write_text("/srv/other")
-    assert [found for _, found in logs_of_gemini(project)] == newest_logs(project) == [path]
+    assert sorted((found for _, found in logs_of_gemini(project)), reverse=True) == [path, earlier]
+    assert newest_logs(project) == [path, earlier]
     assert log_of_session(SESSION) == path
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from opencode_records import ASKED, CALL, DONE, RESULT, SAID, SESSION, Record, write
+from opencode_records import ASKED, CALL, DONE, RESULT, SAID, SESSION, WHEN, Record, write
 from ralf.project import Project
 from ralf.transcripts.events import START, Event
 from ralf.transcripts.reader import is_own_log, log_of_session, logs_of_opencode, newest_logs, open_transcript
@@ -59,6 +60,178 @@ def test_a_line_that_is_not_finished_waits(tmp_path: Path) -> None:
     assert [event.kind for event in source.events(START)] == ["user"]
     path.write_bytes(path.read_bytes()[: source.end.byte] + json.dumps(SAID).encode() + b"\n")
     assert [event.kind for event in source.events(source.end)] == ["assistant"]
+
+
+# ---- which words are the person's, and what the client recorded besides: in the log, and in an export ----
+
+MESSAGE = "msg_f550001aaaa001AAAAAAAAA374"
+ASKS = {"questions": [{"question": "Which datum?", "options": [{"label": "Chart"}, {"label": "Mean"}]}]}
+SHELL = "The following tool was executed by the user"
+
+
+def marks(events: list[Event]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(event.form, event.text, dict(event.input)) for event in events if event.kind == "mark"]
+
+
+def message(role: str, *parts: Record, id_: str = "", **info: Any) -> Record:
+    return {
+        "info": {"id": id_ or (MESSAGE if role == "user" else ""), "role": role, "time": {"created": WHEN}, **info},
+        "parts": list(parts),
+    }
+
+
+def part(text: str, **more: Any) -> Record:
+    return {"type": "text", "id": "prt_1", "text": text, **more}
+
+
+def used(tool: str, given: Record, *, id_: str = "prt_7", **state: Any) -> Record:
+    made = {"status": "completed", "input": given, "time": {"start": WHEN, "end": WHEN + 60_000}, **state}
+    return {"type": "tool", "id": id_, "callID": "c", "tool": tool, "state": made}
+
+
+def export(path: Path, *messages: Record, **info: Any) -> Path:
+    head = {"id": SESSION, "directory": "/srv/tides", "title": "Tide table", "time": {"updated": WHEN}, **info}
+    path.write_text(json.dumps({"info": head, "messages": list(messages)}, indent=2))
+    return path
+
+
+def exported(folder: Path, *messages: Record, **info: Any) -> list[Event]:
+    return list(open_transcript(export(folder / "export.json", *messages, **info)).events())
+
+
+def test_an_export_is_told_in_the_order_in_which_it_went_at_any_size(tmp_path: Path) -> None:
+    bash = used("bash", {"command": "ls /nope"}, output="gone", metadata={"exit": 2})
+    tokens = {"input": 5000, "output": 30, "cache": {"read": 500}}
+    talk = [
+        message("user", part("build it"), part("Called the Read tool", synthetic=True), part("no", ignored=True)),
+        message("assistant", {"type": "reasoning", "text": "Look"}, bash, part("Step 1"), tokens=tokens, finish="stop"),
+    ]
+    for more in ([], [message("assistant", part("x" * 90_000))] * 3):
+        source = open_transcript(export(tmp_path / "export.json", *talk, *more))
+        assert (source.format, source.session, source.cwd) == ("opencode", SESSION, "/srv/tides")
+        events = list(source.events())
+        assert [(event.kind, event.form, event.text) for event in events][:8] == [
+            ("mark", "titled", "Tide table"),
+            ("user", "", "build it"),
+            ("thinking", "", "Look"),
+            ("call", "", "ls /nope"),
+            ("result", "", "gone"),
+            ("assistant", "", "Step 1"),
+            ("other", "", ""),
+            ("mark", "ended", ""),
+        ]
+        assert len(events) == 8 + len(more)
+        assert (events[1].id, events[4].exit_status, events[6].window) == (MESSAGE, 2, 5530)
+        assert events[4].timestamp > events[3].timestamp
+        for place in {event.end for event in events}:
+            assert list(source.events(place)) == [one for one in events if one.start.byte >= place.byte]
+
+
+def test_a_message_that_stands_twice_in_an_export_is_one(tmp_path: Path) -> None:
+    events = exported(tmp_path, message("user", part("go")), message("user", part("go")))
+    assert [event.text for event in events if event.kind == "user"] == ["go"]
+
+
+def test_messages_that_are_taken_back_are_named_by_a_mark(tmp_path: Path) -> None:
+    talk = [message("user", part("paint it")), message("user", part("no"), id_="msg_2")]
+    assert marks(exported(tmp_path, *talk, revert={"messageID": "msg_2"}))[-1] == ("rewound", "", {"to": "msg_2"})
+    events = read(tmp_path, {**ASKED, "message": "msg_1"}, {"type": "rewound", "id": "msg_1", "time": WHEN})
+    assert events[0].id == "msg_1" and marks(events) == [("rewound", "", {"to": "msg_1"})]
+
+
+def test_what_the_client_sends_again_after_a_window_that_overflowed_is_no_second_message(tmp_path: Path) -> None:
+    def talk(*, overflow: bool) -> list[str]:
+        compaction = {"type": "compaction", "auto": True, "overflow": overflow}
+        summary = message("assistant", part("did one"), summary=True)
+        again = message("user", part("go on"), id_="msg_4")
+        events = exported(
+            tmp_path, message("user", part("go on")), message("user", compaction, id_="msg_2"), summary, again
+        )
+        return [event.kind for event in events if event.kind != "mark"]
+
+    assert talk(overflow=True) == ["user", "compaction"]
+    assert talk(overflow=False) == ["user", "compaction", "user"]
+
+
+def test_a_command_that_the_person_ran_is_told_with_what_it_printed(tmp_path: Path) -> None:
+    ran = used("bash", {"command": "git status"}, output="clean", metadata={"exit": 1})
+    events = exported(tmp_path, message("user", part(SHELL, synthetic=True)), message("assistant", ran))[1:]
+    call, result = ({**CALL, "input": {"command": "git status"}}, {**RESULT, "output": "clean", "exit": 1})
+    for found in (events, read(tmp_path, {**ASKED, "text": SHELL, "synthetic": True}, call, result)):
+        assert marks(found) == [("ran", "git status", {}), ("printed", "clean", {})]
+        assert (found[1].exit_status, found[1].failed) == (1, True)
+
+
+@pytest.mark.parametrize("answer", ["Chart", "Chart, Mean", "my own, and more", ""])
+def test_an_answer_is_the_persons_word_beside_the_question(tmp_path: Path, answer: str) -> None:
+    output = f'User has answered your questions: "Which datum?"="{answer or "Unanswered"}". You can now go on.'
+    chosen = {"answers": [answer.split(", ") if answer else []]}
+    events = exported(tmp_path, message("assistant", used("question", ASKS, output=output, metadata=chosen)))
+    call, result = ({**CALL, "tool": "question", "input": ASKS}, {**RESULT, "tool": "question", "output": output})
+    about = {"about": "Which datum?", "options": ["Chart", "Mean"]}
+    for found in (events, read(tmp_path, call, result)):
+        answers = [(event.form, event.text, event.input) for event in found if event.kind == "user"]
+        assert answers == ([("answer", answer, about)] if answer else [])
+
+
+def test_of_several_answers_each_stands_beside_its_own_question(tmp_path: Path) -> None:
+    asks = {"questions": [{"question": "Which?"}, {"question": "When?"}]}
+    output = 'User has answered your questions: "Which?"="a "b", c", "When?"="now". You can now go on.'
+    call, result = ({**CALL, "tool": "question", "input": asks}, {**RESULT, "tool": "question", "output": output})
+    answers = [(event.text, event.input["about"]) for event in read(tmp_path, call, result) if event.kind == "user"]
+    assert answers == [('a "b", c', "Which?"), ("now", "When?")]
+
+
+def test_a_question_that_the_person_closed_is_declined(tmp_path: Path) -> None:
+    closed = {"status": "error", "error": "The user dismissed this question", "output": None}
+    events = exported(tmp_path, message("assistant", used("question", ASKS, **closed)))
+    log = read(tmp_path, {**CALL, "tool": "question", "input": ASKS}, {**RESULT, **closed, "tool": "question"})
+    for found in (events, log):
+        assert [(event.text, event.form) for event in found if event.kind == "user"] == [("(declined)", "answer")]
+        assert next(event for event in found if event.kind == "result").refused
+
+
+def test_the_words_of_a_refusal_are_the_persons(tmp_path: Path) -> None:
+    error = "The user rejected permission to use this specific tool call with the following feedback: push later"
+    result, words = read(tmp_path, {**RESULT, "status": "error", "error": error})
+    assert result.refused
+    assert (words.kind, words.form, words.text, words.call_id) == ("user", "refused", "push later", "call_1")
+
+
+@pytest.mark.parametrize(
+    ("error", "mark"),
+    [
+        ({"name": "MessageAbortedError", "data": {"message": "The operation was aborted."}}, ("interrupted", "", {})),
+        ({"name": "APIError", "data": {"message": "Rate limit"}}, ("stopped", "Rate limit", {})),
+        ({"name": "UnknownError"}, ("stopped", "UnknownError", {})),
+    ],
+)
+def test_a_turn_that_was_interrupted_or_failed_has_a_mark(tmp_path: Path, error: Record, mark: Any) -> None:
+    assert marks(exported(tmp_path, message("assistant", error=error)))[-1] == mark
+    said = error.get("data", {}).get("message", error["name"])
+    assert marks(read(tmp_path, {**DONE, "failure": error["name"], "error": said})) == [mark]
+    assert marks(read(tmp_path, {**DONE, "error": said})) == [mark]  # of an earlier version of the log
+
+
+def test_an_answer_of_the_model_that_calls_no_tool_ends_the_turn(tmp_path: Path) -> None:
+    assert marks(read(tmp_path, {**DONE, "finish": "stop"})) == [("ended", "", {})]
+    assert marks(read(tmp_path, {**DONE, "finish": "tool-calls"})) == []
+
+
+def test_an_element_of_an_unknown_name_is_kept_and_counted_and_is_no_message(tmp_path: Path) -> None:
+    source = open_transcript(write(tmp_path / "x.jsonl", {**ASKED, "text": "<later_frame>words</later_frame>"}))
+    assert [(event.kind, event.text) for event in source.events()] == [("other", "<later_frame>words</later_frame>")]
+    assert source.skipped["unknown frame"] == 1
+
+
+def test_each_part_of_a_message_has_an_id_of_its_own(tmp_path: Path) -> None:
+    parts = [{**ASKED, "message": "msg_1"}, {**ASKED, "message": "msg_1", "id": "prt_5"}, {**ASKED, "message": "msg_2"}]
+    assert [event.id for event in read(tmp_path, *parts)] == ["msg_1", "prt_5", "msg_2"]
+
+
+def test_the_prompt_of_a_sub_agent_was_sent_by_a_program(tmp_path: Path) -> None:
+    events = exported(tmp_path, message("user", part("find uses")), parentID="ses_0")
+    assert [event.form for event in events if event.kind == "user"] == ["program"]
 
 
 @pytest.fixture

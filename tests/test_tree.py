@@ -14,6 +14,7 @@ from ralf.format.codec import BadTree, from_tree, to_tree
 from ralf.model import ActiveWork, Body, Decision, Facts, RouteContext, Section, Source
 
 
+@pytest.mark.ci
 @given(contexts)
 @settings(quick, max_examples=examples(40))
 def test_a_value_comes_back_from_its_tree_also_through_json(context: RouteContext) -> None:
@@ -34,7 +35,7 @@ def test_a_tree_holds_what_is_not_empty_in_the_order_of_the_fields() -> None:
 
 
 def test_what_is_only_of_this_moment_is_no_part_of_a_tree() -> None:
-    context = RouteContext(warnings=("w",), counts={"a": 1}, budget=5, query="q")
+    context = RouteContext(warnings=("w",), budget=5, query="q")
     assert to_tree(context) == {}
 
 

@@ -25,6 +25,7 @@ def found(rule: dict[str, Any], text: str) -> list[str]:
     return [text[hit.start : hit.end] for hit in Rule({"id": "x", "regex": "tok_[A-Za-z0-9]+"} | rule).find(Text(text))]
 
 
+@pytest.mark.ci
 def test_the_vendored_rules_are_what_the_script_makes_of_gitleaks_file() -> None:
     if not SOURCE.exists():
         pytest.skip("gitleaks' rule file is not here")

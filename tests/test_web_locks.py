@@ -17,12 +17,12 @@ import pytest
 
 pytest.importorskip("starlette")
 
+import kit.command
 import ralf
 import storekit
 import webkit
 from examples import examples
 from ralf.project import Project
-from ralf.route.write import open_route
 from ralf.tasks import claims
 from ralf_integrations.web import live
 from webkit import PATHS, ROUTE, Client, served
@@ -80,7 +80,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
 
 
-@pytest.mark.slow(seconds=2)
+@pytest.mark.ci(seconds=2)
 def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +100,7 @@ def test_no_page_takes_a_lock_opens_a_shared_index_or_writes_anything_in_the_pro
             assert {"fcntl.flock", "open to write"} <= {event for event, _ in Watch.found}  # the watch sees a writer
 
 
+@pytest.mark.ci
 def test_every_page_is_served_while_a_writer_holds_the_locks_it_needs(project: Project) -> None:
     code = f"""
 import sys, time
@@ -111,14 +112,11 @@ with open_route(project, {ROUTE!r}), files.locked(project.folder / "locks" / "ta
     print("held", flush=True)
     sys.stdin.read()
 """
-    environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES}
-    command = [sys.executable, "-c", code]
     with (
         served(project) as (_, client),
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as holder,
+        storekit.start(code, cwd=project.root, stdin=subprocess.PIPE) as holder,
     ):
-        assert holder.stdout is not None and holder.stdin is not None
-        assert holder.stdout.readline() == "held\n"
+        assert holder.stdout.readline() == b"held\n"
         began = time.monotonic()
         for path in PATHS:
             assert client.get(path).status == 200, path
@@ -126,6 +124,7 @@ with open_route(project, {ROUTE!r}), files.locked(project.folder / "locks" / "ta
         holder.stdin.close()
 
 
+@pytest.mark.ci
 def test_writers_do_not_wait_for_pages_that_are_read_all_the_time(project: Project) -> None:
     ended = threading.Event()
 
@@ -159,33 +158,14 @@ def _lease(project: Project) -> str:
     return claim.lease("TASK-delta")
 
 
-def test_a_view_of_a_route_whose_file_is_current_does_not_fold_its_journal(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ralf.route import fold
-
-    with open_route(project, ROUTE) as writer:
-        writer.absorb_edits()
-        writer.render_file()
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("folded")
-
-    with served(project) as (_, client):
-        monkeypatch.setattr(fold, "fold", refuse)
-        monkeypatch.setattr(fold, "apply", refuse)
-        assert client.get(f"/routes/{ROUTE}").status == 200
-        assert client.get("/routes").status == 200
-
-
-@pytest.mark.slow(seconds=25)
+@pytest.mark.release(seconds=25)
 def test_memory_and_files_are_flat_over_many_views(project: Project, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": storekit.PACKAGES, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "ralf_cli", "--root", str(project.root), "web"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+    words = ("--root", project.root, "web")
+    with kit.command.start(*words, cwd=project.root, env=environment, is_new=True) as server:
         try:
             assert server.stdout is not None
-            address = server.stdout.readline().strip()
+            address = server.stdout.readline().decode().strip()
             client = Client(int(address.partition("127.0.0.1:")[2].partition("/")[0]))
             assert client.enter(address).status == 303
             for number in range(2_000):  # until what is remembered, so many items of each kind at most, is full

@@ -117,6 +117,7 @@ def test_one_or_two_words_are_not_looked_for_everywhere() -> None:
     assert is_telling("it needs no server")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("sign", ["\\", "\u2026", "\\u00e9\\", "x\u2026\\"])
 def test_a_text_of_nothing_but_backslashes_and_cuts_is_looked_through_at_once(sign: str) -> None:
 

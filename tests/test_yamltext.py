@@ -4,8 +4,6 @@ writes only what reads back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +11,11 @@ import yaml
 from hypothesis import example, given, settings, strategies as st
 
 from clocks import within
-from contexts import contexts, key, mapping, quick, text, trees
+from contexts import key, mapping, quick, text, trees
 from examples import examples
-from ralf.format import guarded_yaml, places, routefile
-from ralf.format.codec import BadTree, dump_yaml as dump, from_tree, shallow, to_tree
+from ralf.format import guarded_yaml
+from ralf.format.codec import dump_yaml as dump
 from ralf.format.guarded_yaml import BadYaml, load
-from ralf.model import BODY, Decision, RouteContext, Tombstone
-from ralf.text import tokens
 from ralf.text.cleaning import clean
 
 LAUGHS = 'a: &a ["lol"]\n' + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{f'*{chr(97 + n)},' * 9}]\n" for n in range(8))
@@ -244,6 +240,7 @@ def test_an_installation_without_libyaml_reads_the_same() -> None:
     assert exact(load(dump(tree))) == exact(tree)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("without_libyaml")
 @pytest.mark.parametrize("source", [source for source, _, _ in HOSTILE.values()], ids=HOSTILE.keys())
 def test_an_installation_without_libyaml_refuses_the_same(source: str) -> None:
@@ -303,6 +300,7 @@ def read(source: str) -> Any:
         return error.what, error.line
 
 
+@pytest.mark.ci
 @given(st.lists(mapping, min_size=1, max_size=8), mapping, _EDITS)
 @example([{"id": "DEC-001", "n": 1.5e300}], {}, [])
 @example([{"id": "DEC-001", "n": 10**17}], {}, [])
@@ -320,59 +318,3 @@ def test_a_list_with_strange_lines_in_it_is_read_or_refused(
     found = read("\n".join(lines))
     assert isinstance(found, (dict, tuple))
     assert edits or found == load(dump({"before": 1, "decisions": decisions, **further}))
-
-
-@given(contexts)
-@settings(quick, max_examples=examples(100))
-def test_dataclasses_in_lists_are_written_as_their_trees_are(context: RouteContext) -> None:
-    assert dump(shallow(context)) == dump(to_tree(context))
-    assert dump(shallow(context)) == dump(to_tree(context))  # now from what was written
-
-
-@given(contexts, _EDITS)
-@example(RouteContext(decisions=(Decision(extra={"n": 1.5e300}), Decision(extra={"n": 10**17}))), [])
-@example(RouteContext(decisions=(Decision(decision="b"), Decision(decision="d\ne"))), [(2, "i", "  - a: |\n      u")])
-@example(RouteContext(decisions=(Decision(decision='"'), Decision(id="c"), Decision(id="e"))), [(0, "i", 'x: "')])
-@settings(quick, max_examples=examples(300))
-def test_decisions_that_stand_as_they_were_written_are_read_as_if_for_the_first_time(
-    context: RouteContext, edits: list[tuple[int, str, str]]
-) -> None:
-    tree = shallow(context)
-    tree.pop(BODY, None)
-    lines = dump(tree).split("\n")
-    for place, how, line in edits:
-        at = min(place, len(lines))
-        lines[at : at + (how != "i")] = [] if how == "d" else [line]
-    front = "\n".join(lines)
-
-    def parsed(load: Callable[[str], Any]) -> object:
-        try:
-            return repr(to_tree(from_tree(RouteContext, load(front))))
-        except (BadYaml, BadTree) as error:
-            return str(error), getattr(error, "line", 0)
-
-    assert parsed(routefile._loaded) == parsed(load)
-
-
-def test_what_another_list_has_in_the_same_lines_is_no_decision() -> None:
-    written = dump(shallow(RouteContext(dropped=(Tombstone("DEC-987"),))))
-    front = written.replace("dropped:", "decisions:")
-    assert from_tree(RouteContext, routefile._loaded(front)).decisions == (Decision("DEC-987"),)
-
-
-def test_of_many_decisions_only_those_that_are_new_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = tuple(Decision(id=f"DEC-{number}", decision="x" * 50) for number in range(50))
-    front = dump(shallow(RouteContext(decisions=written)))
-    lengths: list[int] = []
-    monkeypatch.setattr(guarded_yaml, "load", lambda text: (lengths.append(len(text)), load(text))[1])
-    *known, new = routefile._loaded(front + '  - id: "DEC-50"\n    decision: "new"\n')["decisions"]
-    assert (known, new["id"]) == ([*written], "DEC-50")
-    assert sum(lengths) < len(front) / 4
-
-
-@given(contexts)
-@settings(quick, max_examples=examples(100))
-def test_what_a_file_takes_is_the_same_by_its_items_as_by_its_text(context: RouteContext) -> None:
-    context = replace(context, decisions=tuple(map(places.bare, context.decisions)))
-    front, body = (sum(map(tokens.estimate, part)) + part.count("") for part in routefile._pieces(context))
-    assert routefile.estimate(context) == routefile._moved(context, front, body + routefile.BRIEF_TOKENS)[1]

@@ -22,6 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 import ralf
+import storekit
 from ralf import api, memory
 from ralf.agent import AgentRun, send_signal
 from ralf.maintenance import ownership
@@ -167,7 +168,11 @@ def _sessions(project: Project, folder: Path) -> None:
                 json.dumps({**boundary, "sessionId": WORKING, "timestamp": record["timestamp"], "cwd": record["cwd"]})
             )
     log.write_text("\n".join(out) + "\n")
-    ralf.checkpoint(ROUTE, log, root=project.root)
+    ralf.checkpoint(ROUTE, log, root=project.root, summarizer=storekit.Listing())
+    rule = "Never commit without having run the full test suite"
+    ralf.record_decision(ROUTE, rule, kind="rule", pinned=True, origin="user", root=project.root)
+    tried = "ETags instead of a local cursor table"
+    ralf.record_decision(ROUTE, tried, kind="failed-approach", origin="agent", root=project.root)
     _handed(project, log, now - 200)
     repeated = [("pytest -q tests/test_merge.py", "E   AssertionError: base is None\n1 failed, 41 passed")] * 6
     _short(project, folder, STUCK, now - 90, repeated, route="storage", failing=True, filled=96_000)

@@ -3,142 +3,92 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from ralf_cli.options import called_now, with_json, with_root, with_route
+from ralf_cli.options import called_now, with_json, with_new, with_root, with_route
 
-if TYPE_CHECKING:
-    from ralf.route.steering import Recorded
-
-_MOST = 200_000  # bytes that are read from standard input
+_MOST = 200_000  # bytes that are read
 
 
 @click.command(short_help="Hand over to whoever goes on with a route.")
 @with_route()
-@click.option("--goal", metavar="TEXT", default="", help="What the work is about now.")
-@click.option("--state", metavar="TEXT", default="", help="How it stands.")
-@click.option("--done", metavar="TEXT", multiple=True, help="What was finished. May be repeated, as all that follow.")
-@click.option("--next", "next_", metavar="TEXT", multiple=True, help="What comes next, in order.")
-@click.option("--open", "open_", metavar="TEXT", multiple=True, help="A question that nobody has answered.")
-@click.option("--decided", metavar="TEXT", multiple=True, help='A choice that binds: "WHAT because WHY".')
-@click.option(
-    "--never", metavar="TEXT", multiple=True, help='What failed, and is not to be tried again, with "because".'
-)
-@click.option("--exact", metavar="TEXT", multiple=True, help="An exact id, path or command that will be needed.")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@with_new
 @with_root
 @with_json
 @click.pass_context
-def handover(
-    ctx: click.Context,
-    route: str,
-    goal: str,
-    state: str,
-    done: tuple[str, ...],
-    next_: tuple[str, ...],
-    open_: tuple[str, ...],
-    decided: tuple[str, ...],
-    never: tuple[str, ...],
-    exact: tuple[str, ...],
-    root: str | None,
-    as_json: bool,
-) -> None:
-    """Hand over to whoever goes on with ROUTE: what the work is about, how it stands, what comes next.
+def handover(ctx: click.Context, route: str, file: Path | None, is_new: bool, root: str | None, as_json: bool) -> None:
+    """Hand over to whoever goes on with ROUTE, in Markdown on standard input or in FILE.
 
-    Without options it reads Markdown, or a JSON object with the names of the API, from standard input. Parts under
-    headings such as "State", "Next", "Open questions", "Decided" and "Never" go where they belong. The hand-over leads
-    the brief of the route until newer work makes it old. What it decides is recorded as the agent's decisions; nothing
-    of it is a rule. What you type at a terminal, outside of an agent's shell, is recorded as the user's,
-    unless its output goes into a pipe or a file.
+    It is shown as you write it, first in the brief until newer work makes it old. These parts are read: "## Now" (how
+    it stands), "## Why", "## Next" (in order), "## Open" (what nobody answered or checked), "## Decided" (a bullet
+    each, then "why:" and "not:" on lines of their own), "## Avoid" (what failed), "## Facts", "## Lasting" (what helps
+    in any later task: an offer to the memory). What is open, decided, to be avoided or a fact stays until somebody ends
+    it: "- OPEN-001: why" below "## Ended". Names that stand nowhere in the record are named in the answer, and marked.
+
+    What you type at a terminal, outside of an agent's shell, is recorded as yours, unless its output goes into a pipe
+    or a file. A quoted 'EOF' keeps the shell from reading what stands in backticks.
 
     \b
     Examples:
-      ralf handover TASK-001 --state "The parser is done, its tests fail" --next "Mend test_fence"
-      ralf handover TASK-001 --decided "Use WAL because many read" --never "One file a row because it is slow"
-      ralf handover TASK-001 < handover.md
+      ralf handover TASK-001 <<'EOF'
+      ## Now
+      The parser is done, its test `test_fence` fails.
+      ## Next
+      - Mend `test_fence`
+      EOF
+      ralf handover TASK-001 notes.md
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 nothing said, invalid name ·
-    4 damaged route file (the hand-over is in the journal), damaged journal · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 nothing said, invalid name, or nearly an existing one (--new) ·
+    3 no such file · 4 damaged route file (the hand-over is in the journal), damaged journal · 5 busy
     """
+    from ralf import project as projects, routing
     from ralf.format.codec import to_tree
-    from ralf.route.steering import record_hand_over
+    from ralf.route.handing_over import hand_over
     from ralf_cli.output import emit_json, say
     from ralf_cli.terminal import complain, is_typed
 
-    given = any((goal, state, done, next_, open_, decided, never, exact))
-    recorded = record_hand_over(
-        route,
-        "" if given else _said(route),
-        goal=goal,
-        state=state,
-        done=done,
-        next=next_,
-        questions=open_,
-        decided=decided,
-        never=never,
-        names=exact,
-        author="user" if is_typed() else "agent",
-        root=root,
-    )
-    made = recorded.handover
-    for warning in recorded.warnings:
+    routing.check_typed(projects.find(root), route, is_new=is_new)
+    made = hand_over(route, _said(route, file), author="user" if is_typed() else "agent", root=root)
+    for warning in made.warnings:
         say(f"warning: {warning}")
     if as_json:
-        named = {"decisions": recorded.decisions, "failed_approaches": recorded.failed_approaches}
-        emit_json({**to_tree(made), **named, "left_out": recorded.left_out, "buried": recorded.buried})
+        added = [to_tree(entry) for entry in made.added]
+        emit_json(
+            {
+                "handover": to_tree(made.handover),
+                "added": added,
+                "ended": list(made.ended),
+                "buried": made.buried,
+                "text": str(made),
+            }
+        )
     else:
-        _tell(called_now(root, route), recorded)
-    if recorded.damage:
-        complain(recorded.damage, "what was handed over is in the journal; mend the file: the next write shows it")
+        click.echo(str(made).replace(made.route, called_now(root, route), 1))
+    if made.damage:
+        complain(made.damage, "what was handed over is in the journal; mend the file: the next write shows it")
         ctx.exit(4)
 
 
-def _tell(route: str, recorded: Recorded) -> None:
-    """Say what came of a hand-over."""
-    from ralf_cli.output import say
+def _said(route: str, file: Path | None) -> str:
+    """What stands in the file, or on standard input; nothing where that is a terminal, or closed."""
+    from ralf.errors import NotFound, UsageError
+    from ralf.storage.files import open_regular
 
-    made = recorded.handover
-    counts = (
-        *((len(getattr(made, name)), noun) for name, noun in _NOUNS.items()),
-        (len(recorded.decisions), "decision"),
-        (len(recorded.failed_approaches), "failed approach"),
-    )
-    told = [name for name in ("goal", "state") if getattr(made, name)]
-    told += [f"{count} {_plural(noun) if count != 1 else noun}" for count, noun in counts if count]
-    told += ["free text"] if made.text else []
-    click.echo(f"{route}: handed over: {', '.join(told) or 'nothing new'}")
-    if recorded.buried:
-        items = f"{recorded.buried} decision{'s' * (recorded.buried != 1)}"
-        say(f"not recorded: {items} that a person dropped: only a person may decide them again")
-    if recorded.left_out:
-        items = f"{recorded.left_out} item{'s' * (recorded.left_out != 1)}"
-        say(f"left out: {items}, for which a hand-over has no room: say only what the next one cannot find out")
-    say(f"to read it: ralf context show {route} --brief")
-
-
-_NOUNS = {
-    "next": "next step",
-    "questions": "open question",
-    "done": "step done",
-    "names": "exact name",
-    "inferred": "conclusion",
-}
-
-
-def _plural(noun: str) -> str:
-    return {"step done": "steps done", "failed approach": "failed approaches"}.get(noun, f"{noun}s")
-
-
-def _said(route: str) -> str:
-    """What stands on standard input; nothing where it is a terminal, or closed."""
-    from ralf.errors import UsageError
-
-    if sys.stdin is None or sys.stdin.isatty():
+    if file is not None:
+        try:
+            with open_regular(file, follow=True) as stream:
+                text = stream.read(_MOST + 1)
+        except FileNotFoundError:
+            raise NotFound(file, "no such file", f"ralf handover {route} <<'EOF'") from None
+    elif sys.stdin is None or sys.stdin.isatty():
         return ""
-    text = sys.stdin.buffer.read(_MOST + 1)
+    else:
+        text = sys.stdin.buffer.read(_MOST + 1)
     if len(text) > _MOST:
-        hint = f'say only what the next one cannot find out: ralf handover {route} --state "WHERE IT STANDS"'
+        hint = f"say only what the next one cannot find out: ralf handover {route} <<'EOF'"
         raise UsageError(route, f"the hand-over has more than {_MOST:,} bytes: nothing was recorded", hint)
     return text.decode("utf-8", "replace")

@@ -14,7 +14,7 @@ from ralf_cli.times import shown, with_since
 
 if TYPE_CHECKING:
     from ralf.brief.changes import Told
-    from ralf.proof.provenance import Reason
+    from ralf.route.why import Quote, Reason
 
 _HEADINGS = {
     "goal": "Goal",
@@ -166,14 +166,14 @@ def emit_words(words: Iterable[Told]) -> None:
 _SHOWN = 1_200  # characters of one message that are printed
 
 
-@click.command(short_help="Show the transcript lines behind a decision or checkpoint.")
+@click.command(short_help="Show what stands behind a decision or checkpoint.")
 @with_route("id")
 @with_root
 @with_pager
 @with_json
 @click.pass_context
 def why(ctx: click.Context, route: str, id: str, root: str | None, as_json: bool) -> None:  # noqa: A002
-    """Show the transcript lines behind a decision or a checkpoint of ROUTE.
+    """Show what made a decision or a checkpoint of ROUTE: the words with their lines, the turn, and what was said next.
 
     Works without the transcript. Long messages are truncated; use --json for full text.
 
@@ -215,14 +215,26 @@ def _emit(reason: Reason) -> None:
     click.echo()
     source = reason.source
     if source is None:
-        click.echo(f"No transcript holds it: {reason.recorded}, revision {reason.revision}.")
+        click.echo(f"Recorded {reason.recorded}, revision {reason.revision}; no lines were given.")
+        _emit_quotes("Recorded with", reason.quotes)
+        _emit_turn(reason)
         return
     where = f"session {source.session}, {_lines(source.first_line, source.last_line)}, sha256 {source.sha256}"
     match = {True: "the words are unchanged", False: "THE WORDS ARE NOT THOSE THAT IT WAS TAKEN FROM"}
     gone = "some of the words were forgotten" if reason.evidence == "purged" else "pruned"
     click.echo(f"{where}: {gone if reason.matches is None else match[reason.matches]}")
-    for quote in reason.quotes:
-        click.echo()
+    _emit_quotes("", reason.quotes)
+    _emit_turn(reason)
+
+
+def _emit_turn(reason: Reason) -> None:
+    _emit_quotes("The turn it stands in", reason.turn)
+    _emit_quotes("The next messages", reason.after)
+
+
+def _emit_quotes(heading: str, quotes: Iterable[Quote]) -> None:
+    for number, quote in enumerate(quotes):
+        click.echo(f"\n{heading}:" if heading and not number else "")
         click.secho(f"{_lines(quote.line, quote.last)}, {quote.who}:", bold=True)
         click.echo(_indented(quote.text), nl=False)
 

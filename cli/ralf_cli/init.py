@@ -69,7 +69,7 @@ class Plan:
 @click.option(
     "--summarizer",
     type=click.Choice(["claude", "codex"]),
-    help="Let this client improve each checkpoint (uses tokens on your account).",
+    help="Have this client hand over at checkpoints (uses tokens on your account).",
 )
 @click.option("--verify-commands", is_flag=True, help="Let `ralf task done` run the `verify:` commands of tasks.")
 @click.option(
@@ -370,8 +370,8 @@ def _plain(step: Step, *, done: bool) -> dict[str, object]:
     return {"path": str(step.path), "what": step.what, "done": done, **shown}
 
 
-COSTS = "one call for each 50,000 tokens of session or less: about 9,000 tokens read, 1,800 written (an estimate)"
-"""What `ralf.summarize.prompting` lets a prompt and an answer have: who is asked is told no less than it may cost."""
+COSTS = "one call for each 50,000 tokens of session or less: about 9,000 tokens read, 1,250 written (an estimate)"
+"""What `ralf.refining.prompting` lets a prompt and an answer have: who is asked is told no less than it may cost."""
 
 
 def _offer_sessions(project: Project, client: str, *, wanted: bool, asks: bool, quiet: bool) -> None:
@@ -397,7 +397,7 @@ def _offer_sessions(project: Project, client: str, *, wanted: bool, asks: bool, 
 
 
 def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks: bool) -> None:
-    """Have the person's own login improve each checkpoint: only where it is named, or said yes to."""
+    """Have the person's own login hand over at checkpoints: only where it is named, or said yes to."""
     import shutil
 
     from ralf.refining import local_config
@@ -413,7 +413,7 @@ def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks
         if not click.confirm("Have it do so?", default=False, err=True):
             return
     changed = local_config.choose_summarizer(project, name)
-    say(f"{project.local_config_file}: {title} improves each checkpoint{'' if changed else ', as before'}; {COSTS}")
+    say(f"{project.local_config_file}: {title} hands over at checkpoints{'' if changed else ', as before'}; {COSTS}")
     say(
         "what it takes: ralf context list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there"
     )

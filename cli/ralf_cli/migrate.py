@@ -212,7 +212,8 @@ def _taken(project: Any, found: Sequence[Any]) -> list[dict[str, Any]]:
                 made.append(entry | {"outcome": "unreadable", "what": taken.problem})
                 continue
             count = len(taken.report.checkpoints)
-            what = _so_many(count, "checkpoint") if count else "nothing new"
+            none = "no message and no call" if taken.report.blank else "nothing new"
+            what = _so_many(count, "checkpoint") if count else none
             made.append(entry | {"checkpoints": count, "skipped": dict(taken.report.skipped), "what": what})
     return made
 

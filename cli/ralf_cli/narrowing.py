@@ -16,7 +16,7 @@ _KEPT = (*_ALWAYS, "goal", "decisions", "history")  # whatever they hold
 _OF_SECTION = {
     "goal": ("goal", "goal_origin", "began_as"),
     "work": ("handover", "active_work", "unresolved", "since"),
-    "decisions": ("decisions",),
+    "decisions": ("decisions", "pinned"),
     "facts": ("facts",),
     "history": ("checkpoints", "history"),
 }
@@ -26,7 +26,7 @@ _NOT_BRIEF = ("history", "folded")
 _HEADING = "\n### "
 
 _BOOKKEEPING = frozenset(
-    "timestamp source session sha256 lines tokens tokens_stored kept merged dropped recall recall_with_search"
+    "timestamp source session sha256 lines tokens tokens_stored"
     " summarizer reason key_events last_modified extra further_sources created"
     " total_tokens_consumed agent_type last_progress".split()
 )
@@ -260,8 +260,7 @@ def _units(tree: Mapping[str, Any]) -> Iterator[_Unit]:
         if isinstance(value, list):
             yield from ((("active_work", key), number) for number in range(len(value)))
     handover = tree.get("handover") or {}
-    for key in ("inferred", "done", "names", "questions", "next"):
-        yield from ((("handover", key), number) for number in reversed(range(len(handover.get(key, ())))))
+    yield from ((("handover", "kept"), number) for number in reversed(range(len(handover.get("kept", ())))))
     yield from ((("decisions",), number) for number, found in enumerate(ranks) if found > 1)
     yield from (((key,), -1) for key in _LAST if tree.get(key))
 

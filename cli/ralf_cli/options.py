@@ -81,6 +81,13 @@ def with_json_alone(command: F) -> F:
     )
 
 
+def with_new(command: F) -> F:
+    """Add `--new`; the command gets `is_new`: a name that is nearly a route's is meant as it is."""
+    return click.option("--new", "is_new", is_flag=True, help="Make the route, however near its name is to another's.")(
+        command
+    )
+
+
 def with_plain(command: F) -> F:
     """Add `--plain`; the command gets `plain`: its Markdown is printed as it is, on a terminal, too."""
     text = "Print the Markdown source on a terminal, too."
@@ -114,10 +121,11 @@ def as_seconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return int(seconds)
 
 
-def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
+def with_route(following: str = "", metavar: str = "", *, instead_of: str = "") -> Callable[[F], F]:
     """Add the argument ROUTE; the command gets `route`: without one the route that is meant, which is said.
 
-    following  a required argument behind it, which stands alone where ROUTE is left out; `metavar`: its name in help
+    following   a required argument behind it, which stands alone where ROUTE is left out; `metavar`: its name in help
+    instead_of  an eager option that takes the place of that argument
     """
 
     def alone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -129,6 +137,14 @@ def with_route(following: str = "", metavar: str = "") -> Callable[[F], F]:
         return value
 
     def behind(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if instead_of and ctx.params.get(instead_of) and not ctx.resilient_parsing:
+            if value is not None:
+                from ralf.errors import UsageError
+
+                what = f"takes no {param.name} beside --{instead_of}"
+                raise UsageError(ctx.command_path, what, f"{ctx.command_path} --help")
+            ctx.params["route"] = ctx.params["route"] or meant(ctx)
+            return None
         if value is None and not ctx.resilient_parsing:
             value = _not_missing(ctx, param, ctx.params["route"])
             ctx.params["route"] = meant(ctx)

@@ -15,9 +15,9 @@ from ralf_cli.tables import aligned, as_json, bounded, cell
 from ralf_cli.terminal import typed
 
 if TYPE_CHECKING:
+    from ralf.brief.left_out import Brief
     from ralf.checkpointing.flow import CheckpointReport
     from ralf.model import RouteContext
-    from ralf.proof.loss import Answered, LossReport
 
 
 def emit_json(value: Any) -> None:
@@ -84,8 +84,9 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "goal": context.goal,
         "goal_origin": context.goal_origin,
         "began_as": context.began_as,
-        "handover": to_tree(context.handover) if context.handover is not None else None,
+        "handover": to_tree(context.handover) or None,
         "decisions": [to_tree(decision) for decision in context.decisions],
+        "pinned": [to_tree(pin) for pin in context.pinned],
         "active_work": to_tree(context.active_work),
         "unresolved": [to_tree(entry) for entry in context.unresolved],
         "facts": to_tree(context.facts),
@@ -112,11 +113,8 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
         "tokens_read": report.tokens_read,
         "tokens_stored": report.tokens_stored,
         "ratio": round(report.ratio, 2),
-        "kept": report.kept,
-        "merged": report.merged,
-        "dropped": report.dropped,
-        "losses": [loss_as_json(loss) for loss in report.losses],
         "path": report.path,
+        "blank": report.blank,
         "run": to_tree(report.run) if report.run is not None else None,
         "skipped": report.skipped,
         "warnings": report.warnings,
@@ -125,10 +123,12 @@ def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     }
 
 
-def loss_as_json(report: LossReport) -> dict[str, Any]:
-    """What a checkpoint kept, merged and dropped, under the names of the Python API."""
-    totals = {"kept": report.kept, "merged": report.merged, "dropped": report.dropped}
-    return fields_of(report) | totals | {"losses": [fields_of(one) | {"total": one.total} for one in report.losses]}
+def _nothing(report: CheckpointReport) -> str:
+    """Return why nothing was written."""
+    if not report.blank:
+        return "nothing new"
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(report.skipped.items()))
+    return f"no message and no call in the transcript yet (left out: {counts or 'nothing'})"
 
 
 def emit_report(report: CheckpointReport) -> None:
@@ -138,7 +138,7 @@ def emit_report(report: CheckpointReport) -> None:
     if report.run is not None:
         _emit_run(report)
     if not report.checkpoints:
-        click.echo(f"{report.route}: nothing new")
+        click.echo(f"{report.route}: {_nothing(report)}")
         _emit_refinements(report)
         return
     for entry in report.checkpoints:
@@ -146,10 +146,7 @@ def emit_report(report: CheckpointReport) -> None:
         click.echo(
             f"{report.route}: {entry.checkpoint_id} ({entry.reason}), {entry.tokens:,} tokens: {title}".rstrip(": ")
         )
-    click.echo(
-        f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1); "
-        f"{report.kept:,} items kept, {report.merged:,} merged, {report.dropped:,} left to the evidence"
-    )
+    click.echo(f"{report.tokens_read:,} tokens became {report.tokens_stored:,} ({report.ratio:.0f}:1)")
     _emit_refinements(report)
     click.echo(str(report.path))
 
@@ -165,74 +162,29 @@ def _emit_run(report: CheckpointReport) -> None:
         click.echo(f"{empty} document{'s' if empty > 1 else ''} of it: nothing was written")
 
 
-def emit_losses(reports: Sequence[LossReport]) -> None:
-    """Print what checkpoints kept, merged and dropped, and where the dropped part is found."""
-    if not reports:
-        say("no checkpoints yet")
-    for report in reports:
-        click.secho(f"{report.route} {report.checkpoint_id}", bold=True, nl=False)
-        click.echo(f"  {report.tokens:,} tokens became {report.tokens_stored:,}; {_recall(report)}")
-        if report.refused:
-            click.echo(f"refused the work of {report.refused}")
-        if report.added:
-            added = ", ".join(f"{count} {kind}" for kind, count in report.added.items())
-            click.echo(f"added after the probe: {added}")
-        rows = [
-            (one.kind, one.total, one.kept, one.merged, one.dropped, _shortened(one.lines, 40)) for one in report.losses
-        ]
-        rows.append(
-            ("all", report.kept + report.merged + report.dropped, report.kept, report.merged, report.dropped, "")
+def emit_left_out(brief: Brief) -> None:
+    """Print what a brief leaves out or shortens, by heading."""
+    with handed_over():
+        click.echo(f"{brief.budget:,} tokens: {brief.lost:,} lines left out, {brief.shortened:,} shortened")
+        table(
+            ("HEADING", "WHOLE", "SHORTENED", "LEFT OUT"),
+            [(group.name, group.kept, group.shortened, group.left_out) for group in brief.groups],
+            right=(1, 2, 3),
         )
-        table(("KIND", "SEEN", "KEPT", "MERGED", "DROPPED", "DROPPED, LINES"), rows, right=(1, 2, 3, 4))
-        where = f"session {report.session}, lines {report.lines}"
-        if not report.session:
-            click.echo("made of no transcript")
-        elif report.evidence:
-            click.echo(typed(f"dropped: {where}; find it: ralf context search WORDS --route {report.route}"))
-        else:
-            click.echo(f"dropped: {where}; its evidence was pruned")
-        if report.answer is not None:
-            _emit_answer(report.answer)
-        click.echo()
-
-
-def _emit_answer(answer: Answered) -> None:
-    """Print what became of a model's answer."""
-    if answer.failure:
-        click.echo(f"asked {answer.summarizer}: {answer.failure}")
-    else:
-        verdicts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in answer.verdicts.items())
-        left = f", {answer.left_alone} left alone" if answer.left_alone else ""
-        listed = f"; listed items: {verdicts}" if verdicts else ""
-        click.echo(f"asked {answer.summarizer}: {answer.kept} sentences and items believed{left}{listed}")
-    for sentence, missing in answer.unborne:
-        click.echo(f"  left out, {', '.join(missing)} stands nowhere: {sentence}")
-    for line in answer.refused:
-        click.echo(f"  not done: {line}")
-
-
-def _recall(report: LossReport) -> str:
-    if report.recall is None or report.recall_with_search is None:
-        return "recall not measured"
-    return f"recall {report.recall:.2f} in the file, {report.recall_with_search:.2f} with search"
-
-
-def _shortened(lines: str, most: int) -> str:
-    """The first of many line numbers."""
-    return lines if len(lines) <= most else lines[: lines.rindex(",", 0, most)] + ", …"
+        for group in brief.groups:
+            for line, is_shortened in group.fallen:
+                click.echo(f"{'shortened' if is_shortened else 'left out'}: {bounded(line)}")
+        if brief.more:
+            click.echo(f"and {brief.more:,} more")
 
 
 def _emit_refinements(report: CheckpointReport) -> None:
     for made in report.refinements:
         took = price(made.input_tokens + made.output_tokens, made.cost_usd, estimated=made.estimated)
         if made.failure:
-            say(f"warning: {made.route}: {made.checkpoint_id} stays as it is: {made.failure} ({took})")
-            continue
-        left = f", {made.left_alone} left alone" if made.left_alone else ""
-        click.echo(
-            f"{made.route}: {made.checkpoint_id} improved by {made.summarizer}: {made.kept} items kept, "
-            f"{made.unsupported} without support thrown away{left}; {took}"
-        )
+            say(f"warning: {made.route}: {made.summarizer} handed nothing over: {made.failure} ({took})")
+        else:
+            click.echo(f"{made.text} (by {made.summarizer}; {took})")
 
 
 def price(tokens: int, usd: float | None, *, estimated: bool = False) -> str:

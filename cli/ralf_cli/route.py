@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import complete_route, with_json, with_root
+from ralf_cli.options import complete_route, with_json, with_new, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.maintenance.renaming import Moved
@@ -34,11 +34,12 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
 
     \b
     First match: BB5_ROUTE, RALF_TASK_ID, BB5_TASK_ID in the environment; the task of the loop's current run
-    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route use`; the git branch, unless it is the main one; a name derived from
-    the session's first request, set by its hook; `default`. `route_by` in config.yaml disables the branch, the
-    request, or both. On a terminal the session is the project's newest one. If the session already has checkpoints
-    in a route, that route takes precedence over one that was not chosen explicitly. Commands use this route if
-    ROUTE is omitted, and print its name; a person's commands use the only route there is, if none is current.
+    (RALF_RUN_DIR, RALF_RUN_ID); `ralf route use`; the route that the session's first prompt has given it: the one
+    that it names, else that of the git branch, unless it is the main one, else a new one named after it; `default`.
+    `route_by` in config.yaml disables the branch, the new name, or both. On a terminal the session is the project's
+    newest one. If the session already has checkpoints in a route, that route takes precedence over one that was not
+    chosen explicitly. Commands use this route if ROUTE is omitted, and print its name; a person's commands use the
+    only route there is, if none is current.
 
     \b
     Examples:
@@ -69,33 +70,64 @@ def route(ctx: click.Context, root: str | None, as_json: bool) -> None:
 
 @route.command(short_help="Set the route of this session.")
 @click.argument("name", shell_complete=complete_route)
+@with_new
 @with_root
-def use(name: str, root: str | None) -> None:
+def use(name: str, is_new: bool, root: str | None) -> None:
     """Set the route of the session that runs this command; on a terminal, the route that this project's commands
     use.
 
-    Running it in a terminal does not affect agent sessions; to do that, run it in the session (`! ralf route use
-    NAME` in Claude Code), start the session with RALF_TASK_ID=NAME, or write `--load-context NAME` in a prompt.
+    Running it in a terminal does not affect agent sessions, and an agent's session never changes a terminal's route; to
+    choose one for a session, run it in the session (`! ralf route use NAME` in Claude Code), start the session with
+    RALF_TASK_ID=NAME, or begin it with `--load-context NAME`. A name that is one or two letters away from an existing
+    one is refused, unless --new says that it is meant.
 
     \b
     Examples:
       ralf route use TASK-001
 
     \b
-    Exit status: 0 · 1 the folder cannot be written · 2 invalid name
+    Exit status: 0 · 1 the folder cannot be written · 2 invalid name, or one that is nearly an existing one's
     """
     from ralf import environment, project as projects, routing
+    from ralf.errors import UsageError
     from ralf_cli.output import handed_over, say
+    from ralf_integrations.mcp import caller
 
     project = projects.find(root)
-    name = routing.known(project, name) or name
-    routing.use(project, name)
+    name = routing.known(project, name) or routing.check_typed(project, name, is_new=is_new)
+    session = caller.session(project) if environment.is_agent() else ""
+    if environment.is_agent() and not session:
+        what = "your client does not say which session this is, and the terminal's route is not yours to change"
+        raise UsageError(name, what, f"name the route in each command, or start the client with RALF_TASK_ID={name}")
+    routing.use(project, name, session=session or None)
     with handed_over():
-        whose = "this session" if environment.session() else "this project's commands"
+        whose = "this session" if session else "this project's commands"
         click.echo(f"{name}: the route of {whose}")
-    if environment.session():
+    if session:
         return
     say(f"sessions keep theirs; for one of them: RALF_TASK_ID={name} claude, or ralf route use {name} within it")
+
+
+@route.command(short_help="Close a route: it is unfinished no more.")
+@with_route()
+@with_root
+def close(route: str, root: str | None) -> None:
+    """Close ROUTE: no session is told any more that it is unfinished. Its next record opens it. A route whose task is
+    done is closed, too, and one in which nothing was recorded for 30 days.
+
+    \b
+    Examples:
+      ralf route close TASK-001
+
+    \b
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such route · 4 damaged data · 5 busy
+    """
+    import ralf
+    from ralf_cli.output import handed_over
+
+    ralf.close_route(route, root=root)
+    with handed_over():
+        click.echo(f"{route}: closed; its next record opens it")
 
 
 @route.command(short_help="Give a route another name.")

@@ -23,7 +23,7 @@ _LOOKED_AT = 20  # hits that are looked at for each one wanted, where only newer
 _MOST_LOOKED_AT = 200
 
 
-@click.command(short_help="Find decisions, checkpoints, facts and evidence.")
+@click.command(short_help="Find what was said, done, decided and printed.")
 @click.argument("query")
 @click.option("--route", metavar="ROUTE", shell_complete=complete_route, help="Search this route only.")
 @click.option(
@@ -34,10 +34,11 @@ _MOST_LOOKED_AT = 200
 @with_pager
 @with_json
 def search(query: str, route: str | None, limit: int, since: str | None, root: str | None, as_json: bool) -> None:
-    """Find decisions, checkpoints, facts and evidence by their words, in all routes.
+    """Find turns, texts, failed commands, decisions and evidence by their words, in all routes.
 
-    Results that hold too little of the question to be sure answers come last, below a line that says so. With
-    --since, only decisions made and checkpoints that ended since then, and what belongs to these.
+    Of what holds the same words a decision in force comes first, then what was said, then what was printed; the newer
+    before the older. With --since, only decisions made and checkpoints that ended since then, and what belongs to
+    these.
 
     \b
     Examples:
@@ -82,15 +83,10 @@ def _newer(hits: Sequence[SearchHit], since: str, root: str | None) -> list[Sear
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:
-    from ralf.finding.search import UNSURE
     from ralf.text.matcher import words
 
     asked = words(query)
-    sure = True
     for hit in hits:
-        if sure and not hit.sure:
-            click.echo(click.style(UNSURE, italic=True) + "\n")
-            sure = False
         status = f" [{hit.status}]" if hit.status not in ("", "active") else ""
         source = f"  {hit.source}" if hit.source else ""
         click.echo(click.style(f"{hit.route} {hit.kind} {hit.id}{status}", bold=True) + source)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralf_cli import tables
 from ralf_cli.options import complete_route, with_json, with_root
 from ralf_cli.times import shown
 
@@ -69,6 +70,11 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         from ralf_cli.tasktext import named
 
         click.echo(f"task             {named(task)}")
+    if found.title:
+        click.echo(f"about            {tables.in_brief(found.title)}")
+    if found.last_request:
+        state = f" ({found.work_status.replace('_', ' ')})" if found.work_status else ""
+        click.echo(f"asked last       {tables.in_brief(found.last_request)}{state}")
     if found.revision or found.checkpoint_count:
         last = f", last {shown(found.last_checkpoint)}" if found.last_checkpoint else ""
         click.echo(f"checkpoints      {found.checkpoint_count}{last}, revision {found.revision}")
@@ -192,7 +198,9 @@ def _show_model(found: Status) -> None:
     from ralf_cli.output import price
 
     if found.model or found.model_problem:
-        waiting = f"{found.owed} checkpoint{'s' * (found.owed != 1)} to improve" if found.owed else "nothing to improve"
+        waiting = (
+            f"{found.owed} checkpoint{'s' * (found.owed != 1)} to hand over at" if found.owed else "nothing to ask"
+        )
         click.echo(f"model            {found.model or 'none'}  ({found.model_problem or waiting})")
     for name, spent in (("spent here", found.spend), ("spent in all", found.spend_total)):
         if spent.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ralf.text.cleaning import clean, one_line, without_middle
+from ralf.text.cleaning import clean, one_line, trimmed, without_middle
 
 if TYPE_CHECKING:
     from ralf.finding.reader import RouteSummary
@@ -14,7 +14,9 @@ _ECHOED = 200  # characters of what a command has taken in that it says again
 
 _LONGEST = 1_000  # characters of an error, which can quote a path of 4,096
 
-HEADINGS = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "TASK", "STATUS")
+_TOLD = 44  # characters of what a route is about, and of what was asked last
+
+HEADINGS = ("ROUTE", "CHECKPOINTS", "LAST CHECKPOINT", "TOKENS", "STATUS", "ABOUT", "ASKED LAST")
 """The columns of the list of routes."""
 RIGHT = (1, 3)
 """The columns of it that are aligned right."""
@@ -27,9 +29,15 @@ def cells(route: RouteSummary, checkpointed: str = "") -> tuple[object, ...]:
         route.checkpoint_count,
         checkpointed or route.last_checkpoint or "-",
         route.total_tokens_consumed,
-        route.current_task or "-",
-        route.work_status or "-",
+        f"closed: {route.closed}".removesuffix(": closed") if route.closed else in_brief(route.work_status),
+        in_brief(": ".join(filter(None, (route.current_task, route.title)))),
+        in_brief(route.last_request),
     )
+
+
+def in_brief(text: str) -> str:
+    """A text on one line, cut, `-` for none."""
+    return trimmed(one_line(clean(text)), _TOLD) or "-"
 
 
 def in_bytes(size: int) -> str:

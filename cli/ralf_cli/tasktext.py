@@ -373,4 +373,4 @@ def check_may_claim(root: str | None) -> None:
 
 
 def _handover(state: TaskState, ralf: str) -> str:
-    return f'{ralf} handover {state.task.context_route} --state "HOW IT STANDS" --next "WHAT COMES NEXT"'
+    return f"{ralf} handover {state.task.context_route} <<'EOF'"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralf_cli.options import called_now, with_json, with_json_alone, with_root, with_route
+from ralf_cli.options import called_now, with_json, with_json_alone, with_new, with_root, with_route
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -48,7 +48,7 @@ _LARGE = 5_000_000  # bytes from which a checkpoint takes long enough for a prog
 @click.option(
     "--summarizer",
     metavar="NAME",
-    help="extractive (built in), or a model that improves the checkpoint now: claude, codex, llm, command. "
+    help="extractive (built in), or a model that hands over at the checkpoint now: claude, codex, llm, command. "
     "Default: as configured.",
 )
 @click.option("--keep", metavar="TEXT", multiple=True, help="Hints about what to keep. May be repeated.")
@@ -75,7 +75,7 @@ def checkpoint(
     Writes nothing if there is no new content. A session that belongs to another route is refused without --again;
     on a terminal you are asked. Otherwise ROUTE becomes the session's route, unless one was set. A model costs
     tokens and is used only if named here or in config.local.yaml; its usage is printed, recorded and summed in
-    `ralf status`. If a model is named here and there is no new content, it improves the newest checkpoint. If the
+    `ralf status`. If a model is named here and there is no new content, it is about the newest checkpoint. If the
     model fails, the built-in checkpoint is kept.
 
     \b
@@ -180,7 +180,7 @@ def watch(
 
 
 @click.command(short_help="Record a decision with its reason and rejected options.")
-@with_route("text")
+@with_route("text", instead_of="pin")
 @click.option("--because", metavar="WHY", default="", help="The reason.")
 @click.option(
     "--instead-of", metavar="OPTION", multiple=True, help='A rejected option, as "option: why not". May be repeated.'
@@ -188,43 +188,63 @@ def watch(
 @click.option("--supersedes", metavar="ID", help="The decision that this one replaces, e.g. DEC-003.")
 @click.option("--rule", is_flag=True, help="A standing rule: kept verbatim, never condensed.")
 @click.option(
+    "--pin", metavar="LINE", is_eager=True, help="Instead of TEXT: show a message in every brief, by its line or id."
+)
+@click.option(
     "--origin", type=click.Choice(["user", "agent"]), help="Who decided. Default: agent in a client's shell, else user."
 )
+@with_new
 @with_root
 @with_json
 @click.pass_context
 def decide(
     ctx: click.Context,
     route: str,
-    text: str,
+    text: str | None,
     because: str,
     instead_of: tuple[str, ...],
     supersedes: str | None,
     rule: bool,
+    pin: str | None,
     origin: str | None,
+    is_new: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
-    """Record the decision TEXT in ROUTE with its reason and rejected options.
+    """Record the decision TEXT in ROUTE with its reason and rejected options, or pin a message of the person's.
+
+    A pin is taken off by `ralf undo`, or in the file.
 
     \b
     Examples:
       ralf decide "Use SQLite in WAL mode" --because "one file, many readers"
       ralf decide TASK-001 "Use FastAPI" --instead-of "Flask: no async" --supersedes DEC-002
       ralf decide TASK-001 "Never push to main" --rule
+      ralf decide TASK-001 --pin 212
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, no text · 3 nothing to supersede ·
-    4 damaged route file (the decision is in the journal) · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, or nearly an existing one (--new), no text ·
+    3 nothing to supersede, no such message · 4 damaged route file (the decision is in the journal) · 5 busy
     """
     import ralf
+    from ralf import project as projects, routing
     from ralf.format.codec import to_tree
     from ralf_cli.output import emit_json, say
     from ralf_cli.tables import echoed
 
+    routing.check_typed(projects.find(root), route, is_new=is_new)
+    if pin is not None:
+        from ralf.route.pinning import pin as pinned
+
+        made = pinned(route, pin, origin=origin or who_writes(), root=root)
+        if as_json:
+            emit_json(to_tree(made))
+        else:
+            click.echo(f"{called_now(root, route)}: pinned line {made.line}: {echoed(made.words)}")
+        return
     decision = ralf.record_decision(
         route,
-        text,
+        text or "",
         rationale=because,
         alternatives=instead_of,
         supersedes=supersedes,

@@ -4,8 +4,8 @@
     list_routes(*, root=None) -> list[RouteSummary]
     checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual", keep=()) -> CheckpointReport
     record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
-    hand_over(route, text="", *, goal="", state="", next=(), ..., root=None) -> HandOver
-    set_goal(route, goal, ...), add_next(route, step, ...), close(route, what, ...)
+    hand_over(route, text="", *, author="agent", root=None, **fields) -> HandedOver
+    set_goal(route, goal, ...), add_next(route, step, ...), close(route, what, ...), close_route(route)
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
     why(route, id, *, root=None) -> Reason
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         add_next,
         checkpoint,
         close,
+        close_route,
         get_context,
         hand_over,
         list_routes,
@@ -53,6 +54,7 @@ __all__ = [
     "add_next",
     "checkpoint",
     "close",
+    "close_route",
     "errors",
     "get_context",
     "hand_over",
@@ -78,8 +80,8 @@ def _render(
     section: str | None = None,
     fenced: bool = True,
 ) -> str:
-    """The context as Markdown; see `ralf.brief.rendering.render`."""
-    from ralf.brief.rendering import render  # few who read a context render it
+    """The context as Markdown; see `ralf.brief.views.render`."""
+    from ralf.brief.views import render  # few who read a context render it
 
     return render(context, max_tokens, query=query, section=section, fenced=fenced)
 

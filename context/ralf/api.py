@@ -1,8 +1,8 @@
 """Every verb of the command line as a function, with what it returns; a name loads its module when it is first used.
 
-    read      get_context render list_routes status search why log diff context_at loss_reports
+    read      get_context render list_routes status search why log diff context_at
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop undo undoable resolve open_file take_in change use rename_route merge_routes
+              revert drop undo undoable resolve open_file take_in change use rename_route merge_routes close_route
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         send_signal as send_signal,
         tail as tail,
     )
-    from ralf.brief.rendering import render as render
+    from ralf.brief.views import render as render
     from ralf.checkpointing.flow import CheckpointReport as CheckpointReport, checkpoint as checkpoint
     from ralf.checkpointing.progress import status as status, watch as watch
     from ralf.conversation.summary import summarize as summarize
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     )
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
-    from ralf.proof.loss import loss_reports as loss_reports
-    from ralf.proof.provenance import Reason as Reason, why as why
     from ralf.route.archive import archive as archive, prune as prune
     from ralf.route.corrections import (
         change as change,
@@ -76,14 +74,16 @@ if TYPE_CHECKING:
         revert as revert,
         take_in as take_in,
     )
+    from ralf.route.handing_over import hand_over as hand_over
     from ralf.route.history import context_at as context_at, diff as diff, log as log
     from ralf.route.steering import (
         add_next as add_next,
         close as close,
-        hand_over as hand_over,
+        close_route as close_route,
         set_goal as set_goal,
     )
     from ralf.route.undoing import undo as undo, undoable as undoable
+    from ralf.route.why import Reason as Reason, why as why
     from ralf.routing import use as use
     from ralf.tasks.claims import (
         claim as claim,
@@ -122,7 +122,7 @@ def __getattr__(name: str) -> Any:
     elif name == "use":
         from ralf import routing as home
     elif name == "render":
-        from ralf.brief import rendering as home
+        from ralf.brief import views as home
     elif name in ("checkpoint", "CheckpointReport"):
         from ralf.checkpointing import flow as home
     elif name in ("status", "watch"):
@@ -130,15 +130,13 @@ def __getattr__(name: str) -> Any:
     elif name in ("search", "SearchHit"):
         from ralf.finding import search as home
     elif name in ("why", "Reason"):
-        from ralf.proof import provenance as home
+        from ralf.route import why as home
     elif name == "summarize":
         from ralf.conversation import summary as home
     elif name == "truncate":
         from ralf.conversation import truncation as home
     elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
-    elif name == "loss_reports":
-        from ralf.proof import loss as home
     elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert", "resolve"):
         from ralf.route import corrections as home
     elif name in ("undo", "undoable"):
@@ -147,7 +145,9 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import renaming as home
     elif name in ("list_settings", "get_setting", "change_setting"):
         from ralf.maintenance import settings as home
-    elif name in ("hand_over", "set_goal", "add_next", "close"):
+    elif name == "hand_over":
+        from ralf.route import handing_over as home
+    elif name in ("set_goal", "add_next", "close", "close_route"):
         from ralf.route import steering as home
     elif name in ("archive", "prune"):
         from ralf.route import archive as home

@@ -59,7 +59,7 @@ class Limits:
 
     tokens    o200k_base tokens since the last checkpoint
     percent   instead of `tokens`: percent of the client's window
-    adaptive  sooner when decisions and edits are dense, by at most half
+    adaptive  sooner when edits and answered questions are dense, by at most half
     pressure  the part of the client's window that may be full before one is made at once
     window    size of the client's window where the client does not tell it, in tokens
     """
@@ -99,21 +99,25 @@ class Limits:
             raise UsageError("threshold", f"{threshold!r} is not a threshold", _THRESHOLDS) from error
 
     def tokens_of(self, window: int) -> int:
-        """Return the tokens after which a checkpoint falls due in a window of this size, before any adaptation."""
+        """Return the tokens that may pass without a checkpoint in a window of this size, before any adaptation."""
         return self.tokens if self.percent is None else round(self.percent / 100 * window)
+
+    def due_of(self, window: int) -> int:
+        """Return the tokens at which one is due: a tenth sooner, so that the threshold is not passed before a look has
+        seen it.
+        """
+        return max(1, round(0.9 * self.tokens_of(window)))
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """What can be set: what each key does, and after a semicolon or a colon its values (docs/config.md says more).
 
-    threshold        tokens between checkpoints: a number, a share of the window such as `25%`, or `adaptive` (sooner
-                     when decisions and edits are dense)
+    threshold        most tokens between checkpoints, due a tenth sooner: a number, a share of the window such as `25%`,
+                     or `adaptive` (sooner when edits and answered questions are dense)
     window           context window size in tokens, if the client does not report it
     pressure         usage (%) of the window at which a checkpoint is due; once per crossing
-    pressure_again   usage (%) for the second notice, with advice; above 100: never
-    pressure_from    usage (%) from which a notice follows every further `pressure_step` points; above 100: never
-    pressure_step    percentage points between further notices; 0: only one, at `pressure_from`
+    hand_over_at     usage (%) of the window at which its agent is asked to hand over, once; above 100: never
     hooks            whether hooks do anything in this project; `off`: they do nothing
     summarizer       which summariser to use; `extractive` is built in
     agent_type       the agent type written into new route files
@@ -136,9 +140,7 @@ class Config:
     threshold: str = "50000"
     window: int = 200_000
     pressure: int = 60
-    pressure_again: int = 70
-    pressure_from: int = 80
-    pressure_step: int = 5
+    hand_over_at: int = 70
     hooks: str = "on"
     summarizer: str = "extractive"
     agent_type: str = ""
@@ -167,15 +169,19 @@ class Config:
         limits = self.limits
         return max(1, limits.tokens_of(limits.window or DEFAULT_WINDOW))
 
+    @property
+    def due_at(self) -> int:
+        """Tokens since the last checkpoint at which the next one is due, as far as no client has told its window."""
+        return self.limits.due_of(self.limits.window or DEFAULT_WINDOW)
+
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
 
-_FROM_ZERO = ("archive_days", "evidence_days", "pressure_step")
+_FROM_ZERO = ("archive_days", "evidence_days")
 
 _AT_MOST = {
     "window": _MOST_TOKENS,
     "pressure": 100,
-    "pressure_step": 100,
     "archive_days": 36_500,
     "evidence_days": 36_500,
     "brief_tokens": 1_000_000,
@@ -233,9 +239,7 @@ def parse(path: Path, text: str) -> Config:
 
 _HARMLESS = {
     "pressure": (10, 100),
-    "pressure_again": (10, 200),
-    "pressure_from": (10, 200),
-    "pressure_step": (0, 100),
+    "hand_over_at": (10, 200),
     "archive_days": (30, 3650),
     "brief_tokens": (200, 2_500),
     "health_pressure": (10, 100),
@@ -511,7 +515,7 @@ _OWN = (
     rf"|(?:context|route)[ ](?:{_VERBS})\b[^\n]*+|--?\w[^\n]*+"
     rf"|task(?:[ ](?:{_TASK_VERBS})(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?)?|loop[ ](?:attach|status|stop)(?:[ ]-[^\n]*+)?"
     r"|(?:decide|diff|list|log|search|show|undo|why)(?:[ ](?:[\"'-]|[A-Z]+-)[^\n]*+)?|decide[ ]\S++[ ][\"'][^\n]*+"
-    r"|handover[ ]\S++[ ]--[^\n]*+|nudge[ ][\"'][^\n]*+|migrate[ ][a-z0-9-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
+    r"|handover[ ]\S++[ ]<<[^\n]*+|nudge[ ][\"'][^\n]*+|migrate[ ][a-z0-9-]++(?:[ ]-[^\n]*+)?)`?)\s*+\Z"
 )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -21,8 +21,13 @@ from ralf.text.patterns import regex
 
 DEFAULT = "default"
 
-CHOSEN, FIRST_REQUEST = "ralf route use", "first request"
-"""The rules by which somebody has chosen a session's route, and by which it is named after its first request."""
+CHOSEN, NAMED, READ, FORKED = "ralf route use", "first prompt", "read first", "fork"
+"""The rules by which a session has its route: it was chosen in it, its first prompt named it, its agent read it before
+any work, or the session that it forks has it.
+"""
+
+FIRST_REQUEST = "first request"
+"""The rule by which a route is named after the first request of its session."""
 
 BRANCH = "git branch"
 """How the rule begins that took the route from a branch, whose name follows."""
@@ -30,6 +35,8 @@ BRANCH = "git branch"
 _BY_BRANCH, _BY_REQUEST = ("task", "branch"), ("task", "goal")
 
 _MARKER = regex(r"\[REDACTED:[^\[\]]*+\]")
+
+_NUMBER = regex(r"\d+")
 
 _MAIN_BRANCHES = frozenset({"main", "master", "trunk", "HEAD"})
 
@@ -44,6 +51,11 @@ class Choice(NamedTuple):
     def is_chosen(self) -> bool:
         """Whether somebody has named it: in the call, by the environment, for a loop's run, or for the session."""
         return self.rule not in (FIRST_REQUEST, DEFAULT) and not self.rule.startswith(BRANCH)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is kept for the session alone, whatever its environment says."""
+        return self.rule in (CHOSEN, NAMED, READ, FORKED, FIRST_REQUEST)
 
 
 class RouteRule(Protocol):
@@ -65,6 +77,14 @@ def names_of(project: Project) -> list[str]:
         found.update(filter(cleaning.is_valid, files - found))
     moved = {name for move in moves_of(project) for name in (move.old, move.new)}
     return sorted(name for name in found if name not in moved or _has_records(project, name))
+
+
+def names_meant(project: Project) -> list[str]:
+    """The names of all routes, and of those that sessions have which were killed before anything was recorded."""
+    claimed: list[str] = []
+    with suppress(OSError):
+        claimed = [name for name in os.listdir(_claim_file(project, DEFAULT).parent) if cleaning.is_valid(name)]  # noqa: PTH208  # one call
+    return sorted({*names_of(project), *claimed})
 
 
 # ---- routes that were renamed, or merged into another ----
@@ -266,9 +286,39 @@ def check_new(project: Project, route: str) -> str:
     return route
 
 
+def check_typed(project: Project, route: str, *, is_new: bool = False) -> str:
+    """The name that somebody has typed, as `check_new` has it; UsageError, "did you mean", for one of no route that is
+    a slip of the pen away from one: one edit, from six characters two, with the same numbers in it.
+
+    is_new  it is meant as it is typed
+    """
+    found = check_new(project, route)
+    if is_new or known(project, found) is not None or found == choose(project).route:
+        return found
+    near = [name for name in names_of(project) if _is_slip(name.casefold(), found.casefold())]
+    if near:
+        raise UsageError(found, f"did you mean {' or '.join(near)}? There is no route {found}", "to make it: --new")
+    return found
+
+
+def _is_slip(name: str, typed: str) -> bool:
+    shorter = min(len(name), len(typed))
+    return _NUMBER.findall(name) == _NUMBER.findall(typed) and _is_near(name, typed, min(2, shorter // 3))
+
+
+def _is_near(one: str, other: str, edits: int) -> bool:
+    """Whether so many edits make one text of the other: a character more, less or another."""
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    if not one or not other or not edits:
+        return len(one) + len(other) <= edits
+    pairs = (one[1:], other), (one, other[1:]), (one[1:], other[1:])
+    return any(_is_near(*pair, edits - 1) for pair in pairs)
+
+
 def choose(project: Project, named: str | None = None, *, session: str | None = None) -> Choice:
-    """The route that is meant: the one that is named, else by the rules of extensions, session, git branch, the
-    session's first request, else `default`; `route_by` of the configuration leaves out some of these.
+    """The route that is meant: the one that is named, else by the rules of extensions, the one that the session has,
+    the git branch, else `default`; `route_by` of the configuration leaves out some of these.
 
     session  the client's id of the session; None: that of the client that runs us
 
@@ -286,14 +336,32 @@ def _chosen(project: Project, named: str | None, session: str | None) -> Choice:
         return Choice(cleaning.check(named), "named")
     if meant := next(filter(None, extensions.ask(extensions.ROUTE_RULES, lambda rule: rule(project.root))), None):
         return Choice(cleaning.check(meant[0]), meant[1])
-    if chosen := _kept(_session_file(project, "chosen", session)):
-        return Choice(chosen, CHOSEN)
+    return kept(project, session) or of_branch(project, git_files.branch(project.root)) or Choice(DEFAULT, DEFAULT)
+
+
+def kept(project: Project, session: str | None = None) -> Choice | None:
+    """The route that a session has, and why; None for one that has none yet, or by a rule that `route_by` leaves out.
+
+    session  None: that of the client that runs us (of this project, where it names none)
+    """
+    try:
+        route, _, rule = content_of(_session_file(project, session)).decode("ascii").strip().partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    choice = Choice(route, rule or CHOSEN)
     by = _by(project)
-    if by in _BY_BRANCH and (found := _of_branch(git_files.branch(project.root))):
-        return found
-    if by in _BY_REQUEST and (kept := _kept(_session_file(project, "named/sessions", session))):
-        return Choice(kept, FIRST_REQUEST)
-    return Choice(DEFAULT, DEFAULT)
+    if choice.rule == FIRST_REQUEST and by not in _BY_REQUEST:
+        return None
+    if choice.rule.startswith(BRANCH) and by not in _BY_BRANCH:
+        return None
+    return choice if cleaning.is_valid(route) else None
+
+
+def of_branch(project: Project, branch: str) -> Choice | None:
+    """The route that a git branch names; None for the main one, for none, and where `route_by` leaves the rule out."""
+    if not branch or branch in _MAIN_BRANCHES or _by(project) not in _BY_BRANCH:
+        return None
+    return Choice(cleaning.slug(branch), f"{BRANCH} {branch if branch.isascii() else ascii(branch)}")
 
 
 def of_past(
@@ -306,28 +374,28 @@ def of_past(
     requests  what it was asked for first, redacted, in order
     given     names that other sessions get, which have no file yet
     """
-    if chosen := _kept(_session_file(project, "chosen", session)):
-        return Choice(chosen, CHOSEN)
-    by = _by(project)
-    if by in _BY_BRANCH and (found := _of_branch(branch)):
+    if found := kept(project, session) or of_branch(project, branch):
         return found
-    if by in _BY_REQUEST:
-        if kept := _kept(_session_file(project, "named/sessions", session)):
-            return Choice(kept, FIRST_REQUEST)
-        for made in chain.from_iterable(_names(project, request, session) for request in requests):
-            if made not in given and not _is_anothers(project, made, session):
-                return Choice(made, FIRST_REQUEST)
+    for request in requests if names_sessions(project) else ():
+        if task := task_named(request):
+            return Choice(task, NAMED)
+        names = _free_names(project, request)
+        if made := next((one for one in names if one not in given and not _is_anothers(project, one, session)), ""):
+            return Choice(made, FIRST_REQUEST)
     return Choice(DEFAULT, DEFAULT)
 
 
-def use(project: Project, route: str, *, session: str | None = None) -> None:
-    """Choose the route of a session; None: of the client's that runs us (of this project, where it names none)."""
+def use(project: Project, route: str, *, session: str | None = None, rule: str = CHOSEN) -> None:
+    """Make a route the session's; None: of the client's that runs us (of this project, where it names none).
+
+    rule  why
+    """
     from ralf.storage import durable
 
     project.prepare()
-    path = _session_file(project, "chosen", session)
+    path = _session_file(project, session)
     files.make(path.parent)
-    durable.write(path, cleaning.check(route).encode() + b"\n")
+    durable.write(path, f"{cleaning.check(route)}\n{rule}\n".encode())
 
 
 def name(project: Project, request: str, *, session: str, redact: Callable[[str], str]) -> str:
@@ -335,28 +403,37 @@ def name(project: Project, request: str, *, session: str, redact: Callable[[str]
 
     redact  removes secrets from the request; not called where no name is needed
 
-    Returns "" where the request makes no name, or `route_by` asks for none. A session that has such a name keeps it.
+    Returns "" where the request makes no name, or `route_by` asks for none. A session that has a route keeps it.
     """
-    from ralf.storage import durable
-
-    if _by(project) not in _BY_REQUEST:
+    if not names_sessions(project):
         return ""
-    if found := _kept(_session_file(project, "named/sessions", session)):
-        return found
-    for made in _names(project, redact(request), session):
+    if found := kept(project, session):
+        return found.route
+    for made in _free_names(project, redact(request)):
         if _claimed(project, made, session):
-            path = _session_file(project, "named/sessions", session)
-            files.make(path.parent)
-            durable.write(path, made.encode() + b"\n")
+            use(project, made, session=session, rule=FIRST_REQUEST)
             return made
     return ""
 
 
 def number(project: Project, *, session: str) -> str:
-    """Name the route of a session none of whose requests makes a name: `work-1a2b3c4d`. A session that has a name keeps
-    it; "" where `route_by` asks for none.
+    """Name the route of a session none of whose requests makes a name: `work-1a2b3c4d`. A session that has a route
+    keeps it; "" where `route_by` asks for none.
     """
-    return name(project, f"work {_digest(session)}", session=session, redact=str)
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return name(project, f"work {digest}", session=session, redact=str)
+
+
+TASK_ID = r"(?:(?i:TASK)-[A-Za-z0-9]{1,20}|[A-Za-z][A-Za-z0-9_-]{0,40}[-_][A-Za-z]{0,8}\d[A-Za-z0-9]{0,20})"
+"""How ids of tasks are written, here and elsewhere: `TASK-7k3q`, `PROJ-7`."""
+
+_TASK = regex(rf"\s*[Tt]ask\s+({TASK_ID})\s*:")
+
+
+def task_named(request: str) -> str:
+    """The id of the task with which a request of the form `Task TASK-042: …` begins, "" for any other."""
+    found = _TASK.match(request)
+    return found[1] if found and cleaning.is_valid(found[1]) else ""
 
 
 def names_sessions(project: Project) -> bool:
@@ -364,23 +441,14 @@ def names_sessions(project: Project) -> bool:
     return _by(project) in _BY_REQUEST
 
 
-def _of_branch(branch: str) -> Choice | None:
-    """The route that a git branch names, None for the main one and for none."""
-    if not branch or branch in _MAIN_BRANCHES:
-        return None
-    return Choice(cleaning.slug(branch), f"{BRANCH} {branch}")
-
-
-def _names(project: Project, request: str, session: str) -> Iterator[str]:
-    """The names of no route yet that a redacted request makes for a session, the one that reads best first."""
+def _free_names(project: Project, request: str) -> Iterator[str]:
+    """The names of no route that a redacted request makes, the one without a number first; none where it makes none."""
     readable = cleaning.readable(_MARKER.sub(" ", request))
-    for made in (readable, f"{readable[:31].rstrip('-')}-{_digest(session)}") if readable else ():
-        if made != DEFAULT and known(project, made) is None:
+    taken = {name.casefold() for name in (*names_of(project), DEFAULT)} if readable else set()
+    for number in count(1) if readable else ():
+        made = readable if number == 1 else f"{readable}-{number}"
+        if made not in taken and known(project, made) is None:
             yield made
-
-
-def _digest(session: str) -> str:
-    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _claimed(project: Project, route: str, session: str) -> bool:
@@ -418,20 +486,11 @@ def _by(project: Project) -> str:
     return config.of(project).route_by
 
 
-def _kept(path: Path) -> str:
-    """The route that a file of the cache names, "" for none."""
-    try:
-        name = content_of(path).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return name if cleaning.is_valid(name) else ""
-
-
 def _claim_file(project: Project, route: str) -> Path:
     return project.cache / "named" / "routes" / route
 
 
-def _session_file(project: Project, folder: str, session: str | None) -> Path:
-    """The file of the cache that names a session's route: `chosen` or `named/sessions` is its folder."""
+def _session_file(project: Project, session: str | None) -> Path:
+    """The file of the cache that names a session's route, and the rule."""
     name = environment.session() if session is None else session
-    return project.cache / folder / cleaning.slug(name or "project")
+    return project.cache / "chosen" / cleaning.slug(name or "project")

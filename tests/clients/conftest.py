@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import kit
+import offline
 import pytest
-from kit import World
+from offline import World
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return kit.installed(tmp_path_factory.mktemp("environment") / "venv")
+    return offline.installed(tmp_path_factory.mktemp("environment") / "venv")
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import kit
+import offline
 import scenario
-from kit import World, bash, said
+from offline import World, bash, said
 
 import ralf
 import storekit
@@ -160,13 +160,11 @@ GREETING, WORKS_NOT = asks("hi", work=False), {"work": False}
 SCENARIOS: dict[str, tuple[Steps, Asked]] = {
     "killed": ((tides, asks("continue")), Asked()),
     "greetings around it": ((GREETING, tides, GREETING, asks("continue")), Asked()),
-    "one clause more, twice": (
-        (tides, asks("continue please, and run the tests first"), asks("continue, but use port 8081")),
-        Asked(),
+    "in other words: the line, for the agent to understand": (
+        (tides, shed, asks("Please carry on with the tide table")),
+        Asked((f"Context available for {ROUTE}", "ralf context show"), (CHOICE, OTHER_CHOICE), ""),
     ),
-    "its subject named": ((tides, shed, asks("Please carry on with the tide table")), Asked()),
-    "in German": ((tides, asks("weiter, aber nimm Port 8081")), Asked()),
-    "in Spanish": ((tides, asks("continúa por favor, y usa el puerto 8081")), Asked()),
+    "its name, in German": ((tides, shed_is_killed, asks(f"Mach bitte mit {ROUTE} weiter")), Asked()),
     "in Chinese": ((tides, asks("继续")), Asked()),
     "in a language that nobody here reads": (
         (tides, asks("hajde dalje", **WORKS_NOT), asks("continue")),
@@ -183,7 +181,10 @@ SCENARIOS: dict[str, tuple[Steps, Asked]] = {
         Asked((), (CHOICE, OTHER_CHOICE, ROUTE), ""),
     ),
     "an unrelated prompt": ((tides, asks(OTHER)), Asked((), (CHOICE,), OTHER_ROUTE)),
-    "the newest of two": ((shed_is_killed, tides, asks("continue")), Asked()),
+    "one of two: the line names both": (
+        (shed_is_killed, tides, asks("continue")),
+        Asked((f"Context available for {ROUTE}", OTHER_ROUTE), (CHOICE, OTHER_CHOICE), ""),
+    ),
     "beside a live session": (
         (tides, lambda stage: stage.asks_beside(OTHER, OTHER_CHOICE, "continue")),
         Asked(unsent=(OTHER_CHOICE, OTHER_ROUTE)),
@@ -207,7 +208,7 @@ def wrong(world: World, client: str, name: str) -> list[str]:
     sent = str(steps[-1](stage))
     found = [f"lost: {words!r}" for words in asked.sent if words not in sent]
     found += [f"foreign: {words!r}" for words in asked.unsent if words in sent]
-    kit.waited(lambda: asked.route in stage.routes_of_last(), 5 if asked.route else 0)
+    offline.waited(lambda: asked.route in stage.routes_of_last(), 5 if asked.route else 0)
     routes = stage.routes_of_last()
     is_right = routes == [asked.route] if asked.route else ROUTE not in routes
     return found if is_right else [*found, f"its routes: {routes}, not {asked.route or 'another'!r}"]
@@ -221,7 +222,7 @@ def main() -> int:
     given = parser.parse_args()
     failed = count = 0
     with tempfile.TemporaryDirectory() as scratch:
-        environment = kit.installed(Path(scratch) / "venv")
+        environment = offline.installed(Path(scratch) / "venv")
         for client in given.client or CLIENTS:
             for name in given.only or SCENARIOS:
                 if (client, name) in NOT_HERE:

@@ -15,66 +15,51 @@ import time
 from pathlib import Path
 from typing import Any
 
-_EVENT = re.compile(r"(\d+) (USER|AGENT): (.*)")
+_ENTRY = re.compile(r"\[(\d+)\] (person|agent): (.*)")
+
+LIES = ("src/forged.py", "forgedName", "987654")
 
 
 def said_in(prompt: str, who: str) -> list[tuple[int, str]]:
     """The messages in the data of a prompt, which stands between its two last fences: line and first line of text."""
     fence = prompt.rstrip("\n").rsplit("\n", 1)[1]
-    events = map(_EVENT.fullmatch, prompt.split(f"{fence}\n")[-2].splitlines())
-    return [(int(event[1]), event[3]) for event in events if event and event[2] == who]
+    entries = map(_ENTRY.fullmatch, prompt.split(f"{fence}\n")[-2].splitlines())
+    return [(int(entry[1]), entry[3]) for entry in entries if entry and entry[2] == who]
 
 
-def patch(prompt: str) -> dict[str, Any]:
+def answer(prompt: str) -> dict[str, Any]:
     """What a good model makes of the sessions of `storekit`."""
-    asked, said = said_in(prompt, "USER"), said_in(prompt, "AGENT")
+    asked, said = said_in(prompt, "person"), said_in(prompt, "agent")
     chosen = [(line, text) for line, text in said if text.startswith("We use batch size")]
     decisions = [
         {
-            "kind": "decision",
-            "status": "active",
             "text": text.replace("We use", "Use").partition(" instead")[0],
+            "words": text,
+            "line": line,
             "reason": "",
             "rejected": [text.rpartition("instead of ")[2].rstrip(".")],
-            "line": line,
         }
         for line, text in chosen[:3]
     ]
-    handover = {
-        "goal": asked[0][1] if asked else "",
-        "state": f"The agent said last: {said[-1][1]}",
-        "done": [text for _, text in said[:5]],
-        "next": [said[-1][1]],
-        "questions": [],
-        "names": [],
-        "inferred": [],
-    }
-    curation: dict[str, list[Any]] = {
-        key: [] for key in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")
-    }
     return {
-        "title": "Carry the tide table over",
-        "handover": handover,
+        "now": f"The agent said last: {said[-1][1]}" if said else "Nothing was said.",
+        "why": asked[0][1] if asked else "",
+        "next": [said[-1][1]] if said else [],
+        "open": [],
+        "done": [text for _, text in said[:2]],
+        "facts": [],
         "decisions": decisions,
-        "curation": curation,
+        "avoid": [],
+        "lasting": [],
+        "ended": [],
     }
 
 
 def lies(good: dict[str, Any]) -> dict[str, Any]:
-    """The good answer with a lie in each place where one can stand."""
-
-    def chosen(text: str, line: int = 1, kind: str = "decision") -> dict[str, Any]:
-        return {"kind": kind, "status": "active", "text": text, "reason": "", "rejected": [], "line": line}
-
-    good["handover"]["done"] += ["The part of the tide table is in `src/forged.py` now."]
-    good["handover"]["state"] += " The old columns of the table were 987654 before."
-    good["handover"]["next"] += ["Have Kafka carry the tide table over to the new reader."]
-    good["decisions"] += [
-        chosen("Use Kafka for the tide table"),
-        chosen("Keep the old columns in `forgedName`"),
-        chosen("Paint the weather station green before winter comes"),
-    ]
-    good["curation"]["drop"] += ["DEC-999"]
+    """The good answer with a lie in some places where one can stand."""
+    good["done"] += [f"The part of the tide table is in `{LIES[0]}` now."]
+    good["now"] += f" The old columns of the table were {LIES[2]} before."
+    good["decisions"] += [{"text": f"Keep them in `{LIES[1]}`", "words": "", "line": 1, "reason": "", "rejected": []}]
     return good
 
 
@@ -91,7 +76,7 @@ def main() -> None:
             Path(sys.argv[2]).write_text(str(child.pid))
         time.sleep(60)
     elif mode == "broken":
-        print('{"title": "half of an')
+        print('{"now": "half of an')
     elif mode == "refusing":
         print("I cannot help with that.")
     elif mode == "dead":
@@ -100,9 +85,13 @@ def main() -> None:
         while True:
             print("x" * 65_536)
     elif mode == "misfit":
-        print(json.dumps({"title": "T", "decisions": "none"}))
+        print(json.dumps({"now": "T", "decisions": "none"}))
+    elif mode == "empty":
+        print("{}")
+    elif mode == "forged":
+        print(json.dumps({"now": f"All is in `{LIES[0]}`.", "facts": [f"It is called `{LIES[1]}`."]}))
     else:
-        good = patch(prompt)
+        good = answer(prompt)
         print(json.dumps(lies(good) if mode == "lying" else good))
 
 

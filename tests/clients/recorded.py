@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # where the tests' own modules lie
 
-import kit
+import offline
 import scenario
 
 import storekit
@@ -25,20 +25,21 @@ import storekit
 README = storekit.SOURCE / "README.md"
 BEGIN, END = "<!-- recorded by tests/clients/recorded.py -->\n", "<!-- end of what was recorded -->"
 _SHOWN = 108  # characters of a line
-_LEFT_OUT = ("_Revision", "_Its last session")  # when, and where the rest is
+_LEFT_OUT = ("_", "To record:", "Not here:")  # where the rest is
 
 
 def recorded(folder: Path) -> str:
     """What a person would have seen, as a Markdown block; times and session ids left out, for they change."""
-    world = kit.World(folder / "run", kit.installed(folder / "venv"))
+    world = offline.World(folder / "run", offline.installed(folder / "venv"))
     scenario.install(world, "claude-code")
     scenario.killed_in_the_seventh_step(world, "claude-code", env=())
     before = len(world.asked())
-    again = [kit.said("Step 7 of 10, again: the harbour offsets come from the API, for src/harbours.csv is not there.")]
-    why = "ralf context why $(ralf route | grep -v '^<' | cut -d' ' -f1) DEC-002 | grep -v '^<!--'"
-    commands = f"{scenario.command('claude-code', 'Go on.')} >/dev/null; {why}"
+    again = [
+        offline.said("Step 7 of 10, again: the harbour offsets come from the API, for src/harbours.csv is not there.")
+    ]
+    found = "ralf search 'one file needs no server' -k 1 | grep -v '^<!--'"
+    commands = f"{scenario.command('claude-code', 'Go on.')} >/dev/null; {found}"
     ran = world.run(commands, scenario.script("claude-code", again))
-    route = ran.out.split(" DEC-002", 1)[0].splitlines()[-1]
     assert ran.status == 0, ran.err
     said = [step["text"] for step in scenario.steps_to_the_seventh()]
     handed = world.asked()[before].split("<!-- ralf:context ")[3].split("-->\n", 1)[1].split("\n<!--")[0]
@@ -51,8 +52,8 @@ def recorded(folder: Path) -> str:
         *(f"  {line}" for line in _kept(handed)),
         f"  {again[0]['text']}",
         "",
-        f"$ ralf context why {route} DEC-002      # the words behind a decision",
-        *(f"  {line}" for line in _why(ran.out)),
+        '$ ralf search "one file needs no server" -k 1  # anything that was said, with its place',
+        *(f"  {line}" for line in _found(ran.out)),
     ]
     return "```console\n" + "\n".join(line.rstrip()[:_SHOWN] for line in lines) + "\n```\n"
 
@@ -61,7 +62,7 @@ def _kept(handed: str) -> list[str]:
     return [line for line in handed.splitlines() if line.strip() and not line.startswith(_LEFT_OUT)]
 
 
-def _why(printed: str) -> list[str]:
+def _found(printed: str) -> list[str]:
     lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("<!--")]
     text = "\n".join(lines)
     text = re.sub(r", \d{4}-\d\d-\d\dT[\d:.]+Z", "", text)
@@ -73,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put it into README.md")
     options = parser.parse_args()
-    if why := kit.why_not():
+    if why := offline.why_not():
         print(f"skipped: {why}")
         return 77
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kit import CLAUDE, CODEX, GEMINI, OPENCODE, Ran, World, bash, call
+from offline import CLAUDE, CODEX, GEMINI, OPENCODE, Ran, World, bash, call
 
 ROUTE = "tides"
 ON_ROUTE = (f"RALF_TASK_ID={ROUTE}",)

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit import World, bash, said, why_not
+from offline import World, bash, said, why_not
 
 import ralf
 import storekit
@@ -17,7 +17,7 @@ from ralf_integrations.doors.claude_sdk import RalfSessionStore
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 
-pytestmark = [pytest.mark.slow(seconds=20), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release(seconds=20), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 EXAMPLE = storekit.SOURCE / "examples" / "claude_sdk_session.py"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import CLIENTS, KIT, plain, why_not
+from offline import CLIENTS, KIT, plain, why_not
 
-from ralf.facts.facts import extract
+from factskit import extract
 from ralf.transcripts.reader import open_transcript
 from ralf_migrations.task_lists import read
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 _MODEL = "claude-opus-4-7"  # to later ones the client gives no task tools
 

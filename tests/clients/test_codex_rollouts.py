@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import kit
+import offline
 import pytest
-from kit import CODEX, World, call, why_not
+from offline import CODEX, World, call, why_not
 
 import ralf
-from ralf.facts.facts import extract
+from factskit import extract
 from ralf.transcripts.events import session_of_log
 from ralf.transcripts.reader import open_transcript
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 REQUEST = "Move the tide table to SQLite, and mind the <b>old</b> columns."
 CHOICE = "Use SQLite instead of Postgres, because one file needs no server."
@@ -49,7 +49,7 @@ def test_a_rollout_of_the_real_client_is_read_found_and_taken(world: World) -> N
     (path,) = world.transcripts()
     transcript = open_transcript(path)
     events = list(transcript.events())
-    assert (transcript.format, transcript.cwd) == ("codex", str(kit.INSIDE))
+    assert (transcript.format, transcript.cwd) == ("codex", str(offline.INSIDE))
     assert transcript.session == session_of_log(path) and transcript.end.byte == path.stat().st_size
     told = [(event.kind, event.text) for event in events]
     assert [text for kind, text in told if kind == "user"] == [REQUEST]
@@ -63,7 +63,7 @@ def test_a_rollout_of_the_real_client_is_read_found_and_taken(world: World) -> N
     assert max(after) < 30_000
     assert {event.capacity for event in events} - {None} == {258_400}
 
-    found = extract(events, base=str(kit.INSIDE))
+    found = extract(events, base=str(offline.INSIDE))
     assert {fact.path: fact.did for fact in found.facts.paths} == {
         "src/tides.py": ("created", "deleted"),
         "src/sea.py": ("created",),
@@ -104,4 +104,4 @@ def test_the_sessions_that_codex_keeps_are_offered_and_its_commands_know_theirs(
     ran = world.run("/tmp/venv/bin/python take.py && ralf context checkpoint newest --again")
     assert ran.status == 0 and ran.out.splitlines()[:2] == ["tides ralf route use 1 ", "()"], ran.out + ran.err
     for route in ("tides", "newest"):
-        assert ralf.get_context(route, root=world.project).goal == REQUEST
+        assert ralf.get_context(route, root=world.project).began_as == REQUEST

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import continuing
 import pytest
-from kit import World, why_not
+from offline import World, why_not
 
-pytestmark = [pytest.mark.slow(seconds=12), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release(seconds=12), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 
 @pytest.mark.parametrize(
     ("client", "name"),
     [
         ("claude-code", "greetings around it"),
-        ("claude-code", "one clause more, twice"),
+        ("claude-code", "its name, in German"),
         ("claude-code", "a fork"),
         ("codex", "killed in a folder below"),
         ("codex", "in a language that nobody here reads"),

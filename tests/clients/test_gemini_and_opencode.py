@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import scenario
-from kit import World, bash, said, waited, why_not
+from offline import World, bash, said, waited, why_not
 from scenario import CHOICE, ON_ROUTE, REQUEST, ROUTE, install, script, work
 
 import ralf
@@ -15,7 +15,7 @@ from ralf import project as projects
 from ralf.storage import journal
 from ralf.transcripts.reader import open_transcript
 
-pytestmark = [pytest.mark.slow(seconds=40), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release(seconds=40), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 each = pytest.mark.parametrize(
     "client",
@@ -74,7 +74,7 @@ def test_a_loud_session_in_a_folder_of_any_name_is_checkpointed_and_goes_on_unde
     assert {one["session"] for one in sources} == {source.session}
     assert all(before["to_byte"] <= after["from_byte"] for before, after in itertools.pairwise(sources))
     context = ralf.get_context(ROUTE, root=world.project / FOLDER)
-    assert [item.decision for item in context.decisions if "SQLite" in item.decision]
+    assert "SQLite" in context.history
     kept = [log] if client == "opencode" else []
     for path in (*kept, *(path for path in (world.project / FOLDER).rglob("*") if path.is_file())):
         assert TOKEN.encode() not in path.read_bytes(), path

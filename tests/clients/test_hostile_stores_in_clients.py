@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kit import World, bash, said, why_not
+from offline import World, bash, said, why_not
 from scenario import CHOICE, NEXT, command, model, script
 from tests.faults import planted
 from tests.faults.planted import commit_all, context_of, git, write
@@ -18,7 +18,7 @@ from tests.faults.staged import run
 
 from examples import each_second
 
-pytestmark = [pytest.mark.slow(seconds=40), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release(seconds=40), pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 both = pytest.mark.parametrize("client", each_second(["claude-code", "codex"]))
 

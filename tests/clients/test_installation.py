@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import scenario
-from kit import CLAUDE, CODEX, World, said, why_not
+from offline import CLAUDE, CODEX, World, said, why_not
 
 import ralf
 from examples import each_second
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 PLUGIN = "ralf init --yes && ralf init --client claude-code --plugin /tmp/run/plugin --yes"
 more = [

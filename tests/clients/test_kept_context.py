@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import scenario
-from kit import CLAUDE, World, bash, said, tool, waited, why_not
+from offline import CLAUDE, World, bash, said, tool, waited, why_not
 from scenario import CHOICE, FEW, MUCH, ON_ROUTE, REQUEST, ROUTE, RULE, install, script, work
 
 import ralf
 import ralf.errors
 from examples import each_second
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 both = pytest.mark.parametrize("client", ["claude-code", "codex"])
 more = [
@@ -42,8 +42,8 @@ def test_a_session_that_crosses_the_threshold_leaves_a_checkpoint(world: World, 
     assert ran.status == 0, ran.err
     assert waited(lambda: checkpoints(world))
     context = ralf.get_context(ROUTE, root=world.project)
-    assert context.goal == REQUEST
-    assert [item.decision for item in context.decisions if "SQLite" in item.decision]
+    assert context.began_as == REQUEST
+    assert CHOICE in context.history
 
 
 @every_client
@@ -55,17 +55,12 @@ def test_a_fresh_session_is_sent_what_a_killed_one_did(world: World, client: str
     ran = work(world, client, "Go on.", [said("I go on with step 7.")], env=ON_ROUTE)
     assert ran.status == 0, ran.err
     sent = world.asked()[before]
-    context = ralf.get_context(ROUTE, root=world.project)
-    active = [item for item in context.decisions if item.status == "active"]
-    assert "Use SQLite instead of Postgres, because one file needs no server." in [item.decision for item in active]
-    assert not [item.decision for item in active if "look at what is there" in item.decision]
     for text in (
         REQUEST,
         "step 7 of 10",
         "src/tides.py",
         "cat src/harbours.csv",
         "carry the harbour offsets over",
-        *(item.decision for item in active),
     ):
         assert text in sent, text
 
@@ -118,7 +113,7 @@ def test_the_end_of_a_session_leaves_a_checkpoint(world: World, client: str) -> 
     assert waited(lambda: checkpoints(world))
     assert [one.reason for one in checkpoints(world)] == ["session-end"]
     context = ralf.get_context(ROUTE, root=world.project)
-    assert context.goal == REQUEST
+    assert context.began_as == REQUEST
     assert "src/a.py" in [fact.path for fact in context.facts.paths]
 
 
@@ -246,7 +241,7 @@ def test_the_plugin_loads_and_its_server_is_called(world: World) -> None:
     assert "Use SQLite instead of Postgres" in world.asked()[-1]
 
 
-@pytest.mark.slow(seconds=34)
+@pytest.mark.release(seconds=34)
 def test_after_a_clear_one_line_says_where_the_notes_are(world: World, client: str = "claude-code") -> None:
     install(world, client, FEW)
     steps = [bash(MUCH, text=CHOICE), said("Hi."), said("And again.")]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import kit
+import offline
 import pytest
-from kit import CLAUDE, CODEX, World, said, tool, why_not
+from offline import CLAUDE, CODEX, World, said, tool, why_not
 
 import ralf
 import storekit
 from ralf.text.cleaning import OWN_OUTPUT
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 SERVER = {"command": "/tmp/venv/bin/ralf", "args": ["mcp"]}
 
@@ -21,7 +21,7 @@ SERVER = {"command": "/tmp/venv/bin/ralf", "args": ["mcp"]}
 @pytest.fixture
 def world(world: World, tmp_path: Path) -> World:
     storekit.write_session(tmp_path / "session.jsonl", 6_000)
-    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=world.project)
+    ralf.checkpoint("tide", tmp_path / "session.jsonl", root=world.project, summarizer=storekit.Listing())
     return world
 
 
@@ -38,14 +38,14 @@ def test_claude_reads_a_route_and_records_a_decision(world: World) -> None:
     sent = world.asked()[-1]
     assert sent.count(OWN_OUTPUT) == 6, sent  # the fence's two lines, in each of the three answers
     assert "We use batch size 10 instead of 11." in sent
-    assert "recorded in tide as DEC-005" in sent
+    assert "recorded in tide as DEC-004" in sent
     assert 'hint: get_context(route="tide")' in sent
     assert "Keep metres everywhere" in [one.decision for one in ralf.get_context("tide", root=world.project).decisions]
 
 
 def test_codex_reads_a_route_and_is_offered_the_tools(world: World) -> None:
     """It asks its model before a server is up, and groups a server's tools, which the scripted model cannot call."""
-    toml = f'[mcp_servers.ralf]\ncommand = "{SERVER["command"]}"\nargs = ["mcp"]\ncwd = "{kit.INSIDE}"\n'
+    toml = f'[mcp_servers.ralf]\ncommand = "{SERVER["command"]}"\nargs = ["mcp"]\ncwd = "{offline.INSIDE}"\n'
     usage = {"input_tokens": 1_000, "cached": 0, "output_tokens": 50}
     read = {"name": "read_mcp_resource", "arguments": {"server": "ralf", "uri": "ralf://route/tide"}}
     steps = [{"text": "", "call": read, "usage": usage}, {"text": "Read.", "usage": usage}]

@@ -10,11 +10,11 @@ from datetime import datetime
 
 import pytest
 import scenario
-from kit import World, bash, said, why_not
+from offline import World, bash, said, why_not
 
 from ralf.tasks import store
 
-pytestmark = [pytest.mark.slow, pytest.mark.agents, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 COMMANDS = {
     "claude-code": "claude --dangerously-skip-permissions --model claude-sonnet-4-5",
@@ -94,7 +94,9 @@ def test_an_agent_whose_window_fills_is_asked_to_hand_over_and_a_fresh_one_goes_
     ready = world.run(add(TASKS[:1]))
     assert ready.status == 0, ready.err
     full = 150_000 if client == "claude-code" else 195_000  # three quarters of its window: it does not compact yet
-    hand_over = f'{RALF} handover "$RALF_TASK_ID" --state "The parser stands" --next "Write the printer"'
+    hand_over = (
+        f"printf '## Now\\nThe parser stands\\n## Next\\n- Write the printer\\n' | {RALF} handover \"$RALF_TASK_ID\""
+    )
     does = [
         bash("ls", text="I begin with the schema."),
         bash("sleep 0.2; ls", text="I read all of it.", filled=full),

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit import CLIENTS, KIT, plain, why_not
+from offline import CLIENTS, KIT, plain, why_not
 
 import ralf
 import storekit
 
 ROUTE = "tide"
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 WORDS = (
     "The deploy script breaks on the spare host. Find out why, and keep the old columns in the tide table.",
@@ -37,36 +37,20 @@ WORDS = (
 """What is said in the session, a message a line of the transcript: the user's request, then the agent."""
 
 GOOD: dict[str, Any] = {
-    "title": "Deploy script on the spare host",
-    "handover": {
-        "goal": "Find out why the deploy script breaks on the spare host.",
-        "state": "The retry count is 7, `deployRunner` waits 250 ms.",
-        **{name: [] for name in ("done", "next", "questions", "names", "inferred")},
-    },
+    "now": "The retry count is 7, `deployRunner` waits 250 ms.",
+    "why": "Find out why the deploy script breaks on the spare host.",
+    **{name: [] for name in ("next", "open", "done", "facts", "avoid", "lasting", "ended")},
     "decisions": [
         {
-            "kind": "decision",
-            "status": "active",
             "text": "Use the advisory lock of the database in `deploy/lock.py`",
+            "words": "",
+            "line": 2,
             "reason": "the lock file on NFS let two hosts migrate at once",
             "rejected": ["lock file: let two hosts migrate at once"],
-            "line": 2,
         }
     ],
-    "curation": {name: [] for name in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")},
 }
-LYING: dict[str, Any] = {
-    **GOOD,
-    "handover": {
-        **GOOD["handover"],
-        "state": "The retry count is 9.",
-        "done": ["The script is in `deploy/forged.py`."],
-    },
-    "decisions": [
-        {**GOOD["decisions"][0], "text": "Use Redis for the lock of the database"},
-        {**GOOD["decisions"][0], "text": "Paint the weather station green before winter", "line": 70},
-    ],
-}
+LYING: dict[str, Any] = {**GOOD, "done": ["The script is in `deploy/forged.py`."]}
 
 
 def _session(path: Path) -> None:
@@ -206,21 +190,18 @@ both = pytest.mark.parametrize("client", ["claude", "codex"])
 
 
 @both
-def test_a_good_model_adds_what_rules_cannot_see_and_its_price_is_recorded(
-    run: Callable[..., Ran], client: str
-) -> None:
+def test_a_good_model_hands_over_and_its_price_is_recorded(run: Callable[..., Ran], client: str) -> None:
     ran = run(client, script_of(client, GOOD))
     assert ran.status == 0, ran.err
     context = ralf.get_context(ROUTE, root=ran.project)
     assert "Use the advisory lock of the database in `deploy/lock.py`" in [item.decision for item in context.decisions]
     assert "**Tokens:**" in context.history
-    state = GOOD["handover"]["state"]
-    assert f"(import) handed over: state: {state}" in str(context)  # in the home of the test it is nobody's own
+    assert f"(import) handed over: now: {GOOD['now']}" in str(context)  # in the home of the test it is nobody's own
     entry = ran.entry()
     assert (entry["summarizer"], entry["refines"], entry["unrefined"]) == (client, "extractive", "")
     assert entry["spent_tokens"] >= 1_020
     assert (entry["cost_usd"] or 0) > 0 if client == "claude" else entry["cost_usd"] is None
-    assert f"improved by {client}" in ran.out
+    assert f"(by {client};" in ran.out
 
 
 @both
@@ -238,14 +219,10 @@ def test_a_model_gets_no_tool_no_hook_no_server_and_leaves_no_transcript(run: Ca
 
 
 @both
-def test_what_a_lying_model_says_without_support_is_thrown_away(run: Callable[..., Ran], client: str) -> None:
+def test_a_name_of_a_lying_model_that_the_record_does_not_have_is_marked(run: Callable[..., Ran], client: str) -> None:
     ran = run(client, script_of(client, LYING))
-    text = (ran.project / ".autonomous/context/routes/tide.md").read_text()
-    assert "Redis" not in text
-    assert "forged" not in text
-    assert "count is 9" not in text
-    assert GOOD["handover"]["goal"] in text
-    assert "4 without support thrown away" in ran.out
+    assert "not found in the record: deploy/forged.py" in ran.out
+    assert GOOD["why"] in (ran.project / ".autonomous/context/routes/tide.md").read_text()
 
 
 @both

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import scenario
-from kit import CLAUDE, CODEX, INSIDE, World, bash, said, why_not
+from offline import CLAUDE, CODEX, INSIDE, World, bash, said, why_not
 
 import ralf
 import storekit
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
+pytestmark = [pytest.mark.release, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 
 TASK = "TASK-ARCH-028"
 PROJECT = Path("5-project-memory", "blackbox5")

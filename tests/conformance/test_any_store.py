@@ -129,6 +129,7 @@ def test_the_newest_record_is_found_in_one_look(opened: Callable[[], Store]) -> 
     assert tail.newest(STREAM) == [*opened().read(STREAM)][-1]
 
 
+@pytest.mark.ci
 @needs("tail", "archive")
 def test_the_newest_record_is_found_in_the_archive_too(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 3)
@@ -174,6 +175,7 @@ def test_streams_are_found_by_the_beginning_of_their_names(store: Store) -> None
     assert list(store.streams("runs/")) == []
 
 
+@pytest.mark.ci
 @needs("archive", "replace", "survey")
 def test_a_mark_is_the_same_only_while_its_stream_is(
     opened: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
@@ -197,6 +199,7 @@ def test_a_mark_is_the_same_only_while_its_stream_is(
     assert len(set(seen)) == 4
 
 
+@pytest.mark.ci
 @needs("survey")
 def test_a_stream_that_was_changed_a_moment_ago_has_no_mark(store: Store) -> None:
     filled(store, 1)
@@ -221,6 +224,7 @@ def test_a_record_with_a_line_break_is_refused(store: Store) -> None:
     assert store.head(STREAM) is None
 
 
+@pytest.mark.ci
 @given(
     found=st.lists(
         st.tuples(st.text(min_size=1, max_size=200), st.text(max_size=50)), max_size=5, unique_by=lambda item: item[0]
@@ -292,6 +296,7 @@ def test_a_first_record_after_a_place_is_a_conflict(store: Store) -> None:
     assert store.head(STREAM) is None
 
 
+@pytest.mark.ci
 def test_of_writers_with_the_same_place_one_wins_each_time(opened: Callable[[], Store]) -> None:
     rounds, writers = 10, 4
     barrier = threading.Barrier(writers)
@@ -325,6 +330,7 @@ def test_of_writers_with_the_same_place_one_wins_each_time(opened: Callable[[], 
     assert len(won) == rounds
 
 
+@pytest.mark.ci
 def test_a_reader_never_sees_a_part_of_a_record(opened: Callable[[], Store]) -> None:
     done = threading.Event()
     seen: list[int] = []
@@ -350,6 +356,7 @@ def test_a_reader_never_sees_a_part_of_a_record(opened: Callable[[], Store]) -> 
     assert seen == sorted(seen)
 
 
+@pytest.mark.ci
 def test_asking_for_the_head_takes_no_longer_in_a_long_stream(store: Store) -> None:
     def asked(stream: str) -> float:
         best = 1.0
@@ -444,6 +451,7 @@ def test_a_rewrite_that_breaks_off_changes_nothing(store: Store) -> None:
     ]
 
 
+@pytest.mark.ci
 @needs("replace")
 def test_who_reads_during_a_rewrite_sees_all_as_it_was_or_all_as_it_is(opened: Callable[[], Store]) -> None:
     head = None
@@ -503,6 +511,7 @@ def test_a_stream_that_is_dropped_is_gone_and_may_be_begun_anew(opened: Callable
     assert len(list(store.read("routes/other"))) == 2
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_archived_records_read_as_before_under_the_tokens_of_before(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 8)
@@ -518,6 +527,7 @@ def test_archived_records_read_as_before_under_the_tokens_of_before(opened: Call
         assert list(opened().streams("")) == [STREAM]
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_what_is_archived_already_is_not_archived_again(store: Store) -> None:
     tokens = filled(store, 5)
@@ -527,6 +537,7 @@ def test_what_is_archived_already_is_not_archived_again(store: Store) -> None:
     assert store.properties.archive.archived(STREAM) == tokens[3]
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_a_stream_goes_on_after_archiving_and_an_archived_id_lands_once(opened: Callable[[], Store]) -> None:
     tokens = filled(opened(), 4)
@@ -538,6 +549,7 @@ def test_a_stream_goes_on_after_archiving_and_an_archived_id_lands_once(opened: 
     assert [entry.token for entry in opened().read(STREAM, after=tokens[2])] == [tokens[3], token]
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_what_is_not_archived_can_be_told_by_its_size(store: Store) -> None:
     assert store.properties.archive.unarchived(STREAM) == 0
@@ -548,6 +560,7 @@ def test_what_is_not_archived_can_be_told_by_its_size(store: Store) -> None:
     assert store.properties.archive.unarchived(STREAM) < before / 2
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_archiving_up_to_a_place_that_is_none_is_refused(store: Store) -> None:
     with pytest.raises(UnknownToken):
@@ -558,6 +571,7 @@ def test_archiving_up_to_a_place_that_is_none_is_refused(store: Store) -> None:
             store.properties.archive.archive(STREAM, token)
 
 
+@pytest.mark.ci
 @needs("archive", "replace")
 def test_archived_records_are_rewritten_like_the_others(store: Store) -> None:
     tokens = filled(store, 6)
@@ -577,6 +591,7 @@ def test_archived_records_are_rewritten_like_the_others(store: Store) -> None:
     assert [entry.token for entry in store.read(STREAM)] == now
 
 
+@pytest.mark.ci
 @needs("archive", "replace")
 def test_who_reads_while_records_are_archived_and_rewritten_sees_all_of_them(opened: Callable[[], Store]) -> None:
     head = None
@@ -674,6 +689,7 @@ def test_chunks_that_break_off_leave_nothing(store: Store) -> None:
     assert not has_blob(store, hashlib.sha256(b"half").hexdigest())
 
 
+@pytest.mark.ci
 @needs("archive", "heap")
 def test_an_archived_blob_is_a_blob_like_the_others(opened: Callable[[], Store]) -> None:
     words = {opened().put_blob([b"words " * 1000]): b"words " * 1000, opened().put_blob([b""]): b""}
@@ -691,6 +707,7 @@ def test_an_archived_blob_is_a_blob_like_the_others(opened: Callable[[], Store])
     assert all(abs(listed[digest].put - put[digest]) <= 2 for digest in put)
 
 
+@pytest.mark.ci
 @needs("archive", "heap")
 def test_an_archived_blob_can_be_put_again_and_dropped(opened: Callable[[], Store]) -> None:
     digests = [opened().put_blob([bytes([n]) * 100]) for n in range(3)]
@@ -705,6 +722,7 @@ def test_an_archived_blob_can_be_put_again_and_dropped(opened: Callable[[], Stor
     assert list(opened().properties.heap.blobs()) == []
 
 
+@pytest.mark.ci
 @needs("archive", "heap")
 def test_sweeping_takes_nothing_that_is_kept(opened: Callable[[], Store]) -> None:
     assert opened().properties.heap.sweep() == 0
@@ -715,6 +733,7 @@ def test_sweeping_takes_nothing_that_is_kept(opened: Callable[[], Store]) -> Non
     assert has_blob(opened(), loose)
 
 
+@pytest.mark.ci
 @needs("archive")
 def test_blobs_are_archived_by_several_at_once_and_none_is_lost(opened: Callable[[], Store]) -> None:
     digests = [opened().put_blob([bytes([n]) * 5_000]) for n in range(24)]

@@ -114,6 +114,7 @@ def test_runs_are_listed(root: Path) -> None:
         get_run("aa", root=root)
 
 
+@pytest.mark.ci
 def test_old_states_go_where_the_store_can_replace_records_and_new_ones_stay(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +217,7 @@ class Signals(RuleBasedStateMachine):
         dropped(self.run)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", STORES)
 def test_each_signal_is_heard_once_and_in_order_whatever_crashes_when(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -333,6 +335,7 @@ class Steps(RuleBasedStateMachine):
         dropped(self.run)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", STORES)
 def test_the_newest_record_says_what_all_records_come_to(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ servers lose everything, or go back to a backup. Then all of them exchange until
 journals and files, every record is there once, no label means two things, and what was forgotten is nowhere.
 
     python -m tests.faults.apart --rounds 200
-    python -m tests.faults.apart --broken        finds labels that mean two things
+    python -m tests.faults.apart --broken "labels as they are"     finds labels that mean two things
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.faults import rig
-from tests.faults.figures import told
 from tests.faults.tenure import Fault
 from tests.machines import Machine, several
 from tests.storekit import write_session
@@ -39,7 +38,7 @@ from ralf.memory import rebase as memory_rebase, writing
 from ralf.memory.model import DEFAULT_AGENT
 from ralf.memory.records import Accepted, Dropped
 from ralf.model import RouteContext
-from ralf.route import corrections, rebase, steering
+from ralf.route import corrections, handing_over, rebase
 from ralf.storage import journal
 from ralf.storage.journal import Entry
 
@@ -103,7 +102,7 @@ class Play:
     def hand_over(self, one: Machine, route: str) -> None:
         """Hand over, with a decision."""
         text = self.text()
-        steering.record_hand_over(route, goal=self.text(), decided=[text], root=one.root)
+        handing_over.hand_over(route, why=self.text(), decisions=[text], root=one.root)
         self.said[route].add(text)
 
     def checkpoint(self, one: Machine, route: str) -> None:
@@ -309,29 +308,37 @@ def play(top: Path, number: int, seed: int, *, is_broken: bool = False) -> Play:
     return found
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.apart")
-    parser.add_argument("--rounds", type=int, default=100, help="histories; default: 100")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first history, to play one again")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", action="store_true", help="labels are left as they are: the harness finds that")
-    given = parser.parse_args(args)
-    begun, found = time.monotonic(), rig.Found()
-    for number in range(given.first, given.first + given.rounds):
+@dataclass(frozen=True)
+class Size:
+    """How many histories, and the number of the first, to play one again."""
+
+    rounds: int = 100
+    first: int = 0
+
+
+def run(size: Size, given: argparse.Namespace) -> rig.Found:
+    """So many histories."""
+    found = rig.Found()
+    for number in range(size.first, size.first + size.rounds):
         with tempfile.TemporaryDirectory(prefix="ralf-apart-") as top:
-            done = play(Path(top), number, given.seed, is_broken=given.broken)
+            done = play(Path(top), number, given.seed, is_broken=bool(given.broken))
         found.rounds += 1
         found.acknowledged += sum(map(len, done.said.values()))
         for kind, example in done.faults:
             found.note(kind, f"history {number}: {example}")
-    kinds = dict.fromkeys(("lost", "doubled", "label", "unlike", "order", "waits", "problem", "damaged", "told"))
-    figures: list[tuple[str, object, str]] = [
-        (f"apart: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} items", "0") for kind in kinds
-    ]
-    figures.append(("apart: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+    return found
 
+
+BROKEN = {"labels as they are": nullcontext}
+"""`play` puts it into each history by itself."""
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "apart",
+        Size,
+        run,
+        of="items",
+        faults=("lost", "doubled", "label", "unlike", "order", "waits", "problem", "damaged", "told"),
+        broken=BROKEN,
+    )
+    sys.exit(status)

@@ -8,23 +8,21 @@ it that changed it. One with a conflict has markers in a file that `ralf task li
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults import rig, tenure
-from tests.faults.figures import told
 from tests.faults.tenure import Fault
 
+from kit import git
 from ralf.errors import RalfError
 from ralf.tasks import claims, editing, store, trust
+from ralf.tasks.model import Task
 
 KINDS = ("different tasks", "with sequences", "the same task")
 """What the clones do: tasks of their own alone; each may also put its tasks into a sequence; both change one task."""
@@ -35,20 +33,15 @@ _MARKERS = (b"<<<<<<< ", b">>>>>>> ")
 class Clone:
     """A repository with tasks, and what its user does in it."""
 
-    def __init__(self, root: Path, home: Path, dice: random.Random) -> None:
+    def __init__(self, root: Path, _: Path, dice: random.Random) -> None:
         self.root = root
         self.dice = dice
         self.mine: list[str] = []
-        self.said: dict[str, tuple[str, str]] = {}  # status and title, of each task that this clone has changed
-        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()}
-        self._environment = {**os.environ, **who, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+        self.said: dict[str, tuple[str, str]] = {}  # status and words, of each task that this clone has changed
 
     def git(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run git."""
-        command = ["git", *words]
-        return subprocess.run(
-            command, cwd=self.root, env=self._environment, capture_output=True, text=True, check=False
-        )
+        return git.tried(self.root, *words)
 
     def commit(self) -> None:
         """Commit everything."""
@@ -116,22 +109,23 @@ class Clone:
 
     def _note(self, task: str) -> None:
         found = store.get(task, root=self.root).task
-        self.said[task] = (found.status, found.title)
+        self.said[task] = (found.status, _words(found))
 
     def listed(self) -> dict[str, tuple[str, str]]:
-        """Status and title of all tasks, as ralf reads them."""
-        states = store.list_tasks(root=self.root).tasks
-        return {state.task.id: (state.task.status, state.task.title) for state in states}
+        """Status and words of all tasks, as ralf reads them."""
+        tasks = [state.task for state in store.list_tasks(root=self.root).tasks]
+        return {task.id: (task.status, _words(task)) for task in tasks}
 
 
-_WHO = {"NAME": "t", "EMAIL": "t@example.org"}
+def _words(task: Task) -> str:
+    return f"{task.title}\n\n{task.text}".strip()
 
 
 @dataclass
 class Merged:
     """What became of one history.
 
-    expected    status and title of each task; None where both clones changed it
+    expected    status and words of each task; None where both clones changed it
     listed      what ralf reads afterwards, and the paths of the files that it cannot read
     conflicts   files that git could not merge; `marked`: those of them with markers in them
     files       statuses by the files alone
@@ -224,7 +218,7 @@ def merge(one: Clone, two: Clone, found: Merged) -> Merged:
     except RalfError as error:
         found.damaged = [error.where]
     else:
-        found.listed = {state.task.id: (state.task.status, state.task.title) for state in listed.tasks}
+        found.listed = {state.task.id: (state.task.status, _words(state.task)) for state in listed.tasks}
         found.damaged = [str(path) for path, _ in listed.damaged]
         found.damaged += [said.partition(": ")[0] for said in listed.warnings if "plan.yaml: " in said]
     found.files = tenure.statuses(one.root)
@@ -241,45 +235,41 @@ def _bytes(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def run(rounds: int, seed: int, only: Sequence[str] = KINDS, first: int = 0) -> tuple[rig.Found, Mapping[str, int]]:
+@dataclass(frozen=True)
+class Size:
+    """How many histories, and the number of the first, to play one again."""
+
+    rounds: int = 500
+    first: int = 0
+
+
+def run(size: Size, seed: int, only: Sequence[str] = KINDS) -> rig.Found:
     """So many histories of different tasks, a tenth of each other kind; with how many conflicts each."""
     found = rig.Found()
-    conflicts: dict[str, int] = {}
     for kind in only:
-        count = rounds if kind == KINDS[0] else max(1, rounds // 10)
-        conflicts[kind] = 0
-        for number in range(first, first + count):
+        count = size.rounds if kind == KINDS[0] else max(1, size.rounds // 10)
+        conflicts = 0
+        for number in range(size.first, size.first + count):
             merged = play(number, seed, kind)
             found.rounds += 1
             found.acknowledged += len(merged.expected)
-            conflicts[kind] += bool(merged.conflicts)
+            conflicts += bool(merged.conflicts)
             for fault, example in judged(merged):
                 found.note(fault, f"{kind}, history {number}: {example}")
-        found.figures[f"{count} histories, {kind}: with a conflict"] = f"{conflicts[kind]}"
-        if kind == KINDS[0] and conflicts[kind] > MOST_CONFLICTS * count:
-            found.note("conflicts", f"{conflicts[kind]} of {count} histories with {kind}; the last said: {merged.said}")
-    return found, conflicts
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.clones")
-    parser.add_argument("--rounds", type=int, default=500, help="histories; default: 500")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first history, to play one again")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=KINDS, action="append", help="only these; may be repeated")
-    given = parser.parse_args(args)
-    begun = time.monotonic()
-    found, _ = run(given.rounds, given.seed, given.only or KINDS, given.first)
-    kinds = dict.fromkeys(("lost", "doubled", "wrong", "unmarked", "unsaid", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"clones: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} tasks", "0") for kind in kinds
-    ]
-    target = f"≤ {MOST_CONFLICTS:.0%}"
-    figures += [(f"clones: {name}", value, target if KINDS[0] in name else "") for name, value in found.figures.items()]
-    figures.append(("clones: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+        found.figures[f"{kind}: histories with a conflict"] = f"{conflicts} of {count}"
+        if kind == KINDS[0] and conflicts > MOST_CONFLICTS * count:
+            found.note("conflicts", f"{conflicts} of {count} histories with {kind}; the last said: {merged.said}")
+    return found
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "clones",
+        Size,
+        lambda size, given: run(size, given.seed, given.only or KINDS),
+        of="tasks",
+        faults=("lost", "doubled", "wrong", "unmarked", "unsaid"),
+        only=KINDS,
+        targets={f"{KINDS[0]}: histories with a conflict": f"≤ {MOST_CONFLICTS:.0%}"},
+    )
+    sys.exit(status)

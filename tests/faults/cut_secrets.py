@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from unittest.mock import patch
 
 from tests.faults.figures import told
@@ -92,11 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=100_000, help="how many cuts")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", choices=BROKEN, help="with redaction that does not look at this")
     options = parser.parse_args(arguments)
-    left = [
-        f"{one.plant.kind}: {one.run!r} of {one.pieces} (checkpoint after {one.border}, known: {one.known})"[:1_000]
-        for one in run(options.seed, options.rounds)
-    ]
+    with BROKEN[options.broken]() if options.broken else nullcontext():
+        left = [
+            f"{one.plant.kind}: {one.run!r} of {one.pieces} (checkpoint after {one.border}, known: {one.known})"[:1_000]
+            for one in islice(run(options.seed, options.rounds), 1 if options.broken else None)
+        ]
     return told([(f"{options.rounds:,} cuts of secrets of {KINDS} kinds: left", len(left), "0")], left)
 
 

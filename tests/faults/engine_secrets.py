@@ -17,7 +17,6 @@ process that they start are searched for the password.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import binascii
 import json
@@ -28,20 +27,20 @@ import socket
 import string
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from tests import natskit, storekit
 from tests.faults import rig
-from tests.faults.figures import told
+from tests.faults.figures import size_options, told
 from tests.faults.planted_secrets import TOKENS
 
 import ralf
@@ -59,6 +58,7 @@ _WORD = re.compile(rb"[!-~]{%d,}" % RUN)  # no form of a secret has anything els
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 _PATIENCE = 120  # seconds that a command may take
 _NAME = "planted"
+KINDS = ("at rest", "passwords")
 
 # ---- the secrets ----
 
@@ -465,26 +465,28 @@ BROKEN: dict[str, tuple[tuple[str, object], ...]] = {
 }
 
 
-def main(args: Sequence[str] | None = None) -> int:
+@dataclass(frozen=True)
+class Size:
+    """How many secrets, on how many servers: one or three."""
+
+    secrets: int = 1_000
+    servers: int = 1
+
+
+def main() -> int:
     """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.engine_secrets")
-    parser.add_argument("--secrets", type=int, default=1_000, help="how many; default: 1,000")
-    parser.add_argument("--servers", type=int, choices=(1, 3), default=1)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=("at rest", "passwords"))
-    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the store: it has to be found")
-    given = parser.parse_args(args)
+    given, _ = size_options("engine_secrets", Size, KINDS, BROKEN)
     if natskit.absent():
         print(natskit.absent(), file=sys.stderr)
         return rig.SKIPPED
     begun, found = time.monotonic(), rig.Found()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ralf-secrets-")))
+        folder = stack.enter_context(rig.store())
         for name, value in BROKEN[given.broken] if given.broken else ():
             stack.enter_context(patch(name, value))
-        if given.only != "passwords":
+        if "at rest" in (given.only or KINDS):
             plant(given.secrets, given.servers, given.seed, folder, found)
-        if given.only != "at rest":
+        if "passwords" in (given.only or KINDS):
             passwords(given.seed, folder, found, leaks=given.broken == "leaking")
     kinds = dict.fromkeys(
         (

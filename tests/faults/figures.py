@@ -1,5 +1,5 @@
-"""The options of a harness, and what it prints at its end: a table with a line a figure, as benchmarks/RESULTS.md has
-them, and the first faults.
+"""The options of a harness, and what it prints at its end: a table with a line a figure, which benchmarks/trust.py
+reads, and the first faults.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TypeVar
 _Size = TypeVar("_Size")
 
 _MOST_TOLD = 20
+SKIPPED = 77  # the exit status of a harness that cannot run here
 
 Figure = tuple[str, object, str]
 """What was measured, what came out, and what was promised ("" for nothing)."""
@@ -29,14 +30,20 @@ def told(figures: Iterable[Figure], faults: Sequence[str] = ()) -> int:
 
 
 def size_options(
-    name: str, size: type[_Size], kinds: Iterable[str], broken: Iterable[str], args: Sequence[str] | None
+    name: str, size: type[_Size], kinds: Iterable[str], broken: Iterable[str], args: Sequence[str] | None = None
 ) -> tuple[argparse.Namespace, _Size]:
-    """The options of `tests.faults.NAME`, read: a number for each field of its size, what to run, what to break."""
+    """The options of `tests.faults.NAME`, read: one for each field of its size, what to run, what to break."""
     parser = argparse.ArgumentParser(prog=f"python -m tests.faults.{name}")
+    names = {one.name: f"--{one.name.replace('_', '-')}" for one in fields(size)}  # type: ignore[arg-type]
     for one in fields(size):  # type: ignore[arg-type]
-        parser.add_argument(f"--{one.name}", type=int, default=one.default, help=f"default: {one.default:,}")
-    parser.add_argument("--seed", type=int, default=1)
+        if one.type == "bool":
+            parser.add_argument(names[one.name], action="store_true")
+        else:
+            shown = f"default: {one.default:,}" if one.default != "" else None
+            parser.add_argument(names[one.name], type=type(one.default), default=one.default, help=shown)
+    if "seed" not in names:
+        parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=list(kinds), action="append", help="only these; may be repeated")
-    parser.add_argument("--broken", choices=sorted(broken), help=f"break the {name}: it has to be found")
+    parser.add_argument("--broken", choices=sorted(broken), default="", help="break it on purpose: it has to be found")
     given = parser.parse_args(args)
-    return given, size(**{one.name: getattr(given, one.name) for one in fields(size)})  # type: ignore[arg-type]
+    return given, size(**{one: getattr(given, one) for one in names})

@@ -46,19 +46,17 @@ from tests.faults.kept import Kept
 import ralf
 from ralf import config, environment
 from ralf.errors import RalfError
-from ralf.facts.grounding import Evidence
 from ralf.format import guarded_yaml, routefile
 from ralf.format.codec import dump_yaml
-from ralf.model import ActiveWork, Decision
+from ralf.model import Carried, handover
+from ralf.model.entries import Message, Said
 from ralf.project import Project
 from ralf.refining import local_config
 from ralf.route import offsets, state
 from ralf.storage import id_index, journal_file
-from ralf.summarize import answer as answers
-from ralf.summarize.believed import Lines, believed
-from ralf.summarize.listed import Listed
+from ralf.talk import answer as answers
+from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.text import cleaning
-from ralf.transcripts.events import EvidenceLine
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import checkpoints, entry, instant
 
@@ -296,15 +294,21 @@ def answer(_: World, __: random.Random, data: bytes) -> None:
         tree = json.loads(data)
     except (ValueError, RecursionError):
         return
+    if not isinstance(tree, dict):
+        return
+    quotes = Quotes(_SAID)
     try:
-        patch = answers.patch_of(tree)
+        made = answers.answer_of(tree)
+        last, kept = answers.checked(made, Shown(texts_of(_SAID)), quotes, model="m")
     except answers.BadAnswer as error:
         raise RalfError("answer", str(error)) from None
-    listed = Listed.of([Decision(id="DEC-001", decision="d", origin="agent")], ActiveWork(next_steps=("t",)), ())
-    believed(patch, Lines(_SAID), Evidence(line.text for line in _SAID), listed, session="s", timestamp="")
+    before = Carried(
+        kept=(handover.Kept("decision", "d", "DEC-001"), handover.Kept("open", "t", "OPEN-001", author="agent"))
+    )
+    answers.carry(before, last, kept, made.ended, quotes=quotes)
 
 
-_SAID = [EvidenceLine(1, 1, "user", "", "d, since r; not o: w"), EvidenceLine(2, 2, "assistant", "", "t, s and g")]
+_SAID = [Message("1", line=1, text="d, since r; not o: w"), Said(line=2, text="t, s and g")]
 
 
 def hook(world: World, rng: random.Random, data: bytes) -> None:

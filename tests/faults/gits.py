@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,9 +18,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tests import storekit
 from tests.faults import rig
 
+from kit import git
 from ralf import project
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
@@ -37,13 +36,10 @@ class Repository:
     def __init__(self, folder: Path, *, shared: bool, random_: random.Random) -> None:
         self.root = folder / "project"
         self.linked = folder / "linked"
-        self._environment = storekit.environment(folder) | {"GIT_CONFIG_NOSYSTEM": "1"}
         self._random = random_
         self._number = 0
         self.root.mkdir()
         self.git("init", "-q", "-b", "main")
-        for key, value in {"user.name": "t", "user.email": "t@example.org", "commit.gpgsign": "false"}.items():
-            self.git("config", key, value)
         (self.root / "README").write_text("one\n")
         ownership.init(project.find(self.root), share=shared)
         self.commit()
@@ -51,8 +47,7 @@ class Repository:
 
     def git(self, *arguments: str) -> None:
         """Run git; what it refuses to do, for the tree's sake, it does not do."""
-        command = ["git", *arguments]
-        subprocess.run(command, cwd=self.root, env=self._environment, capture_output=True, check=False)
+        git.tried(self.root, *arguments)
 
     def commit(self) -> None:
         """Change a file and commit everything."""

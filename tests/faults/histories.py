@@ -24,6 +24,7 @@ from ralf.brief.changes import in_words
 from ralf.format import merge, routefile
 from ralf.format.codec import to_tree
 from ralf.model import BODY, RouteContext, Section
+from ralf.model.handover import number_of
 from ralf.route import corrections, edits, fold, matching
 from ralf.storage.journal import Record
 
@@ -57,7 +58,13 @@ class History:
 
     def step(self) -> None:
         """One more record of a random kind."""
-        kinds = ["checkpoint"] * 3 + ["decision"] * 2 + ["edit"] * 3 + ["revert"] * 2 + ["refinement", "unknown"]
+        kinds = (
+            ["checkpoint"] * 3
+            + ["decision"] * 2
+            + ["edit"] * 3
+            + ["revert"] * 2
+            + ["refinement", "handover", "unknown"]
+        )
         kinds += ["drop"] * ("drop" in fold._KINDS)
         getattr(self, f"_{self.rng.choice(kinds)}")()
 
@@ -109,22 +116,35 @@ class History:
             self.add("drop", {"tombstone": to_tree(stone)})
 
     def _refinement(self) -> None:
+        """What a model of an earlier version made of a checkpoint."""
         if self.now.checkpoint_history:
             of = self.rng.choice(self.now.checkpoint_history).checkpoint_id
-            work = {"next_steps": self._some(_WORDS)}
-            payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}", "active_work": work}
+            payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}"}
             if self.rng.random() < 0.5:
-                closed = {"next_steps": self._some(self.now.active_work.next_steps or _WORDS)}
                 told = {"state": self._words(), "done": self._some(_WORDS), "author": "claude"}
-                payload |= {"above": True, "handover": told, "closed": closed, "active_work": {}}
+                payload |= {"above": True, "handover": told}
                 payload["decisions"] = [{"decision": self._words()}]
-            known = [item.id for item in self.now.decisions]
-            if known:
-                changes = ({"rationale": self._words()}, {"decision": self._words()}, {"status": "done"})
-                by = {"status": "superseded", "superseded_by": "#1"}
-                change = self.rng.choice((*changes, *([by] if payload.get("decisions") else [])))
-                payload["amended"] = [{"id": self.rng.choice(known), **change}]
             self.add("refinement", payload)
+
+    def _handover(self) -> None:
+        moment = {
+            "now": self._words(),
+            "next": self._some(_WORDS),
+            "author": "agent",
+            "at": f"{len(self.contexts):06d}",
+        }
+        payload: dict[str, Any] = {"moment": moment, "author": "agent"}
+        if self.rng.random() < 0.5:
+            ids = [entry.id for entry in self.now.handover.kept]
+            number = max([number_of(one) for one in (*self.now.handover.numbers, *ids)], default=0) + 1
+            payload["kept"] = [{"kind": "open", "id": f"OPEN-{number:03d}", "text": self._words(), "author": "agent"}]
+            payload["decisions"] = [{"decision": self._words(), "origin": "agent"}]
+            payload["ended"] = [{"id": one} for one in ids[:1]]
+        known = [item.id for item in self.now.active_decisions]
+        if known and self.rng.random() < 0.5:
+            by = {"superseded_by": "#1"} if payload.get("decisions") else {}
+            payload["amended"] = [{"id": self.rng.choice(known), "ended": {"by": "agent"}, **by}]
+        self.add("handover", payload)
 
     def _unknown(self) -> None:
         self.add("annotation", {"note": self._words()})

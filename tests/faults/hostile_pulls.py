@@ -247,7 +247,6 @@ def colleague_clones_a_shared_project(stage: Stage) -> None:
     shutil.copytree(stage.rig.made / ".autonomous", stage.evil / ".autonomous")
     for name in ("journal", "blobs", "archive", "cache", "locks"):
         shutil.rmtree(stage.evil / ".autonomous/context" / name, ignore_errors=True)
-    stage.cloned()
     stage.visited()
 
 

@@ -201,10 +201,7 @@ def users_folder_that_cannot_be_written(stage: Stage) -> None:
     planted.put_journal(stage.evil, "TASK-001")
     stage.cloned()
     blocked(stage)
-    stage.victim.lives(ROUTE, "TASK-001")
-    stage.victim.opts_in()
-    stage.victim.lives(ROUTE, "TASK-001")
-    stage.victim.reads(ROUTE, "TASK-001")
+    stage.tried(ROUTE, "TASK-001")
 
 
 def blocked(stage: Stage) -> None:
@@ -380,7 +377,6 @@ def routes_with_telling_names(stage: Stage) -> None:
     )
     for name in names:
         put_route(stage.evil, name)
-    stage.cloned()
     stage.visited(*names)
 
 
@@ -399,7 +395,6 @@ def route_named_as_the_first_request(stage: Stage) -> None:
     """The README tells what to ask the agent first, and the hostile route has the name that this request makes."""
     for name in ("", "-over", "-over-from-now", "-over-2", "-over-to-the-new"):
         put_route(stage.evil, f"carry-the-{OWN}table-release{name}")
-    stage.cloned()
     stage.visited(f"carry-the-{OWN}table-release-over")
 
 

@@ -10,7 +10,6 @@ began and ended: no task is lost, none has two agents at once, and status 0 mean
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -28,7 +27,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults import rig, tasked, tenure
-from tests.faults.figures import told
 from tests.faults.tenure import Fault, Span
 
 from ralf.tasks import editing
@@ -358,13 +356,22 @@ def pauses(log: Sequence[tuple[float, str, str, int, int]]) -> list[float]:
     return found
 
 
-def run(rounds: int, seed: int, first: int = 0, at_once: int = 2) -> rig.Found:
+@dataclass(frozen=True)
+class Size:
+    """How many schedules, from which on, and how many at once."""
+
+    rounds: int = 500
+    first: int = 0
+    at_once: int = 2
+
+
+def run(size: Size, seed: int) -> rig.Found:
     """So many schedules, a few at once."""
     found = rig.Found()
     waited: list[float] = []
     acts: Counter[str] = Counter()
-    with ThreadPoolExecutor(at_once) as pool:
-        played = pool.map(lambda number: (number, play(number, seed)), range(first, first + rounds))
+    with ThreadPoolExecutor(size.at_once) as pool:
+        played = pool.map(lambda number: (number, play(number, seed)), range(size.first, size.first + size.rounds))
         for number, (history, _) in played:
             found.rounds += 1
             found.acknowledged += len(history.ids)
@@ -382,25 +389,13 @@ def run(rounds: int, seed: int, first: int = 0, at_once: int = 2) -> rig.Found:
     return found
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.loops")
-    parser.add_argument("--rounds", type=int, default=500, help="schedules; default: 500")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first schedule, to play one again")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--at-once", type=int, default=2, help="how many are played at once; default: 2")
-    given = parser.parse_args(args)
-    begun = time.monotonic()
-    found = run(given.rounds, given.seed, given.first, given.at_once)
-    title = f"{found.rounds} schedules"
-    kinds = dict.fromkeys(("lost", "doubled", "false complete", "early", "wrong", "left", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"{title}: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} tasks", "0") for kind in kinds
-    ]
-    figures += [(f"{title}: {name}", value, "") for name, value in found.figures.items()]
-    figures.append((f"{title}: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "loops",
+        Size,
+        lambda size, given: run(size, given.seed),
+        title="{rounds} schedules",
+        of="tasks",
+        faults=("lost", "doubled", "false complete", "early", "wrong", "left"),
+    )
+    sys.exit(status)

@@ -13,24 +13,22 @@ by git with it  the same with the driver in the clone's configuration.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from tests.faults import rig
-from tests.faults.figures import told
 
+from kit import git
 from ralf.errors import DamagedRouteFile
 from ralf.format import merge, routefile, spread
 from ralf.format.codec import to_tree
@@ -359,10 +357,8 @@ class Repository:
 
     def __post_init__(self) -> None:
         """Make it."""
-        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()}
         paths = os.pathsep.join(path for path in sys.path if path)
-        kept = {"HOME": str(self.root), "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "PYTHONPATH": paths}
-        self.environment = {**os.environ, **who, **kept}
+        self.environment = {"GIT_EDITOR": "true", "PYTHONPATH": paths}
         self.git("init", "-q", "-b", "main")
         self.path.parent.mkdir(parents=True)
         (self.path.parent / ".gitattributes").write_text("*.md merge=ralf\n")
@@ -376,10 +372,7 @@ class Repository:
 
     def git(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run git."""
-        command = ["git", *words]
-        done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, errors="replace"
-        )
+        done = git.tried(self.root, *words, env=self.environment)
         if "Traceback" in done.stderr:
             raise AssertionError(done.stderr)
         return done
@@ -389,9 +382,6 @@ class Repository:
         self.path.write_bytes(content)
         self.git("add", "--all")
         self.git("commit", "-q", "--allow-empty", "-m", "more")
-
-
-_WHO = {"NAME": "t", "EMAIL": "t@example.org"}
 
 
 DECIDED, LINKS, HOUR, LOPSIDED = "decisions", "with links", "an hour each", "an hour against decisions"
@@ -538,12 +528,20 @@ BROKEN: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 """By name, what breaks the merge for a block."""
 
 
-def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Found:
+@dataclass(frozen=True)
+class Size:
+    """How many histories, and the number of the first, to play one again."""
+
+    rounds: int = 200
+    first: int = 0
+
+
+def run(size: Size, seed: int, only: Sequence[str]) -> rig.Found:
     """So many histories of each kind; git merges a quarter as many."""
     found = rig.Found()
     counts: Counter[str] = Counter()
     driver = f"{sys.executable} -P -m ralf_cli merge-driver -- %O %A %B %P"
-    for number in range(first, first + rounds):
+    for number in range(size.first, size.first + size.rounds):
         if KINDS[0] in only:
             by_the_driver(number, seed, found)
         if KINDS[1] in only and number % 4 == 0:
@@ -552,6 +550,7 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
         if KINDS[2] in only and number % _EVERY == 0:
             for steps in STEPS:
                 by_git(number, seed, found, counts, driver, steps)
+    found.figures["histories"] = f"{found.rounds:,}"
     for name in [name for name in counts if name.endswith(": histories")]:
         way, of = name.removesuffix(": histories"), counts[name]
         clean = counts[f"{way}: clean"]
@@ -563,29 +562,15 @@ def run(rounds: int, seed: int, only: Sequence[str], first: int = 0) -> rig.Foun
     return found
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Print a line for each figure; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.merges")
-    parser.add_argument("--rounds", type=int, default=200, help="histories; default: 200")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first one, to play it again")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=KINDS, action="append", help="only these; may be repeated")
-    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the merge: it has to be found")
-    given = parser.parse_args(args)
-    begun = time.monotonic()
-    with BROKEN[given.broken]() if given.broken else nullcontext():
-        found = run(given.rounds, given.seed, given.only or KINDS, given.first)
-    kinds = ("lost", "doubled", "one-sided", "apart", "damaged", "unmarked", "unsaid", "relabelled", "mislinked")
-    figures: list[tuple[str, object, str]] = [
-        (f"merges: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} recorded items", "0")
-        for kind in dict.fromkeys((*kinds, *found.faults))
-    ]
-    figures.append(("merges: histories", f"{found.rounds:,}", ""))
-    targets = {"merge by git alone, clean": f"≥ {CLEAN:.0%}"}
-    figures += [(f"merges: {name}", value, targets.get(name, "")) for name, value in sorted(found.figures.items())]
-    figures.append(("merges: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "merges",
+        Size,
+        lambda size, given: run(size, given.seed, given.only or KINDS),
+        of="recorded items",
+        faults=("lost", "doubled", "one-sided", "apart", "damaged", "unmarked", "unsaid", "relabelled", "mislinked"),
+        only=KINDS,
+        broken=BROKEN,
+        targets={"merge by git alone, clean": f"≥ {CLEAN:.0%}"},
+    )
+    sys.exit(status)

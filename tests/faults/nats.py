@@ -14,31 +14,30 @@ wakes up beside a new one.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import random
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from tests import natskit
 from tests.faults import rig
-from tests.faults.figures import told
 
 from ralf.errors import Busy, Conflict, RalfError, UnknownToken
 
 Moment = Any
 """A `multiprocessing.Value` of seconds of the monotonic clock, which is the same for all processes."""
 
+_FORKED = multiprocessing.get_context("fork")
 KEPT, REPLACED = "runs/kept", "runs/replaced"
 _BEGUN_ANEW = 20.0  # seconds after which all go on to other streams: the cost of a look stays the same
 PROJECT = "faults"
@@ -52,10 +51,10 @@ _END = 90.0  # seconds that a writer has for its last append
 class Run:
     """What is done: kills and pauses, a mean of `every` seconds from the end of one to the next, so many writers."""
 
-    kills: int
-    every: float
-    writers: int
-    seed: int
+    kills: int = 200
+    every: float = 1.5
+    writers: int = 4
+    seed: int = 1
 
 
 def _store(servers: natskit.Servers):  # type: ignore[no-untyped-def]  # of a package that may not be there
@@ -124,33 +123,57 @@ def replace(servers: natskit.Servers, told_in: Path, done: Path) -> None:
             time.sleep(0.2)
 
 
-def run(given: Run, folder: Path) -> rig.Found:
-    """Kill and stop leaders while writers append, and look at what is there at the end."""
-    found = rig.Found()
-    servers = natskit.Servers(3, folder / "servers")
-    servers.ready()
-    done = folder / "done"
-    forked = multiprocessing.get_context("fork")
-    names = [f"w{number}" for number in range(given.writers)]
-    begun: Moment = forked.Value("d", 0.0)
-    workers = [forked.Process(target=write, args=(servers, name, folder / name, done, begun)) for name in names]
-    workers.append(forked.Process(target=replace, args=(servers, folder / "replacing", done)))
+def moment() -> Moment:
+    """One at the beginning of time."""
+    return _FORKED.Value("d", 0.0)
+
+
+@contextmanager
+def working(
+    works: Iterable[Callable[[], None]], done: Path, found: rig.Found, *, kills: bool = False
+) -> Iterator[None]:
+    """Have processes work for a block; then `done` is there, by which they end, or they are killed."""
+    workers = [_FORKED.Process(target=work) for work in works]
     for worker in workers:
         worker.start()
     try:
-        disturb(given, servers, begun, found)
+        yield
     finally:
         done.touch()
         for worker in workers:
-            worker.join(4 * _END)
-            if worker.exitcode != 0:
-                found.note("failed", f"a worker ended with {worker.exitcode}")
+            if kills:  # what it waits for may be lost
                 worker.kill()
+            worker.join(4 * _END)
+            if worker.exitcode != 0 and not kills:
+                found.note("failed", f"a process ended with {worker.exitcode}")
+                worker.kill()
+
+
+@contextmanager
+def appending(
+    servers: natskit.Servers, folder: Path, writers: int, found: rig.Found, *, kills: bool = False
+) -> Iterator[Moment]:
+    """Have processes append, and one replace, for a block; then look at what is there, and stop the servers."""
+    done, begun = folder / "done", moment()
+    names = [f"w{number}" for number in range(writers)]
+    works = [partial(write, servers, name, folder / name, done, begun) for name in names]
+    with working([*works, partial(replace, servers, folder / "replacing", done)], done, found, kills=kills):
+        yield begun
     answers = [json.loads(line) for name in names for line in (folder / name).read_text().splitlines()]
     for line in (folder / "replacing").read_text().splitlines():
         found.note("torn", f"a reader saw records of several replacements: {line}")
     judge(servers, answers, found)
     servers.stop()
+
+
+def run(given: Run) -> rig.Found:
+    """Kill and stop leaders while writers append, and look at what is there at the end."""
+    found = rig.Found()
+    with rig.store() as folder:
+        servers = natskit.Servers(3, folder / "servers")
+        servers.ready()
+        with appending(servers, folder, given.writers, found) as begun:
+            disturb(given, servers, begun, found)
     return found
 
 
@@ -248,36 +271,17 @@ def judge(servers: natskit.Servers, answers: Sequence[dict[str, object]], found:
 
 
 BROKEN = {
-    "no compare and swap": ("ralf_integrations.stores.nats_log._EXPECTED", "Ralf-Expected"),
+    "no compare and swap": lambda: patch("ralf_integrations.stores.nats_log._EXPECTED", "Ralf-Expected"),
 }
 
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats")
-    parser.add_argument("--kills", type=int, default=200, help="kills and pauses; default: 200")
-    parser.add_argument("--every", type=float, default=1.5, help="seconds between two, about; default: 1.5")
-    parser.add_argument("--writers", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the store: it has to be found")
-    given = parser.parse_args(args)
-    if natskit.absent():
-        print(natskit.absent(), file=sys.stderr)
-        return rig.SKIPPED
-    begun = time.monotonic()
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ralf-nats-"))
-        if given.broken:
-            stack.enter_context(patch(*BROKEN[given.broken]))
-        found = run(Run(given.kills, given.every, given.writers, given.seed), Path(folder))
-    kinds = dict.fromkeys(("lost", "doubled", "moved", "torn", "damaged", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"nats: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} acknowledged", "0") for kind in kinds
-    ]
-    figures += [(f"nats: {name}", value, "") for name, value in found.figures.items()]
-    figures.append(("nats: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "nats",
+        Run,
+        lambda how, _: run(how),
+        of="acknowledged",
+        faults=("lost", "doubled", "moved", "torn", "damaged"),
+        broken=BROKEN,
+        why_not=natskit.absent,
+    )
+    sys.exit(status)

@@ -11,22 +11,20 @@ answered.
 
 from __future__ import annotations
 
-import argparse
 import json
-import multiprocessing
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from tests import natskit
 from tests.faults import nats, rig
-from tests.faults.figures import told
 
 from ralf.errors import Busy, Claimed, Fenced
 
@@ -105,32 +103,29 @@ def false_take_overs(notes: Sequence[dict[str, Any]], seconds: float = SECONDS) 
             last[note["name"]] = note
 
 
-def run(given: nats.Run, folder: Path) -> rig.Found:
+@dataclass(frozen=True)
+class Run(nats.Run):
+    """As many writers contend for each lease."""
+
+    kills: int = 60
+    every: float = 4.0
+    writers: int = 3
+
+
+def run(given: nats.Run) -> rig.Found:
     """Kill and stop the leader of the leases while processes contend for them."""
     found = rig.Found()
-    servers = natskit.Servers(3, folder / "servers")
-    servers.ready()
-    done = folder / "done"
-    forked = multiprocessing.get_context("fork")
-    begun: nats.Moment = forked.Value("d", 0.0)
     names = [(f"lease-{name}", f"p{name}-{number}") for name in range(_NAMES) for number in range(given.writers)]
-    processes = [
-        forked.Process(target=_contend, args=(servers, name, who, folder / who, done, begun)) for name, who in names
-    ]
-    for process in processes:
-        process.start()
-    try:
-        nats.goes_on(begun, time.monotonic() - 60)
-        nats.disturb(given, servers, begun, found, PREFIX)
-    finally:
-        done.touch()
-        for process in processes:
-            process.join(90)
-            if process.exitcode != 0:
-                found.note("failed", f"a process ended with {process.exitcode}")
-                process.kill()
-    servers.stop()
-    notes = [json.loads(line) for _, who in names for line in (folder / who).read_text().splitlines()]
+    with rig.store() as folder:
+        servers = natskit.Servers(3, folder / "servers")
+        servers.ready()
+        done, begun = folder / "done", nats.moment()
+        works = [partial(_contend, servers, name, who, folder / who, done, begun) for name, who in names]
+        with nats.working(works, done, found):
+            nats.goes_on(begun, time.monotonic() - 60)
+            nats.disturb(given, servers, begun, found, PREFIX)
+        servers.stop()
+        notes = [json.loads(line) for _, who in names for line in (folder / who).read_text().splitlines()]
     found.acknowledged = sum(note["what"] != "released" for note in notes)
     for fault, example in false_take_overs(notes):
         found.note(fault, example)
@@ -140,47 +135,31 @@ def run(given: nats.Run, folder: Path) -> rig.Found:
     return found
 
 
-def _take_from_anybody(self: Any, name: str, holder: str, *, seconds: float = 0.0) -> str:
-    if (known := self.holder(name)) is not None:
-        with suppress(Fenced, Busy):
-            self.release(name, self.resume(name, known))
-    return str(_as_it_is[0](self, name, holder, seconds=seconds))
+def _for_everybody() -> AbstractContextManager[object]:
+    from ralf_integrations.stores.nats_leases import NatsLeases
+
+    take = NatsLeases.take
+
+    def take_from_anybody(self: Any, name: str, holder: str, *, seconds: float = 0.0) -> str:
+        if (known := self.holder(name)) is not None:
+            with suppress(Fenced, Busy):
+                self.release(name, self.resume(name, known))
+        return str(take(self, name, holder, seconds=seconds))
+
+    return patch.object(NatsLeases, "take", take_from_anybody)
 
 
-_as_it_is: list[Any] = []
-
-BROKEN = {"a lease for everybody": _take_from_anybody}
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats_leases")
-    parser.add_argument("--kills", type=int, default=60, help="kills and pauses; default: 60")
-    parser.add_argument("--every", type=float, default=4.0, help="seconds between two, about; default: 4")
-    parser.add_argument("--contenders", type=int, default=3, help="for each lease")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--broken", choices=sorted(BROKEN), help="break the leases: it has to be found")
-    given = parser.parse_args(args)
-    if natskit.absent():
-        print(natskit.absent(), file=sys.stderr)
-        return rig.SKIPPED
-    begun = time.monotonic()
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ralf-nats-leases-"))
-        if given.broken:
-            from ralf_integrations.stores.nats_leases import NatsLeases
-
-            _as_it_is.append(NatsLeases.take)
-            stack.enter_context(patch.object(NatsLeases, "take", BROKEN[given.broken]))
-        found = run(nats.Run(given.kills, given.every, given.contenders, given.seed), Path(folder))
-    kinds = dict.fromkeys(("false take-over", "blocked", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"leases: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} acknowledged", "0") for kind in kinds
-    ]
-    figures += [(f"leases: {name}", value, "") for name, value in found.figures.items()]
-    figures.append(("leases: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
+BROKEN = {"a lease for everybody": _for_everybody}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "nats_leases",
+        Run,
+        lambda how, _: run(how),
+        title="leases",
+        of="acknowledged",
+        faults=("false take-over", "blocked"),
+        broken=BROKEN,
+        why_not=natskit.absent,
+    )
+    sys.exit(status)

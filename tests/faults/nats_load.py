@@ -15,7 +15,6 @@ finds the servers warm.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -23,7 +22,6 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -34,7 +32,6 @@ from unittest.mock import patch
 
 from tests import natskit
 from tests.faults import rig
-from tests.faults.figures import Figure, told
 
 from ralf import project as projects
 from ralf.agent import states
@@ -52,6 +49,7 @@ _RAW_BYTES = 32 << 20  # that the stream of the publishes has at most
 _SMALLER = 1024  # times, than they are, are here the sizes by which old states are dropped
 _TURNS = 3  # of a run before a worker takes another one
 _LONG = 300.0  # seconds of a run that tells whether anything grows
+_KEPT = 60  # states that a run holds at most: some 18 before the first are dropped, then 11
 _LOOK = 5.0  # seconds between two looks at what is used
 
 
@@ -59,18 +57,26 @@ _LOOK = 5.0  # seconds between two looks at what is used
 class Run:
     """How many runs, workers and minutes, and how many seconds a turn thinks on average."""
 
-    runs: int
-    workers: int
-    minutes: float
-    thinks: float
-    broken: str = ""
+    runs: int = 100
+    workers: int = 20
+    minutes: float = 10.0
+    thinks: float = 2.0
 
 
-BROKEN: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "old states stay": (states, "is_due", lambda _: False),
-    "saved twice": (StepLog, "append", lambda *given: (_append(*given), _append(*given))[1]),
-}
 _append = StepLog.append
+BROKEN = {
+    "old states stay": lambda: patch.object(states, "is_due", lambda _: False),
+    "saved twice": lambda: patch.object(StepLog, "append", lambda *given: (_append(*given), _append(*given))[1]),
+}
+USED = (
+    *("MB of the workers", "open files of the workers", "MB of the servers", "open files of the servers"),
+    *("MB on a server's disk", "files on a server's disk"),
+)
+TARGETS = {
+    "save to publish, medians": f"≤ {MOST_RATIO}",
+    "save to publish, last minute to first": f"≤ {_FLAT}",
+    **{f"{name}, third and last quarter, at most": f"≤ {_GROWN} of it" for name in USED},
+}
 
 
 def _state(number: int) -> bytes:
@@ -120,8 +126,6 @@ def _work(given: Run, servers: natskit.Servers, root: Path, name: str, end: floa
             stack.enter_context(patch.object(states, size, getattr(states, size) // _SMALLER))
         store = NatsStore(servers.address, _PROJECT, replicas=3, key=natskit.KEY)
         stack.enter_context(patch.object(projects, "open_store", lambda *_, **__: store))
-        if given.broken:
-            stack.enter_context(patch.object(*BROKEN[given.broken]))
         raw = _Raw(servers, name)
         file = stack.enter_context((root / name).open("w"))
         while time.monotonic() < end:
@@ -181,8 +185,13 @@ def _kept(servers: natskit.Servers) -> tuple[float, int]:
     return size / 1e6, count
 
 
-def run(given: Run, folder: Path) -> tuple[rig.Found, list[Figure]]:
+def run(given: Run) -> rig.Found:
     """Have workers serve runs, and judge what their saves took and what was used."""
+    with rig.store() as folder:
+        return _run(given, folder)
+
+
+def _run(given: Run, folder: Path) -> rig.Found:
     servers = natskit.Servers(3, folder / "servers")
     servers.ready()
     root = folder / "project"
@@ -200,18 +209,8 @@ def run(given: Run, folder: Path) -> tuple[rig.Found, list[Figure]]:
         memory, files = _used([worker.pid or 0 for worker in workers])
         theirs, open_ = _used([process.pid for process in servers.processes if process is not None])
         size, count = _kept(servers)
-        looks.append(
-            {
-                "at": time.monotonic() - begin,
-                "MB of the workers": memory,
-                "open files of the workers": files,
-                "MB of the servers": theirs,
-                "open files of the servers": open_,
-                "MB on a server's disk": size,
-                "files on a server's disk": count,
-                "load": os.getloadavg()[0],
-            }
-        )
+        used = dict(zip(USED, (memory, files, theirs, open_, size, count), strict=True))
+        looks.append({"at": time.monotonic() - begin, "load": os.getloadavg()[0], **used})
         if len(looks) % 12 == 0:
             print("  " + ", ".join(f"{name}: {value:.0f}" for name, value in looks[-1].items()), file=sys.stderr)
     found = rig.Found()
@@ -220,17 +219,30 @@ def run(given: Run, folder: Path) -> tuple[rig.Found, list[Figure]]:
         if worker.exitcode != 0:
             found.note("failed", f"a worker ended with {worker.exitcode}")
             worker.kill()
+    found.note("grown", *_states_beyond(servers, root, given.runs))
     servers.stop()
     lines = [json.loads(line) for name in names for line in (root / name).read_text().splitlines()]
     found.note("busy", str([line for line in lines if "busy" in line][:1]), sum("busy" in line for line in lines))
     saves = [{**line, "at": line["at"] - begin} for line in lines if "save" in line]
-    return found, judged(given, saves, looks, found)
+    found.acknowledged = len(saves)
+    judged(given, saves, looks, found)
+    return found
 
 
-def judged(
-    given: Run, saves: Sequence[dict[str, float]], looks: Sequence[dict[str, float]], found: rig.Found
-) -> list[Figure]:
-    """Note what became slower or grew, and return the figures."""
+def _states_beyond(servers: natskit.Servers, root: Path, runs: int) -> tuple[str, int]:
+    """The runs that hold more states than they may, and how many they are."""
+    from ralf_integrations.stores.nats_store import NatsStore
+
+    store = NatsStore(servers.address, _PROJECT, replicas=3, key=natskit.KEY)
+    with patch.object(projects, "open_store", lambda *_, **__: store):
+        project, names = projects.find(root), [f"run-{number}" for number in range(runs)]
+        held = {name: StepLog(project, name, "main").look().held // SIZE for name in names}
+    beyond = {name: count for name, count in held.items() if count > _KEPT}
+    return f"states of a run: {beyond}", len(beyond)
+
+
+def judged(given: Run, saves: Sequence[dict[str, float]], looks: Sequence[dict[str, float]], found: rig.Found) -> None:
+    """Note what became slower or grew, and the figures."""
 
     def median(name: str, since: float, until: float) -> float:
         return statistics.median(one[name] for one in saves if since <= one["at"] < until) * 1e3
@@ -238,20 +250,22 @@ def judged(
     whole = given.minutes * 60
     part = min(60.0, whole / 4)
     first, last = (part / 2, part * 1.5), (whole - part, whole)  # the connections are made before
-    figures: list[Figure] = [("saves", f"{len(saves):,}", "")]
+    told = found.figures
+    told["saves"] = f"{len(saves):,}"
     ratio = median("save", 0, whole) / median("raw", 0, whole)
     spread = statistics.quantiles([one["save"] / one["raw"] for one in saves], n=20)
-    figures.append((f"save of {SIZE:,} bytes", f"{median('save', 0, whole):.1f} ms", ""))
-    figures.append(("publish of as many", f"{median('raw', 0, whole):.1f} ms", ""))
-    figures.append(("save to publish, medians", f"{ratio:.2f}", f"≤ {MOST_RATIO}"))
-    figures.append(("save to publish, one in twenty below and above", f"{spread[0]:.2f} and {spread[-1]:.2f}", ""))
+    told[f"save of {SIZE:,} bytes"] = f"{median('save', 0, whole):.1f} ms"
+    told["publish of as many"] = f"{median('raw', 0, whole):.1f} ms"
+    told["save to publish, medians"] = f"{ratio:.2f}"
+    told["save to publish, one in twenty below and above"] = f"{spread[0]:.2f} and {spread[-1]:.2f}"
     if ratio > MOST_RATIO:
         found.note("slow", f"a save takes {ratio:.2f} times what a publish takes")
     ratios = [median("save", *each) / median("raw", *each) for each in (first, last)]
     for name in ("save", "raw"):
-        told_ = " and ".join(f"{median(name, *each):.1f}" for each in (first, last))
-        figures.append((f"{name}, first and last minute", f"{told_} ms", ""))
-    figures.append(("save to publish, last minute to first", f"{ratios[1] / ratios[0]:.2f}", f"≤ {_FLAT}"))
+        told[f"{name}, first and last minute, ms"] = " and ".join(
+            f"{median(name, *each):.1f}" for each in (first, last)
+        )
+    told["save to publish, last minute to first"] = f"{ratios[1] / ratios[0]:.2f}"
     if ratios[1] / ratios[0] > _FLAT:
         found.note("slower", f"a save to a publish went from {ratios[0]:.2f} to {ratios[1]:.2f}")
     half, most = len(looks) // 2, len(looks) * 3 // 4
@@ -261,34 +275,22 @@ def judged(
         if whole < _LONG:
             continue
         before, after = (max(one[name] for one in each) for each in (looks[half:most], looks[most:]))
-        figures.append(
-            (f"{name}, third and last quarter, at most", f"{before:.0f} and {after:.0f}", f"≤ {_GROWN} of it")
-        )
+        told[f"{name}, third and last quarter, at most"] = f"{before:.0f} and {after:.0f}"
         if after > _GROWN * before:
             found.note("grown", f"{name}: {before:.0f}, then {after:.0f}")
-    figures.append(("load of the machine", f"{statistics.fmean(one['load'] for one in looks):.1f}", ""))
-    return figures
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats_load")
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--workers", type=int, default=20)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--thinks", type=float, default=2.0, help="seconds of a turn beside its records; default: 2")
-    parser.add_argument("--broken", choices=sorted(BROKEN), default="", help="break it: it has to be found")
-    given = parser.parse_args(args)
-    if natskit.absent():
-        print(natskit.absent(), file=sys.stderr)
-        return rig.SKIPPED
-    how = Run(given.runs, given.workers, given.minutes, given.thinks, given.broken)
-    with tempfile.TemporaryDirectory(prefix="ralf-nats-load-") as folder:
-        found, figures = run(how, Path(folder))
-    title = f"{how.runs} runs, {how.workers} workers, {how.minutes:g} min"
-    figures = [(f"{title}: {name}", value, target) for name, value, target in figures]
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+    told["load of the machine"] = f"{statistics.fmean(one['load'] for one in looks):.1f}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "nats_load",
+        Run,
+        lambda how, _: run(how),
+        title="{runs} runs, {workers} workers, {minutes:g} min",
+        of="saves",
+        faults=(),
+        broken=BROKEN,
+        targets=TARGETS,
+        why_not=natskit.absent,
+    )
+    sys.exit(status)

@@ -12,16 +12,10 @@ its store decides; or all servers lose it at once. Linux and root only.
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
-import os
 import random
 import signal
 import sys
-import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -30,23 +24,23 @@ from pathlib import Path
 
 from tests import natskit
 from tests.faults import blocklog, nats, power, rig
-from tests.faults.figures import told
 
 IMAGE_BYTES = 128 << 20
 _LOAD = 1.5  # seconds of appends between two losses, about
 _DEFAULT_PATIENCE = 15.0  # seconds in which appends go on where servers may have lost what they go on from
-_END = 90.0  # seconds that a writer has for its last append
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is done: how many servers lose their power how often, with so many writers, and whether they sync always."""
+    """What is done: how many servers lose their power how often, with so many writers; `default`: without
+    `sync_interval`, which has to be found.
+    """
 
-    servers: int
-    losses: int
-    writers: int
-    seed: int
-    always: bool
+    servers: int = 3
+    losses: int = 30
+    writers: int = 3
+    default: bool = False
+    seed: int = 1
 
 
 class Disks:
@@ -110,69 +104,27 @@ def why_not() -> str:
 
 def run(given: Run, folder: Path) -> rig.Found:
     """Cut the power while writers append, and look at what is there at the end. In a process of its own."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            os.close(read)
-            natskit.dies_with_parent()
-            blocklog.own_mounts()
-            found = _run(given, folder)
-            with os.fdopen(write, "w") as file:
-                json.dump([found.acknowledged, found.faults, found.examples, found.figures], file)
-            status = 0
-        finally:
-            if status:
-                traceback.print_exc()
-            os._exit(status)
-    os.close(write)
-    with os.fdopen(read) as file:
-        text = file.read()
-    if os.waitpid(child, 0)[1]:
-        raise RuntimeError("the harness itself failed; see above")
-    acknowledged, faults, examples, figures = json.loads(text)
-    return rig.Found(given.losses, acknowledged, Counter(faults), examples, figures)
-
-
-def _run(given: Run, folder: Path) -> rig.Found:
+    natskit.dies_with_parent()
+    blocklog.own_mounts()
     found = rig.Found()
-    servers = natskit.Servers(given.servers, folder / "servers", always=given.always)
+    servers = natskit.Servers(given.servers, folder / "servers", always=not given.default)
     disks = Disks(folder, servers)
     servers.ready()
-    done = folder / "done"
-    forked = multiprocessing.get_context("fork")
-    begun: nats.Moment = forked.Value("d", 0.0)
-    names = [f"w{number}" for number in range(given.writers)]
-    workers = [forked.Process(target=nats.write, args=(servers, name, folder / name, done, begun)) for name in names]
-    workers.append(forked.Process(target=nats.replace, args=(servers, folder / "replacing", done)))
-    for worker in workers:
-        worker.start()
-    try:
+    with nats.appending(servers, folder, given.writers, found, kills=given.default) as begun:
         _lose(given, servers, disks, begun, found)
-    finally:
-        done.touch()
-        for worker in workers:
-            if not given.always:  # what it waits for may be lost
-                worker.kill()
-            worker.join(_END + 60)
-            if worker.exitcode is None:
-                found.note("blocked", "a worker does not end")
-                worker.kill()
-                worker.join()
-    answers = [json.loads(line) for name in names for line in (folder / name).read_text().splitlines()]
-    for line in (folder / "replacing").read_text().splitlines():
-        found.note("torn", f"a reader saw records of several replacements: {line}")
-    nats.judge(servers, answers, found)
-    servers.stop()
     disks.close()
     return found
+
+
+def _apart(given: Run, _: object) -> rig.Found:
+    with rig.store() as folder:
+        return rig.apart(lambda: run(given, folder))
 
 
 def _lose(given: Run, servers: natskit.Servers, disks: Disks, begun: nats.Moment, found: rig.Found) -> None:
     """Cut the power of one server and of all in turn, and see that appends go on each time."""
     dice = random.Random(given.seed)
-    patience = nats.PATIENCE if given.always else _DEFAULT_PATIENCE
+    patience = _DEFAULT_PATIENCE if given.default else nats.PATIENCE
     nats.goes_on(begun, time.monotonic())
     counts: Counter[str] = Counter()
     longest = 0.0
@@ -217,31 +169,14 @@ def _lose_of(kind: str, servers: natskit.Servers, disks: Disks, dice: random.Ran
     return at
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.nats_power")
-    parser.add_argument("--servers", type=int, choices=(1, 3), default=3, help="default: 3")
-    parser.add_argument("--losses", type=int, default=30, help="power losses; default: 30")
-    parser.add_argument("--writers", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--default", action="store_true", help="servers without sync_interval: it has to be found")
-    given = parser.parse_args(args)
-    if why_not():
-        print(why_not(), file=sys.stderr)
-        return rig.SKIPPED
-    begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ralf-nats-power-") as folder:
-        how = Run(given.servers, given.losses, given.writers, given.seed, not given.default)
-        found = run(how, Path(folder))
-    title = f"{given.servers} NATS servers, sync_interval {'default' if given.default else 'always'}"
-    kinds = dict.fromkeys(("lost", "doubled", "moved", "torn", "damaged", "blocked", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"{title}: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} acknowledged", "0") for kind in kinds
-    ]
-    figures += [(f"{title}: {name}", value, "") for name, value in found.figures.items()]
-    figures.append((f"{title}: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "nats_power",
+        Run,
+        _apart,
+        title="{servers} NATS servers",
+        of="acknowledged",
+        faults=("lost", "doubled", "moved", "torn", "damaged", "blocked"),
+        why_not=why_not,
+    )
+    sys.exit(status)

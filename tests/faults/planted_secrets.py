@@ -391,10 +391,9 @@ import json, sys
 with open(sys.argv[1], "a") as file:
     file.write(sys.stdin.read())
 told = "The key is " + sys.argv[2]
-lists = {name: [told] for name in ("done", "next", "questions", "names", "inferred")}
-curation = {name: [] for name in ("keep", "drop", "done", "taken_back", "duplicate", "superseded", "reworded")}
-print(json.dumps({"title": "Deploy with " + sys.argv[2], "handover": {"goal": told, "state": told, **lists},
-                  "decisions": [], "curation": curation}))
+lists = {name: [told] for name in ("done", "next", "open", "facts")}
+print(json.dumps({"now": "Deploy with " + sys.argv[2], "why": told, **lists,
+                  "decisions": [{"text": told}], "avoid": [{"what": told, "why": told}]}))
 """
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -325,9 +325,6 @@ def main() -> int:
         print(found)
     print(f"remembered: {given.rounds:,} hand edits, seed {given.seed}: {len(faults)} faults")
     return 1 if faults else 0
-
-
-_Work = Callable[[random.Random, Memory, Edit], None]
 
 
 if __name__ == "__main__":

@@ -17,14 +17,16 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import NoReturn, TypeVar
 
 from tests import storekit
-from tests.faults.figures import told
+from tests.clocks import slower
+from tests.faults.figures import SKIPPED as SKIPPED, Figure, size_options, told
 
 import ralf
 from ralf import project
@@ -36,7 +38,6 @@ from ralf.summarize import Summarizer
 from ralf.text.cleaning import MARK
 
 ROUTE = "TASK-1"
-SKIPPED = 77  # the exit status of a harness that cannot run here
 SLOW = 3  # of one that found nothing but that writers wait too long, which a busy machine may cause
 MOST_BLOCKED = 1.0  # seconds that the writer after a fault may take
 
@@ -168,6 +169,17 @@ def _work(work: Callable[[], None]) -> NoReturn:
         os._exit(status)
 
 
+def apart(work: Callable[[], Found]) -> Found:
+    """What work finds in a process of its own, with which its mounts and namespaces go."""
+    pipe = Pipe()
+    child = forked(lambda: pipe.acknowledge(json.dumps(vars(work()))))
+    text = pipe.text()
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the harness itself failed; see above")
+    tree = json.loads(text)
+    return Found(**tree | {"faults": Counter(tree["faults"])})
+
+
 class Pipe:
     """Where a worker writes what it has acknowledged. A line is whole: a write of a few bytes to a pipe is."""
 
@@ -219,7 +231,7 @@ def settle(root: Path, acknowledged: set[str], found: Found, when: str, *, marke
         found.note("blocked", f"{when}: {error!r}")
         return
     took = time.monotonic() - started
-    if took > MOST_BLOCKED:
+    if took > MOST_BLOCKED and took > MOST_BLOCKED * slower(time.monotonic):
         found.note("blocked", f"{when}: the next writer took {took:.1f} s")
     whole(root, acknowledged, found, when, route)
 
@@ -297,6 +309,51 @@ def leftovers(root: Path) -> list[str]:
 
 # ---- the command ----
 
+_Size = TypeVar("_Size")
+
+
+def command(
+    name: str,
+    size: type[_Size],
+    run: Callable[[_Size, argparse.Namespace], Found],
+    *,
+    of: str,
+    faults: Iterable[str],
+    title: str = "",
+    only: Iterable[str] = (),
+    broken: Mapping[str, Callable[[], AbstractContextManager[object]]] = MappingProxyType({}),
+    targets: Mapping[str, str] = MappingProxyType({}),
+    why_not: Callable[[], str] = lambda: "",
+) -> int:
+    """`python -m tests.faults.NAME`: run a harness of its own size and variants, and print a line a figure.
+
+    size     what can be said of how much is done: a dataclass, whose every field is an option
+    run      called with it and with all options
+    of       what is acknowledged; `faults` are told also where there are none
+    title    of its figures, if not the name; `targets` of those that have one
+    why_not  why it cannot run here, "" where it can
+    """
+    given, how = size_options(name, size, only, broken)
+    if reason := why_not():
+        print(reason, file=sys.stderr)
+        return SKIPPED
+    begun = time.monotonic()
+    with broken[given.broken]() if given.broken else nullcontext():
+        found = run(how, given)
+    title = (title or name).format(**vars(given))
+    figures: list[tuple[str, object, str]] = [
+        (f"{title}: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} {of}", "0")
+        for kind in dict.fromkeys((*faults, *found.faults))
+    ]
+    figures += [(f"{title}: {figure}", value, targets.get(figure, "")) for figure, value in found.figures.items()]
+    figures.append((f"{title}: time", f"{time.monotonic() - begun:.0f} s", ""))
+    return _ended(figures, found)
+
+
+def _ended(figures: Sequence[Figure], found: Found) -> int:
+    status = told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
+    return SLOW if found.examples.keys() == {"slow"} else status
+
 
 def main(
     name: str,
@@ -309,7 +366,7 @@ def main(
     writers: int = 0,
     parted: bool = False,
 ) -> int:
-    """`python -m tests.faults.NAME`: run the harness and print a line a figure, as benchmarks/RESULTS.md has them.
+    """`python -m tests.faults.NAME`: run the harness and print a line a figure, which benchmarks/trust.py reads.
 
     run      called with the rounds, a seed and the kinds; of writers also with their number and that of hogs
     rounds   how many, unless the command says so; `what` they are
@@ -356,5 +413,4 @@ def main(
     figures += [(f"{title}: {kind}", count, "0") for kind, count in found.faults.items()]
     figures += [(f"{title}: {figure}", value, "") for figure, value in found.figures.items()]
     figures.append((f"{title}: time", f"{seconds:.0f} s", ""))
-    status = told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-    return SLOW if found.examples.keys() == {"slow"} else status
+    return _ended(figures, found)

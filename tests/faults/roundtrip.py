@@ -85,8 +85,12 @@ def value(rng: random.Random, hint: Any, name: str = "") -> Any:
         return rng.random() < 0.5
     if hint is float:
         return rng.choice((0.0, 0.5, 0.1 + 0.2, 1e-7, 123456.75))
+    if typing.get_origin(hint) is typing.Literal:
+        return rng.choice(typing.get_args(hint))
     if typing.get_origin(hint) is tuple:
         return tuple(value(rng, typing.get_args(hint)[0]) for _ in range(rng.choice((0, 0, 1, 1, 2))))
+    if typing.get_origin(hint) is typing.Literal:
+        return rng.choice(typing.get_args(hint))
     if isinstance(hint, types.UnionType):
         return None if rng.random() < 0.5 else value(rng, typing.get_args(hint)[0])
     return of(rng, hint)

@@ -17,14 +17,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.faults import rig, run_work
-from tests.faults.figures import size_options, told
 from tests.faults.run_judges import disordered, repeated, went_back
 from tests.faults.run_work import MANY, PATIENT, Notes
 
@@ -513,23 +512,14 @@ BROKEN = {
 }
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run it, and print a line a figure."""
-    given, size = size_options("runs", Size, KINDS, BROKEN, args)
-    begun = time.monotonic()
-    with ExitStack() as stack:
-        if given.broken:
-            stack.enter_context(BROKEN[given.broken]())
-        found = run(size, given.seed, given.only or ())
-    kinds = dict.fromkeys(("repeated", "older", "iteration", "lost", "doubled", "order", "unfenced", *found.faults))
-    figures: list[tuple[str, object, str]] = [
-        (f"runs: {kind}", f"{found.faults[kind]} of {found.acknowledged:,} kills, signals and readings", "0")
-        for kind in kinds
-    ]
-    figures += [(f"runs: {name}", value, "") for name, value in found.figures.items()]
-    figures.append(("runs: time", f"{time.monotonic() - begun:.0f} s", ""))
-    return told(figures, [f"{kind}: {example}" for kind, example in found.examples.items()])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    status = rig.command(
+        "runs",
+        Size,
+        lambda size, given: run(size, given.seed, given.only or ()),
+        of="kills, signals and readings",
+        faults=("repeated", "older", "iteration", "lost", "doubled", "order", "unfenced"),
+        only=KINDS,
+        broken=BROKEN,
+    )
+    sys.exit(status)

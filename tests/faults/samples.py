@@ -292,15 +292,15 @@ def route_names() -> tuple[bytes, ...]:
 @cache
 def answers() -> tuple[bytes, ...]:
     """What a model may answer, and what a client's hook is told."""
-    made = {"kind": "decision", "status": "active", "text": "d", "reason": "r", "rejected": ["o: w"], "line": 1}
-    handover = {"goal": "g", "state": "s", **{name: ["t"] for name in ("done", "next", "names")}}
-    curation = {
-        **{name: ["DEC-001"] for name in ("keep", "drop", "done", "taken_back")},
-        "duplicate": [{"id": "DEC-001", "of": "#1"}],
-        "superseded": [{"id": "DEC-001", "by": "#1"}],
-        "reworded": [{"id": "DEC-001", "text": "t", "reason": "", "rejected": []}],
+    quoted = {"text": "d", "words": "since r", "line": 1}
+    whole: dict[str, object] = {
+        **dict.fromkeys(("now", "why"), "t"),
+        **{name: ["t"] for name in ("next", "open", "done", "facts")},
+        "decisions": [{**quoted, "reason": "r", "rejected": ["o"]}],
+        "avoid": [{"what": "g", "why": "w", "line": 2}],
+        "lasting": [quoted],
+        "ended": [{"id": "DEC-001", "why": "#1", "words": "", "line": 0}],
     }
-    whole: dict[str, object] = {"title": "t", "handover": handover, "decisions": [made], "curation": curation}
     hook = {"session_id": "s", "transcript_path": "/x", "cwd": "/", "hook_event_name": "Stop", "tool_input": {"a": [1]}}
     return json.dumps(whole).encode(), json.dumps(whole, indent=1).encode(), json.dumps(hook).encode()
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tests import storekit
 from tests.faults import rig
 
 import ralf
+from kit import git
 from ralf import project
 from ralf.errors import RalfError
 from ralf.maintenance import ownership, trust
@@ -51,10 +51,7 @@ class Clone:
 
     def git(self, *arguments: object) -> None:
         """Run git; it has to succeed."""
-        names = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-        command = ["git", *names, *map(str, arguments)]
-        kept = storekit.environment(self.own) | {"GIT_CONFIG_NOSYSTEM": "1"}
-        subprocess.run(command, cwd=self.root, env=kept, capture_output=True, check=True)
+        git.git(self.root, *arguments)
 
     def decisions(self) -> dict[str, tuple[str, str]]:
         """Label and status of each decision of theirs, by its words."""
@@ -94,7 +91,7 @@ def run(rounds: int, seed: int, only: Sequence[str]) -> rig.Found:
                 beside = random_.choice(list(only)) == "worked beside"
                 try:
                     _one(*pair, random_, f"{number}", found, beside=beside)
-                except (RalfError, OSError, subprocess.CalledProcessError) as error:
+                except (RalfError, OSError, AssertionError) as error:
                     found.note("failed", f"{number}: {error!r}")
                     break
                 pair = pair[::-1]

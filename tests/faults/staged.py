@@ -4,7 +4,6 @@ that happens then.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests import storekit
-from tests.faults.forked import Forks
 from tests.faults.judged import (
     faults_of,
     hands_over,
@@ -90,16 +87,28 @@ class Stage:
         self.victim.git("pull", "-q", "--rebase")
 
     def visited(self, *routes: str, served: bool = True, cwd: Path | None = None) -> None:
-        """All that happens in a project that was handed over: a session before the person opts in, `init --yes`,
-        another one, everything read on request, and a session with work of its own.
+        """All that happens in a project that was handed over, by a clone where it is not there yet: a session before
+        the person opts in, `init --yes`, another one, everything read on request, and a session with work of its own.
         """
         victim, routes = self.victim, routes or (ROUTE,)
+        if not victim.project.exists():
+            self.cloned()
         before = tree_of(cwd or victim.project)
         victim.looks_in(*routes, cwd=cwd)
         if tree_of(cwd or victim.project) != before:
             victim.faults.append("hooks wrote into a project that has not opted in")
         victim.opts_in(cwd=cwd)
         self.lived(*routes, served=served, cwd=cwd)
+
+    def tried(self, *routes: str, works: bool = False) -> None:
+        """A session before the person opts in, one afterwards, and everything read on request."""
+        victim = self.victim
+        victim.lives(*routes)
+        victim.opts_in()
+        victim.lives(*routes)
+        if works:
+            victim.works()
+        victim.reads(*routes)
 
     def lived(self, *routes: str, served: bool = True, cwd: Path | None = None, works: bool = True) -> None:
         """All that happens in a project that has opted in."""
@@ -115,19 +124,16 @@ class Stage:
 
 
 class Rig:
-    """What all scenarios share: the process that runs commands, and a store that the attacker's own ralf has made."""
+    """What all scenarios share: a store that the attacker's own ralf has made."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.sees_reads = loaded_atimes(folder)
-        path = os.pathsep.join([str(storekit.SOURCE), storekit.PACKAGES])
-        known = storekit.environment(folder) | {"PYTHONPATH": path}
-        self.forks, self.server = Forks(known), Forks(known, mcp=True)
 
     @cached_property
     def made(self) -> Path:
         """A project of the attacker's, in which their own ralf has kept sessions, decisions, notices and an archive."""
-        attacker = Victim(self.folder / "attacker", self.forks, self.server)
+        attacker = Victim(self.folder / "attacker")
         attacker.project.mkdir()
         git(attacker.project, "init", "-q")
         attacker.opts_in("--share")
@@ -148,7 +154,7 @@ class Rig:
         folder = self.folder / name
         folder.mkdir()
         try:
-            yield Stage(Victim(folder, self.forks, self.server), self)
+            yield Stage(Victim(folder), self)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -161,11 +167,6 @@ class Rig:
                 stage.victim.faults.append(f"the scenario broke: {type(error).__name__}: {error}"[:400])
             stage.victim.settles()
             return faults_of(stage.victim)
-
-    def close(self) -> None:
-        """End what was started."""
-        self.forks.close()
-        self.server.close()
 
 
 Play = Callable[[Stage], None]

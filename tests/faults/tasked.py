@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,22 +121,6 @@ def run(root: Path, *words: str, by: str = "", **more: str) -> subprocess.Comple
     return subprocess.run(
         [*COMMAND, *words], cwd=root, env=known, capture_output=True, text=True, timeout=storekit.HANGS
     )
-
-
-def of_command(number: int, by: str, task: str, status: int, out: str, err: str) -> Answer:
-    """What `ralf task claim TASK --json` answered."""
-    import json
-
-    if status in (Busy.exit_status, NotFound.exit_status):
-        return Answer(number, by, "lost", task, err)
-    if status:
-        return Answer(number, by, "failed", task, f"status {status}: {err[-300:]}")
-    tree = json.loads(out)
-    holder: Mapping[str, object] = tree.get("claim") or {}
-    if holder.get("by") != by:
-        return Answer(number, by, "failed", task, f"was given a task that {holder.get('by')} has")
-    found = holder.get("number")
-    return Answer(number, by, "won", str(tree["task"]["id"]), number=found if isinstance(found, int) else 0)
 
 
 def alive_with(*words: str) -> list[int]:

@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from tests import storekit
 from tests.faults import planted
-from tests.faults.forked import Forks
+
+from kit.command import Ran, converse, run
 
 OWN = "vjk"
 """How each word begins that the person and their agent say themselves."""
@@ -42,8 +43,6 @@ class Victim:
     """The person, and the project that they were handed."""
 
     folder: Path
-    forks: Forks
-    server: Forks
     told: list[Told] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
@@ -79,18 +78,18 @@ class Victim:
 
     # ---- what they type ----
 
-    def ralf(self, *arguments: object, cwd: Path | None = None, **variables: str) -> storekit.Ran:
+    def ralf(self, *arguments: object, cwd: Path | None = None, **variables: str) -> Ran:
         """Run a command in the project."""
         words = [str(each) for each in arguments]
-        ran = self.forks.run(words, cwd=cwd or self.project, env=self.environment | variables, uid=self.uid)
+        ran = run(*words, cwd=cwd or self.project, env=self.environment | variables, uid=self.uid)
         name = " ".join(words)
         out: Kind = "json" if "--json" in words else "text"
-        self.told += [Told(out, name, ran["out"]), Told("error", name, ran["err"])]
-        if "Traceback" in ran["err"] or "it hung" in ran["err"]:
-            self.faults.append(f"`ralf {name}` broke: {ran['err'][-300:]}")
-        return storekit.Ran(ran["status"], ran["out"], ran["err"])
+        self.told += [Told(out, name, ran.out), Told("error", name, ran.err)]
+        if "Traceback" in ran.err:
+            self.faults.append(f"`ralf {name}` broke: {ran.err[-300:]}")
+        return ran
 
-    def opts_in(self, *more: str, cwd: Path | None = None) -> storekit.Ran:
+    def opts_in(self, *more: str, cwd: Path | None = None) -> Ran:
         """`ralf init --yes`."""
         return self.ralf("init", "--yes", *more, cwd=cwd)
 
@@ -120,10 +119,10 @@ class Victim:
         ]
         place = cwd or self.project
         env = self.environment | {"CLAUDE_PROJECT_DIR": str(place)}
-        answers = self.server.talk(wanted, arguments=["mcp"], cwd=place, env=env, uid=self.uid)
-        for (method, parameters), answer in zip(wanted, answers[1:], strict=False):
+        answers = converse(wanted, cwd=place, env=env, uid=self.uid)
+        for (method, parameters), answer in zip(wanted, answers, strict=False):
             self.told.append(Told("mcp", f"mcp {method} {json.dumps(parameters)}", json.dumps(answer)))
-        return answers[1:]
+        return answers
 
     def git(self, *arguments: str, fails: bool = False) -> str:
         """Run git in the project."""
@@ -165,14 +164,13 @@ class Victim:
         by = f"hook {event} {' '.join(f'{key}={value}' for key, value in more.items())}"
         if command:
             done = subprocess.run(command, input=data.encode(), cwd=place, env=known, capture_output=True, check=False)
-            ran = {"status": done.returncode, "out": done.stdout.decode(), "err": done.stderr.decode()}
+            ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
         else:
-            arguments = ["hook", event, "--client", client]
-            ran = self.forks.run(arguments, cwd=place, env=known, stdin=data, uid=self.uid)
-        if ran["status"]:
-            self.faults.append(f"{by} ended with {ran['status']}: {ran['err'][-300:]}")
-        self._heard(by, ran["out"], ran["err"])
-        return str(ran["out"])
+            ran = run("hook", event, "--client", client, cwd=place, env=known, stdin=data, uid=self.uid)
+        if ran.status:
+            self.faults.append(f"{by} ended with {ran.status}: {ran.err[-300:]}")
+        self._heard(by, ran.out, ran.err)
+        return ran.out
 
     def _heard(self, by: str, out: str, err: str) -> None:
         notice = ""

@@ -12,7 +12,7 @@ from typing import Any
 from ralf.format import merge
 from ralf.format.codec import Tree, shared, to_tree
 from ralf.format.merge import find
-from ralf.model import BODY, FEW_ENTRIES, ActiveWork, Checkpoint, Decision, Facts, HandOver, RouteContext
+from ralf.model import BODY, FEW_ENTRIES, ActiveWork, Carried, Checkpoint, Decision, Facts, RouteContext
 from ralf.text.cleaning import clean, one_line, trimmed
 
 # ---- changes between two contexts ----
@@ -110,16 +110,21 @@ def _goal(before: RouteContext, after: RouteContext) -> Iterator[Told]:
         yield Told("goal", _kind(before.goal, after.goal), "goal", _from_to(before.goal, after.goal))
 
 
-_OF_WRITING = ("author", "timestamp", "session", "tokens", "dropped")
+_OF_WRITING = ("author", "model", "at", "session", "parts", "marks")
 
 
-def _handover(before: HandOver | None, after: HandOver | None) -> Iterator[Told]:
-    """What a hand-over says otherwise than the one before it, field by field."""
-    was, now = ({} if one is None else to_tree(one) for one in (before, after))
+def _handover(before: Carried, after: Carried) -> Iterator[Told]:
+    """What is handed over otherwise than before: of the moment part by part, and entries that came and went."""
+    was, now = ({} if one.last is None else to_tree(one.last) for one in (before, after))
     for key in dict.fromkeys((*was, *now)):
         one, other = was.get(key), now.get(key)
         if one != other and key not in _OF_WRITING:
             yield Told("handover", _kind(one, other), key, f"{_plain(key)}: {_from_to(one, other)}")
+    old, new = ({entry.id: entry for entry in one.kept} for one in (before, after))
+    for id_ in dict.fromkeys((*old, *new)):
+        one, other = (value(side[id_].text) if id_ in side else None for side in (old, new))
+        if one != other:
+            yield Told("handover", _kind(one, other), id_, _from_to(one, other))
 
 
 def _decisions(before: Sequence[Decision], after: Sequence[Decision]) -> Iterator[Told]:
@@ -165,10 +170,13 @@ def _claim(item: Decision) -> str:
     return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in parts)
 
 
+_NOT_TOLD = ("extra", "now")  # what is known of now follows from the others
+
+
 def _changes_of_work(before: ActiveWork, after: ActiveWork) -> Iterator[Told]:
     one, other = to_tree(before), to_tree(after)
-    keys = [field.name for field in fields(ActiveWork) if field.name != "extra"]
-    for key in [*keys, *sorted((one.keys() | other.keys()) - set(keys))]:
+    keys = [field.name for field in fields(ActiveWork) if field.name not in _NOT_TOLD]
+    for key in [*keys, *sorted((one.keys() | other.keys()) - {*keys, *_NOT_TOLD})]:
         was, now = one.get(key), other.get(key)
         if was == now:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ralf.brief.rendering import render
+from ralf.brief.views import render
 from ralf.errors import UsageError
 from ralf.model import Decision, RouteContext
 from ralf.text.cleaning import fenced, one_line, shown, trimmed
@@ -128,7 +128,7 @@ def _lines(context: RouteContext) -> Iterator[str]:
     yield from _part("Changed files", (f"{_code(one.path)}: {', '.join(one.did)}" for one in changed))
     yield from _part("Commits", (f"{_code(one.commit[:10])} {_said(one.message)}" for one in facts.commits))
     yield from _part("Tests", (f"{_code(one.command)}: {_said(one.result)}" for one in facts.tests[-3:]))
-    asked = context.handover.questions if context.handover is not None else ()
+    asked = [entry.text for entry in context.handover.current("open")]
     open_ = [*(f"blocked: {_said(one)}" for one in work.blockers), *map(_said, work.next_steps)]
     yield from _part("Open", [*open_, *(f"question: {_said(one)}" for one in asked)])
     replaced = [one for one in context.decisions if one.status != "active"]
@@ -169,11 +169,10 @@ def _checkpoints(context: RouteContext) -> Iterator[str]:
     if not context.checkpoint_history:
         return
     yield from ("", "## Checkpoints", "")
-    yield from ("| checkpoint | ended | tokens | stored | recall |", "| --- | --- | --- | --- | --- |")
+    yield from ("| checkpoint | ended | tokens | stored |", "| --- | --- | --- | --- |")
     for entry in context.checkpoint_history:
-        recall = f"{100 * entry.recall:.0f} %" if entry.recall is not None else ""
         stored = f"{entry.tokens_stored:,}" if entry.tokens_stored is not None else ""
-        yield f"| {_said(entry.checkpoint_id)} | {_said(entry.timestamp)} | {entry.tokens:,} | {stored} | {recall} |"
+        yield f"| {_said(entry.checkpoint_id)} | {_said(entry.timestamp)} | {entry.tokens:,} | {stored} |"
 
 
 def _said(text: str) -> str:

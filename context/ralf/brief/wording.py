@@ -5,28 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ralf.brief.changes import checkpoint_number
-from ralf.facts.errors import says_failed
+from ralf.brief.handover import author, said, since
 from ralf.format.codec import ById
-from ralf.model import ActiveWork, Body, Decision, RouteContext
+from ralf.model import ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
-    from ralf.model import CommandFact, ErrorFact, HandOver, RequestFact, TestFact, WorkingTree
+    from ralf.model import CommandFact, ErrorFact, HandOver, RequestFact, WorkingTree
 
-
-WORDLESS = "Work without words"
-"""The title of a checkpoint in which nothing was said and no file changed."""
-
-NOTHING_SAID = "Nothing worth keeping was said in this segment."
-"""What stands in the section of a segment without words."""
-
-PROPOSED = "proposed, and neither accepted nor made: "
-"""How a next step begins that only the agent wants."""
 
 # ---- single items ----
 
@@ -104,161 +93,38 @@ def request(fact: RequestFact) -> str:
 MOST_NAMED = 8
 """Files on one line."""
 
-_MOST_COMMITS = 4  # on one line
-
 _RUN = 90  # characters of a test run's command, and of its result, beside the files that it has not seen
 
 
-def working_tree(git: WorkingTree, tests: Sequence[TestFact] = ()) -> Iterator[str]:
-    """Branch, commit, uncommitted files, and what of them was changed after the last test run, a line each."""
+def working_tree(git: WorkingTree) -> Iterator[str]:
+    """Branch and commit, and what is not committed, a line each."""
     where = [f"branch {name(git.branch)}"] if git.branch else []
     where += [f"at commit {one_line(git.commit)}"] if git.commit else []
     where += [f"its pull request #{name(git.pull_request)}"] if git.pull_request else []
-    untested = git.untested if tests else ()
-    run = (
-        f"`{trimmed(one_line(tests[-1].command), _RUN)}`: {trimmed(one_line(tests[-1].result), _RUN)}" if tests else ""
-    )
     if where:
         yield f"- {', '.join(where)}\n"
-    if where and git.uncommitted:
-        is_all = set(untested) >= set(git.uncommitted)
-        state = "uncommitted, and changed after the last test run" if is_all else "uncommitted"
-        yield f"- {state}: {newest_first(git.uncommitted)}\n"
-        if is_all:
-            yield f"- that run: {run}\n"
-            untested = ()
-    elif git.branch and not git.uncommitted:
-        yield "- nothing uncommitted that the session changed\n"
-    if where and tests and not untested and says_failed(tests[-1].result):
-        yield f"- the last test run failed: {run}\n"
-    if untested:
-        yield f"- changed after the last test run: {newest_first(untested)}; that run: {run}\n"
-
-
-def committed(git: WorkingTree) -> str:
-    """What the session has committed, on one line; "" for nothing that the first line does not say."""
-    if not git.commits or (git.commits == (git.commit,) and not git.pushed):
-        return ""
-    pushed = " and pushed" if git.pushed else ""
-    newest = newest_first([trimmed(commit, _RUN) for commit in git.commits], "; ", _MOST_COMMITS, "and older ones")
-    is_told = bool(git.commit) or git.commits[-1].startswith("merge of ")
-    moved = "" if is_told else ", before the last merge, rebase or reset"
-    return f"- committed{pushed} in this session{moved}, newest first: {newest}\n"
-
-
-def newest_first(names: Sequence[str], separator: str = ", ", most: int = MOST_NAMED, rest: str = "") -> str:
-    """Names on one line, the newest first, and how many more there are; or `rest`, where not all were counted."""
-    more = len(names) - most
-    shown = separator.join(name(one_line(one)) for one in [*reversed(names)][:most])
-    return f"{shown} {rest or f'and {more} more'}" if more > 0 else shown
-
-
-_AUTHORS = {
-    "agent": "the agent",
-    "compaction": "the client's own summary of its window",
-    "user": "the user",
-    "import": "somebody else (import)",
-}
-
-
-def tokens_after(handover: HandOver, context: RouteContext) -> int:
-    """Tokens of work that came after a hand-over, which it knows nothing of; of what no checkpoint covers yet the
-    share that came after it by the clock.
-    """
-    since = context.since
-    covered = max(0, context.total_tokens_consumed - max(0, handover.tokens))
-    return covered + round(since.tokens * _later_share(handover.timestamp, context.last_checkpoint, since.minutes))
-
-
-def _later_share(time: str, start: str, minutes: int | None) -> float:
-    """Which share of so many minutes from a start on lies behind a time; 1 where the times do not tell."""
-    try:
-        gone = (datetime.fromisoformat(time) - datetime.fromisoformat(start)).total_seconds() / 60
-    except (ValueError, TypeError):
-        return 1.0
-    return 1.0 if gone <= 0 else max(0.0, 1 - gone / minutes) if minutes else 0.0
-
-
-NEW = 25_000
-"""Tokens of work after a hand-over up to which it says better than rules what the goal is and what comes next."""
+    if git.uncommitted:
+        more = len(git.uncommitted) - MOST_NAMED
+        names = ", ".join(name(one_line(one)) for one in git.uncommitted[: -MOST_NAMED - 1 : -1])
+        yield f"- uncommitted: {names}{f' and {more} more' if more > 0 else ''}\n"
 
 
 def new_handover(context: RouteContext) -> HandOver | None:
-    """The hand-over, where so little came after it that it still says how things stand."""
-    handover = context.handover
-    return handover if handover is not None and tokens_after(handover, context) <= NEW else None
-
-
-def knows_all(context: RouteContext) -> bool:
-    """Whether nothing came after the hand-over of somebody who knew the work."""
-    handover = new_handover(context)
-    return handover is not None and handover.author != "compaction" and not tokens_after(handover, context)
-
-
-def chosen_at(context: RouteContext) -> str:
-    """When a new hand-over said which decisions bind, "" where none did: one that names few of many may only add to
-    what is known.
-    """
-    handover = new_handover(context)
-    if handover is None:
-        return ""
-    named = sum(item.source is None and item.timestamp == handover.timestamp for item in context.decisions)
-    active = [item for item in context.active_decisions if item.kind == "decision" and not item.pinned]
-    found = sum(item.source is not None for item in active)
-    return handover.timestamp if named >= _CHOSEN and 2 * named >= found else ""
-
-
-_CHOSEN = 2  # decisions that a hand-over names at the least, where it says which ones bind
-
-
-def covered(context: RouteContext) -> Iterator[tuple[int, bool]]:
-    """The numbers of the checkpoints of which a new hand-over knows, and whether a model has told what they came to; a
-    client's own summary tells only where its window ended.
-    """
-    handover, end = new_handover(context), context.total_tokens_consumed
-    if handover is None or handover.author == "compaction":
-        return
-    for entry in reversed(context.checkpoint_history):
-        if end <= handover.tokens:
-            yield checkpoint_number(entry.checkpoint_id), bool(entry.refines)
-        end -= entry.tokens
+    """The last hand-over, where nothing but reading came after it."""
+    last = context.handover.last
+    if last is None or not context.sessions:
+        return last if last is not None and last.at >= context.last_checkpoint else None
+    return last if since(last, (entry for one in context.sessions for entry in one.entries)).is_fresh else None
 
 
 def handed_over_by(handover: HandOver) -> str:
     """Who handed over, and when."""
-    author = _AUTHORS.get(handover.author, one_line(handover.author)) or "the agent"
-    when = f", {name(handover.timestamp)}" if handover.timestamp else ""
-    return f"Hand-over, by {author}{when}"
+    return f"Hand-over, by {author(handover)}" + (f", {name(handover.at)}" if handover.at else "")
 
 
-def handover_heading(handover: HandOver, context: RouteContext) -> str:
-    """Who handed over, when, and how much came after it."""
-    after = tokens_after(handover, context)
-    since = f"; about {after:,} tokens of work came after it" if after else ""
-    return f"{handed_over_by(handover)}{since}"
-
-
-def handover_lines(handover: HandOver, *, is_old: bool = False) -> Iterator[str]:
-    """A hand-over, a line for each thing that it says, what matters most first; of an old one what was next then may be
-    done by now.
-    """
-    for label, told in (("goal", handover.goal), ("state", handover.state)):
-        if told:
-            yield f"- {label}: {prose(told)}\n"
-    parts = (
-        ("next, then" if is_old else "next", handover.next),
-        ("open question", handover.questions),
-        ("done", handover.done),
-        ("exact", handover.names),
-        ("concluded, not verified", handover.inferred),
-    )
-    for label, items in parts:
-        yield from (f"- {label}: {prose(item)}\n" for item in items)
-    if handover.text.strip():
-        yield quoted(handover.text)
-    if handover.dropped:
-        sentences = f"{handover.dropped} sentence{'s' * (handover.dropped != 1)}"
-        yield f"- left out: {sentences} with a name or number that stands nowhere in the transcript\n"
+def handover_lines(carried: Carried, *, is_old: bool = False) -> Iterator[str]:
+    """What is handed over, a line for each thing that it says; of an old one what was next then may be done by now."""
+    yield from (f"- {label}: {prose(text)}\n" for label, text in said(carried, is_old=is_old))
 
 
 def _of(fact: CommandFact | ErrorFact) -> str:
@@ -368,7 +234,7 @@ def apart(context: RouteContext) -> RouteContext:
         goal="",
         goal_origin="",
         began_as="",
-        handover=None,
+        handover=Carried(),
         active_work=ActiveWork(**{name: getattr(work, name) for name in _WHERE_IT_STANDS}, origin=ORIGIN),
         decisions=tuple(
             replace(item, kind="decision", pinned=False, origin=ORIGIN) for item in decisions if not _is_rule(item)
@@ -392,9 +258,7 @@ def _lines(context: RouteContext) -> Iterator[str]:
         yield f"goal: {context.goal}"
     if context.began_as:
         yield f"began as: {context.began_as}"
-    if context.handover is not None:
-        lines = (line for told in handover_lines(context.handover) for line in told.splitlines())
-        yield from (f"handed over: {line.removeprefix('- ').removeprefix('> ')}" for line in lines)
+    yield from (f"handed over: {line.removeprefix('- ')}" for line in handover_lines(context.handover))
     yield from _work(context.active_work)
     for item in reversed(context.decisions):
         kind = _RULE if _is_rule(item) else item.kind.replace("-", " ")
@@ -411,7 +275,7 @@ def _work(work: ActiveWork) -> Iterator[str]:
     words += [f"step {work.plan_step}"] if work.plan_step is not None else []
     if any(words):
         yield f"task: {', '.join(filter(None, words))}"
-    yield from (f"git: {line.removeprefix('- ')}" for line in (*working_tree(work.git), committed(work.git)) if line)
+    yield from (f"git: {line.removeprefix('- ')}" for line in working_tree(work.git))
     yield from (f"running: {task.task} ({task.id})" for task in work.running)
     yield from (f"next step: {step}" for step in work.next_steps)
     yield from (f"to-do: [{todo.status}] {todo.content}" for todo in work.todos)

@@ -13,8 +13,6 @@ from ralf.transcripts.events import Event, Position
 
 Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
 
-MARGIN = 0.10
-
 EDIT_TOOLS = frozenset(
     (
         "Edit",
@@ -35,12 +33,7 @@ _PER_DECISION = 1_000
 
 _REARM_BELOW = 0.10
 
-# Compiled where they are first needed: most hooks meet none of what they look for.
-_DECISION = (
-    r"(?i)\b(?:instead of|rather than|in favou?r of|decided|decision:|(?:going|go) with|we(?:'ll)? use|never|always|"
-    r"from now on)\b"
-)
-
+# Compiled where it is first needed: most hooks meet none of what it looks for.
 _CREATED = r"Task #(\w+) created"
 
 _DONE = ("completed", "cancelled", "deleted")
@@ -54,8 +47,7 @@ class State:
     checkpoint  bytes of it that lie before the last checkpoint
     record      where the last record that was seen begins
     tokens      seen since the last checkpoint
-    estimated   some of them are estimates
-    edits, decisions   seen since the last checkpoint
+    edits, decisions   since the last checkpoint; decisions: a person's answers to questions, and plans they approved
     filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
     window      size of the client's window, where it told it
     armed       the pressure mark has not been crossed yet
@@ -69,7 +61,6 @@ class State:
     checkpoint: int = 0
     record: int = -1
     tokens: int = 0
-    estimated: bool = False
     edits: int = 0
     decisions: int = 0
     filled: int | None = None
@@ -105,9 +96,9 @@ class BudgetWatcher:
                     compaction, by a new session, or once it has fallen a tenth of the window below the mark. Its size
                     is the client's figure, else the configured one, else 200,000. After a compaction the pressure is
                     what the client says it is, else unknown until its next answer.
-    threshold       50,000 tokens were seen since the last checkpoint, or what `Limits` says. A tenth sooner if some
-                    of them are estimates. Adaptive: each edit brings it 500 tokens nearer, each message that states a
-                    choice or a rule 1,000, down to half.
+    threshold       Nine tenths of 50,000 tokens, or of what `Limits` says, were seen since the last checkpoint.
+                    Adaptive: each edit brings it 500 tokens nearer, each answered question and each approved plan
+                    1,000, down to half.
     session-end     `ended` was called.
     manual          `requested` was called.
 
@@ -151,12 +142,10 @@ class BudgetWatcher:
     def threshold(self) -> int:
         """Tokens after which the next checkpoint falls due, as things stand."""
         limits, state = self.limits, self.state
-        limit = limits.tokens_of(self.window)
-        if state.estimated:
-            limit = round(limit * (1 - MARGIN))
+        limit = limits.due_of(self.window)
         if limits.adaptive:
-            limit = max(limit // 2, limit - _PER_EDIT * state.edits - _PER_DECISION * state.decisions)
-        return max(1, limit)
+            limit = max(1, limit // 2, limit - _PER_EDIT * state.edits - _PER_DECISION * state.decisions)
+        return limit
 
     @property
     def window(self) -> int:
@@ -178,7 +167,7 @@ class BudgetWatcher:
         elif window:
             self.state = replace(self.state, window=window)
 
-    def see(self, event: Event, tokens: int, *, exact: bool = True) -> Reason | None:
+    def see(self, event: Event, tokens: int) -> Reason | None:
         """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it.
 
         What a sub-agent did counts for nothing: it stood in no window but its own.
@@ -193,7 +182,6 @@ class BudgetWatcher:
             self.state,
             record=event.start.byte,
             tokens=old.tokens + counted,
-            estimated=old.estimated or bool(counted and not exact),
             edits=old.edits + (fresh and event.kind == "call" and event.tool in EDIT_TOOLS),
             decisions=old.decisions + (fresh and self.limits.adaptive and _decides(event)),
             window=event.capacity or old.window,
@@ -230,7 +218,6 @@ class BudgetWatcher:
             self.state,
             checkpoint=max(self.state.checkpoint, position.byte),
             tokens=left,
-            estimated=self.state.estimated and left > 0,
             edits=0,
             decisions=0,
             due="",
@@ -306,7 +293,7 @@ class BudgetWatcher:
 
 
 def _decides(event: Event) -> bool:
-    return event.kind in ("user", "assistant") and bool(re.search(_DECISION, event.text))
+    return event.kind == "user" and event.form in ("answer", "plan")
 
 
 # --------------------

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ralf import config, project as projects, routing
 from ralf.checkpointing.due import Piece, cut, full
-from ralf.errors import Busy, DamagedRouteFile, UnknownToken
+from ralf.errors import Busy, DamagedRouteFile, DamagedTranscript, UnknownToken
 from ralf.facts.progress import run_tree
 from ralf.finding.since import remember
 from ralf.model import Attempt, Checkpoint
 from ralf.project import Project
-from ralf.proof import loss
-from ralf.proof.loss import LossReport, Sums
 from ralf.redact import engine, redactor_for
 from ralf.route import offsets
 from ralf.route.fold import empty
@@ -49,22 +47,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointReport(Sums):
+class CheckpointReport:
     """The result of one call of `checkpoint`.
 
     checkpoints    those written by this call, oldest first; () when nothing was new
     tokens_read    o200k_base tokens of the segments
     tokens_stored  o200k_base tokens of what they came to
-    kept, merged, dropped  items of the segments that are given back, that were folded into those, and that are left
-                   to the evidence
-    losses         the same by kind, one report a checkpoint
     path           the route file
     run            the run whose folder was read, and what came of it, also where nothing was written; None for any
                    other transcript
     skipped        transcript records that were not used, by type or reason
-    warnings       what the reader should know, such as lines that could not be read, or a summary that was refused
+    warnings       what the reader should know, such as lines that could not be read
     damage         why the route file could not be made to show it, "" for nothing: it is in the journal
     refinements    what a model that was asked for made of them
+    blank          the transcript was read from its beginning, and holds no message and no call
     """
 
     route: str
@@ -72,23 +68,23 @@ class CheckpointReport(Sums):
     checkpoints: tuple[Checkpoint, ...]
     reason: str
     summarizer: str
-    losses: tuple[LossReport, ...]
     path: Path
     run: Attempt | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     damage: str = ""
     refinements: tuple[Refinement, ...] = ()
+    blank: bool = False
 
     @property
     def tokens_read(self) -> int:
         """Tokens of the segments."""
-        return sum(loss.tokens for loss in self.losses)
+        return sum(entry.tokens for entry in self.checkpoints)
 
     @property
     def tokens_stored(self) -> int:
         """Tokens of what they came to."""
-        return sum(loss.tokens_stored for loss in self.losses)
+        return sum(entry.tokens_stored or 0 for entry in self.checkpoints)
 
     @property
     def ratio(self) -> float:
@@ -142,11 +138,11 @@ class Ingest:
     """The ingest of one transcript into one route, and its results.
 
     written   the checkpoints, oldest first; () when nothing was new
-    losses    what each of them keeps and drops, in the same order
     context   the route afterwards
     before    the journal's newest record before the first of them; None before the first record of all
     warnings  what the reader should know
     damage    why the route file could not be made to show it, "" for nothing
+    blank     the transcript was read from its beginning, and gave nothing
     """
 
     def __init__(
@@ -171,11 +167,11 @@ class Ingest:
         self.summarizer = summarizer
         self.reason = reason
         self.written: list[Checkpoint] = []
-        self.losses: list[LossReport] = []
         self.context = empty(route)
         self.before: Token | None = None
         self.warnings: list[str] = []
         self.damage = ""
+        self.blank = False
         self._agent_type = agent_type
         self._keep = keep
         self._run = run
@@ -222,6 +218,7 @@ class Ingest:
         size = self.source.size() + (self._ingested.byte if self.source.rewritten else 0)
         pieces = self._pieces(offset.position, limit)
         piece = next(pieces, None)
+        self.blank = piece is None and offset.position == Position() and not self.source.rewritten
         if piece is None and state is not None:
             self.damage = state.damage
             if state.behind and not state.damage:
@@ -316,7 +313,8 @@ class Ingest:
         self._follow(writer)
         if landed:
             self.before = self.before if self.written else token
-            self._note(writer, payload)
+            self.written.append(writer.context.checkpoint_history[-1])
+            self.damage = writer.damage
         return after
 
     def _run_told(self, *, last: bool) -> Attempt | None:
@@ -340,19 +338,11 @@ class Ingest:
             return True
         return False
 
-    def _note(self, writer: RouteWriter, payload: Mapping[str, Any]) -> None:
-        self.written.append(writer.context.checkpoint_history[-1])
-        self.damage = writer.damage
-        entry = self.written[-1]
-        if payload["refused"]:
-            self.warnings.append(f"{self.route}: {entry.checkpoint_id}: refused the work of {payload['refused']}")
-        self.losses.append(loss.report(self.project, self.route, entry.checkpoint_id, payload))
-
 
 # --------------------
 # The checkpoint
 #
-# transcript → segment → redact → facts + summary → probe → evidence blob → record (acknowledged) → route file
+# transcript → segment → redact → facts + summary → evidence blob → record (acknowledged) → route file
 
 
 def checkpoint(
@@ -377,7 +367,7 @@ def checkpoint(
                 somebody has made (`ralf.transcripts.notes`)
     root        the project directory; see `ralf.project.find`
     summarizer  its name, or an object with `summarize`; None: as configured. `claude`, `codex`, `llm` or `command`: the
-                embedded one, and then that model improves each checkpoint, or the newest one if nothing was new, while
+                embedded one, and then that model hands over what is new, or at the newest one if nothing was, while
                 the caller waits
     reason      recorded in the checkpoint: manual, threshold, pressure, compaction, task-completed, todos-done,
                 session-end …
@@ -392,8 +382,9 @@ def checkpoint(
 
     Nothing new: no write. With `summarizer` None the model that the local configuration names, if any, is started in
     the background and not waited for. Every checkpoint is acknowledged (durable) when this returns, and read back.
-    Raises UsageError (a refused name), TranscriptNotFound, DamagedTranscript, TranscriptChanged (it shrank or was
-    replaced), DamagedJournal, Busy, OSError; the route is then as before, or has the checkpoints of the first segments.
+    Raises UsageError (a refused name), TranscriptNotFound, DamagedTranscript (no session; no record in it could be
+    read; by hand also: none is finished), TranscriptChanged (it shrank or was replaced), DamagedJournal, Busy, OSError;
+    the route is then as before, or has the checkpoints of the first segments.
     """
     project = projects.find(root)
     route = routing.check_new(project, route)
@@ -419,6 +410,9 @@ def checkpoint(
         run=project.run if run is None else run,
     )
     ingest.take(segment_tokens or settings.segment_limit, restart=restart, begin=begin, progress=progress)
+    if ingest.blank and source.end == Position() and reason == "manual":
+        what = "holds no finished record"
+        raise DamagedTranscript(source.path, what, "name a session log of a client, or a list of messages")
     refinements: tuple[Refinement, ...] = ()
     if model is not None:
         from ralf.refining import refine
@@ -488,13 +482,13 @@ def _report(ingest: Ingest, refinements: tuple[Refinement, ...]) -> CheckpointRe
         checkpoints=tuple(ingest.written),
         reason=ingest.reason,
         summarizer=ingest.summarizer if isinstance(ingest.summarizer, str) else ingest.summarizer.name,
-        losses=tuple(ingest.losses),
         path=ingest.project.route_file(ingest.route),
         run=next(numbered, run),
         skipped=dict(source.skipped),
         warnings=tuple(dict.fromkeys([*ingest.warnings, *_unread(ingest)])),
         damage=ingest.damage,
         refinements=refinements,
+        blank=ingest.blank,
     )
 
 
@@ -510,4 +504,10 @@ def _unread(ingest: Ingest) -> list[str]:
     if source.malformed:
         lines = ", ".join(map(str, source.malformed[:5]))
         told.append(f"{source.path}: {source.skipped['malformed']} lines that cannot be read: {lines}")
+    if counts := ", ".join(f"{source.skipped[what]} {what}" for what in _NOT_UNDERSTOOD if source.skipped[what]):
+        told.append(f"{source.path}: records that were not understood: {counts}")
     return told
+
+
+_NOT_UNDERSTOOD = ("no role", "unknown role", "unknown frame", "untyped", "oversized")
+"""What a reader counts that it did not understand; the other kinds are of no use to anybody."""

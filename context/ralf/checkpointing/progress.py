@@ -13,7 +13,7 @@ from ralf import config, environment, project as projects, routing
 from ralf.checkpointing.due import BudgetWatcher
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.errors import RalfError, TranscriptNotFound, UsageError
-from ralf.model import Spend
+from ralf.model import ActiveWork, Spend
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.fold import owed
@@ -134,7 +134,9 @@ class Status:
     damage            what is wrong with the route file, "" for nothing
     foreign           whether the route holds what came with the repository; no other field tells of it
     unresolved        how many fields of the route two have changed, each to something else
-    model             the configured model that improves checkpoints, "" for none
+    title             the task's title, else what the route is about, else its first message
+    last_request      the last message; `work_status`: where the answer to it stands
+    model             the configured model that hands over, "" for none
     model_problem     why it is not asked, "" while it is
     owed              checkpoints of the route that it has not been asked about
     spend             what models have cost the route; `spend_total`: the project, its `day_` fields for today (UTC)
@@ -160,6 +162,9 @@ class Status:
     damage: str = ""
     foreign: bool = False
     unresolved: int = 0
+    title: str = ""
+    last_request: str = ""
+    work_status: str = ""
     model: str = ""
     model_problem: str = ""
     owed: int = 0
@@ -173,7 +178,9 @@ def status(project: Project, route: str | None = None) -> Status:
     settings = config.of(project)
     name = routing.known(project, choice.route) or choice.route
     state = load_state(project, name)
-    header = state.own.context_checkpoint if state is not None else None
+    own = state.own if state is not None else None
+    header = own.context_checkpoint if own is not None else None
+    work = own.active_work if own is not None else ActiveWork()
     transcript, since, holder, problem = _newest_session(project, name)
     names = offsets.recent(project, None)
     model, model_problem, total = _model(project, name)
@@ -193,11 +200,14 @@ def status(project: Project, route: str | None = None) -> Status:
         others=tuple(other for other in names if other != name)[:_OTHERS],
         routes=len(names),
         tokens_since=since,
-        tokens_to_next=None if since is None else max(0, settings.segment_limit - since),
+        tokens_to_next=None if since is None else max(0, settings.due_at - since),
         problem=problem,
         damage=state.damage if state else "",
         foreign=state is not None and state.context.foreign,
-        unresolved=len(state.own.unresolved) if state is not None else 0,
+        unresolved=len(own.unresolved) if own is not None else 0,
+        title=(work.task_title or own.goal or own.began_as) if own is not None else "",
+        last_request=work.last_request,
+        work_status=work.work_status,
         model=model,
         model_problem=model_problem,
         owed=len(owed(state.recorded)) if state and model else 0,
@@ -238,7 +248,8 @@ def _model(project: Project, route: str) -> tuple[str, str, Spend]:
         settings = local_config.local_config_of(project)
     except RalfError as error:
         return "", str(error), total
-    off = local_config.switched_off(spends, settings.summarizer) if settings.summarizer else ""
+    here = [local_config.spend_of_route(project, route)]
+    off = local_config.switched_off(here, settings.summarizer) if settings.summarizer else ""
     problem = refine.switched_off(settings.summarizer, route, off) if off else settings.cap.spent(total)
     return settings.summarizer, problem, total
 

@@ -1,49 +1,69 @@
 """Builds a checkpoint's record from one segment of a transcript.
 
-segment → redact → facts + summary → probe → evidence blob → payload
+segment → redact → entries → work + facts + summary → evidence blob → payload
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from ralf import config
+from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
-from ralf.errors import BlobNotFound, DamagedBlob, TranscriptChanged
-from ralf.facts import facts, handover as handovers, pasted, progress
-from ralf.facts.errors import named_errors, telling_errors
-from ralf.facts.facts import Extracted
+from ralf.errors import TranscriptChanged
+from ralf.facts import noted, progress
+from ralf.facts.commands import rank_names
+from ralf.facts.facts import facts_of, taken_back, with_notes
 from ralf.format.codec import dump_yaml, to_tree
-from ralf.model import ActiveWork, Attempt, HandOver, RouteContext
+from ralf.model import ActiveWork, Attempt, Decision, Facts, RouteContext
+from ralf.model.entries import Entry, Mark, SessionEntries, to_tree as to_entry_tree
 from ralf.project import Project
-from ralf.proof import loss, recall
 from ralf.redact import redactor_for
-from ralf.route import cap, history, offsets
+from ralf.route import offsets
+from ralf.route.entries import sessions_of
 from ralf.route.offsets import IngestOffset
-from ralf.summarize import Segment, Summarizer, Summary
-from ralf.summarize.english import is_errand_request, is_question
+from ralf.routing import task_named
+from ralf.storage import git_files
+from ralf.summarize import NAMES, Segment, Summarizer, Summary
+from ralf.summarize.extractive import beginning
+from ralf.talk.names import Shown
+from ralf.talk.recording import Recording
+from ralf.talk.turns import joined
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
-from ralf.text.matcher import AnyOf
-from ralf.text.patterns import regex
-from ralf.text.sentences import promised, sentences, split
-from ralf.transcripts.events import Event, keep_evidence, read_evidence
+from ralf.text.sentences import promised
+from ralf.transcripts.events import Event, keep_evidence
 from ralf.transcripts.lines import Fingerprint
 from ralf.transcripts.reader import Transcript
 
-GOAL_FROM = 25
-
 GOAL_TO = 2_000
-
-_MOST_EVIDENCE = 6  # segments of the session that a summary is held against
 
 _SAID = 240  # characters of the line that says what came of a run
 
-_SAID_ALIKE = 40  # characters by which a statement is found again
+
+@dataclass(frozen=True, slots=True)
+class _Extracted:
+    """What a segment came to.
+
+    entries    by the client's records
+    facts      of the segment; `retracted`: of earlier ones, which were taken back by rewinding in it
+    taken_back  how the lines of messages begin that stand in earlier sections, and were taken back so
+    work       where the work stands after it
+    decisions  those in the fields of notes
+    pending    calls that have no result yet
+    """
+
+    entries: list[Entry]
+    facts: Facts
+    retracted: Facts
+    taken_back: tuple[str, ...]
+    work: ActiveWork
+    decisions: tuple[Decision, ...]
+    pending: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +108,7 @@ class RecordBuilder:
         piece = replace(piece, events=tuple(events))
         extracted = self._extracted(piece, offset, context)
         segment = self._segment(piece, offset, context, extracted)
-        seen = recall.seen(piece.events)
-        proved = loss.summed_up(segment, self.summarizer, seen)
+        summary = summed_up(segment, self.summarizer)
         digest = keep_evidence(self.project.store, piece.events)
         mark = (
             self.source.mark(piece.end)
@@ -99,15 +118,15 @@ class RecordBuilder:
         if mark is None:
             raise TranscriptChanged(self.source.path, "shrank while it was read", "try again")
         pending = tuple(offsets.pending_tree(event) for event in extracted.pending)
-        asked = offsets.asked_tree(piece.events)
         kept = {
-            "title": proved.summary.title,
-            "text": proved.summary.text,
-            "key_events": list(proved.summary.key_events),
-            "decisions": [to_tree(decision) for decision in proved.summary.decisions],
+            "title": summary.title,
+            "text": summary.text,
+            "key_events": list(summary.key_events),
+            "decisions": [to_tree(decision) for decision in summary.decisions],
             "facts": to_tree(extracted.facts),
         }
-        payload = {
+        retracted = to_tree(extracted.retracted)
+        payload: dict[str, Any] = {
             "source": {
                 "session": offset.session,
                 "from_byte": piece.start.byte,
@@ -120,79 +139,89 @@ class RecordBuilder:
             "period": _period(piece.events),
             "tokens": piece.tokens,
             "reason": self.reason,
-            "summarizer": self.summarizer.name if not proved.refused else loss.EMBEDDED,
+            "summarizer": self.summarizer.name,
             **kept,
-            "active_work": to_tree(replace(proved.summary.active_work, last_runs=())),
+            "active_work": to_tree(replace(summary.active_work, last_runs=())),
             "agent_type": self.agent_type,
             **_goal(piece.events, context, extracted),
-            "recall": proved.recall.share,
-            "recall_with_search": loss.with_search(self.project.store, digest, proved.recall),
-            "added": proved.added,
-            "refused": proved.refused,
-            **loss.to_record(loss.account(seen, proved.words, proved.summary.decisions, segment.decisions)),
             "tokens_stored": tokens.count(dump_yaml(kept)),
+            "entries": [to_entry_tree(entry) for entry in extracted.entries],
+            **({"retracted": retracted} if retracted else {}),
+            **({"taken_back": list(extracted.taken_back)} if extracted.taken_back else {}),
+            **({"in_project": True} if _is_in(self.source.cwd, self.project.root) else {}),
             "evidence": digest,
             "pending": list(pending),
             **({"origin": "import"} if self.source.origin == "import" else {}),
-            **({"asked": asked} if asked else {}),
-            **self._handed_over(piece, offset.session),
-            **_before_handover(piece, offset.session, context.handover),
             **({"tails": tails} if tails else {}),
             **({"keep": list(self.keep)} if self.keep else {}),
         }
         if self.source.origin == "import":  # nobody said it: it stood in a file
             payload |= {"origin": "import", "goal_origin": "import"}
             payload["active_work"] = {**payload["active_work"], "origin": "import"}
-        # Once more as a whole: a summariser may have put together what stood apart.
-        made = redactor.tree(payload)
+        # Once more: a summariser may have put together what stood apart. Entries are parts of events.
+        entries = payload.pop("entries")
+        made = {**redactor.tree(payload), "entries": entries}
         if notes:
             made["source"]["notes"] = notes
         if run is not None:
-            made["attempt"] = progress.run_tree(self._told(run, piece.events, proved.summary), redactor)
-        return made, IngestOffset(offset.session, piece.end, mark.head, mark.tail, pending, asked, tails)
+            made["attempt"] = progress.run_tree(self._told(run, piece.events), redactor)
+        return made, IngestOffset(offset.session, piece.end, mark.head, mark.tail, pending, tails)
 
-    def _handed_over(self, piece: Piece, session: str) -> dict[str, Any]:
-        """What the client's own summary of its window hands over, held against what the session said before it."""
-        found = [number for number, event in enumerate(piece.events) if event.kind == "compaction" and event.text]
-        handover = handovers.of_compaction(piece.events[found[-1]].text) if found else None
-        if handover is None or self.source.origin == "import":
-            return {}
-        place = found[-1]
-        before = [event.text for event in piece.events[:place] if event.kind != "compaction"]
-        for digest in history.evidence_of(self.project, self.route, session)[-_MOST_EVIDENCE:]:
-            with suppress(BlobNotFound, DamagedBlob):
-                before += [line.text for line in read_evidence(self.project.store, digest)]
-        handover = handovers.verified(handover, before)
-        when = piece.events[place].timestamp
-        tokens_before = sum(tokens.estimate(event.text) for event in piece.events[:place] if event.kind != "compaction")
-        made = replace(handover, timestamp=when, session=session, tokens=min(tokens_before, piece.tokens))
-        return {"handover": to_tree(made)} if made else {}
-
-    def _told(self, run: Attempt, events: Sequence[Event], summary: Summary) -> Attempt:
+    def _told(self, run: Attempt, events: Sequence[Event]) -> Attempt:
         """A run with what a client's session says of its end; one that has told it itself is as it is."""
         if self.source.attempt is not None:
             return run
-        said = [event.text for event in events if event.kind == "assistant"]
+        said = [event.text for event in events if event.kind == "assistant" and event.text.strip()]
         when = next((event.timestamp for event in reversed(events) if event.timestamp), "")
-        last = one_line(summary.active_work.last_statement)
-        if last[:_SAID_ALIKE] not in one_line(
-            "\n".join(said)
-        ):  # of the session before: this one has said nothing like it
-            last = one_line(said[-1]) if said else ""
-        return replace(run, outcome=promised("\n".join(said)), timestamp=when, said=trimmed(last, _SAID))
+        last = trimmed(one_line(said[-1]), _SAID) if said else ""
+        return replace(run, outcome=promised("\n".join(said)), timestamp=when, said=last)
 
-    def _extracted(self, piece: Piece, offset: IngestOffset, context: RouteContext) -> Extracted:
-        return facts.extract(
-            piece.events,
-            base=redactor_for(self.project).text(self.source.cwd),
-            work=_work_of(context, offset.session),
-            pending=[offsets.pending_event(tree) for tree in offset.pending],
-            unsolved=[error for error in context.facts.errors if not error.fixed_by],
-            session=offset.session,
-            origin=self.source.origin,
+    def _extracted(self, piece: Piece, offset: IngestOffset, context: RouteContext) -> _Extracted:
+        base = redactor_for(self.project).text(self.source.cwd)
+        known = sessions_of(self.project, self.route)
+        of_session = next((one.entries for one in known if one.session == offset.session), ())
+        entries = self._entries(piece, offset, of_session, base)
+        before, own = joined(known), joined([SessionEntries(offset.session, tuple(entries))])
+        others = (one for one in known if one.session != offset.session)
+        talk = joined([*others, SessionEntries(offset.session, (*of_session, *entries))])
+        unsolved = [error for error in context.facts.errors if not error.fixed_by]
+        found = with_notes(facts_of(own.entries, unsolved), piece.events, base)
+        names = rank_names(piece.events, [fact.path for fact in found.paths])
+        known_back = {message.id for message, _ in (*before.taken_back, *own.taken_back)}
+        back = [message for message, _ in talk.taken_back if message.id not in known_back]
+        return _Extracted(
+            entries,
+            replace(found, names=names),
+            taken_back(facts_of(before.entries), facts_of(talk.entries)) if back else Facts(),
+            tuple(map(beginning, back)),
+            work_of(self._work(piece, context), talk) if entries else self._work(piece, context),
+            noted.decisions(piece.events, offset.session, self.source.origin),
+            _unanswered([*map(offsets.pending_event, offset.pending), *piece.events]),
         )
 
-    def _segment(self, piece: Piece, offset: IngestOffset, context: RouteContext, extracted: Extracted) -> Segment:
+    def _work(self, piece: Piece, context: RouteContext) -> ActiveWork:
+        """The work before a segment, with its task, and with what its notes say of it."""
+        work = context.active_work
+        first = next((event.text for event in piece.events if event.kind == "user"), "")
+        if not work.current_task and (task := task_named(first)):
+            work = replace(work, current_task=task)
+        for event in piece.events:
+            work = noted.work(event, work) if event.kind == "note" else work
+        return work
+
+    def _entries(self, piece: Piece, offset: IngestOffset, known: Sequence[Entry], base: str) -> list[Entry]:
+        """What the segment came to, by the client's records; with the calls before it that have no result yet."""
+        before = [entry for entry in known if isinstance(entry, Mark)]
+        items = next((mark.items for mark in reversed(before) if mark.kind == "todos"), ())
+        branch = next((mark.value for mark in reversed(before) if mark.kind == "branch"), "")
+        recording = Recording(base, offset.session, items=items, branch=branch)
+        if not branch and self.source.branch:
+            recording.stands_on(self.source.branch, piece.events[0])
+        for event in (*map(offsets.pending_event, offset.pending), *piece.events):
+            recording.take(event)
+        return recording.all()
+
+    def _segment(self, piece: Piece, offset: IngestOffset, context: RouteContext, extracted: _Extracted) -> Segment:
         return Segment(
             session=offset.session,
             events=piece.events,
@@ -201,35 +230,52 @@ class RecordBuilder:
             decisions=[decision for decision in context.decisions if decision.status == "active"],
             active_work=extracted.work,
             keep=self.keep,
-            before=[offsets.asked_event(offset.asked)] if offset.asked else (),
-            dropped=cap.of(context),
             noted=extracted.decisions,
+            entries=extracted.entries,
         )
 
 
-def _before_handover(piece: Piece, session: str, handover: HandOver | None) -> dict[str, int]:
-    """How many tokens of a segment came before the hand-over that its agent has recorded by itself: no work after it.
-
-    One of another session knows nothing of this one.
+def summed_up(segment: Segment, summarizer: Summarizer) -> Summary:
+    """What a summariser makes of a segment, with the decisions in fields of its notes. What another than the embedded
+    one names must stand in the segment: a line with a name that does not is marked.
     """
-    if handover is None or handover.author not in ("agent", "user") or handover.session not in ("", session):
-        return {}
-    earlier = (event for event in piece.events if event.timestamp and event.timestamp <= handover.timestamp)
-    count = min(piece.tokens, sum(tokens.estimate(event.text) for event in earlier if event.kind != "compaction"))
-    return {"before_handover": count} if count else {}
+    summary = summarizer.summarize(segment)
+    noted = [decision for decision in segment.noted if decision not in summary.decisions]
+    if summarizer.name not in NAMES:
+        shown = Shown([event.text for event in segment.events])
+        summary = replace(
+            summary,
+            text="\n".join(_marked(line, shown) for line in summary.text.split("\n")),
+            decisions=tuple(replace(one, decision=_marked(one.decision, shown)) for one in summary.decisions),
+        )
+    return replace(summary, decisions=(*summary.decisions, *noted))
+
+
+def _marked(line: str, shown: Shown) -> str:
+    missing = ", ".join(shown.missing(line))
+    return f"{line} (not found in the record: {missing})" if missing else line
+
+
+def _unanswered(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The calls among some events that have no result."""
+    calls: dict[str, Event] = {}
+    for event in events:
+        if event.kind == "call":
+            calls[event.call_id] = event
+        elif event.kind == "result":
+            calls.pop(event.call_id, None)
+    return tuple(calls.values())
+
+
+def _is_in(cwd: str, root: Path) -> bool:
+    """Whether a session's folder lies in the repository of a project, and is there."""
+    top = git_files.worktree(root) if cwd and os.path.isdir(cwd) else None  # noqa: PTH112
+    return top is not None and git_files.worktree(Path(cwd)) == top
 
 
 def _period(events: Sequence[Event]) -> list[str]:
     times = [event.timestamp for event in events if event.timestamp]
     return [times[0], times[-1]] if times else ["", ""]
-
-
-def _work_of(context: RouteContext, session: str) -> ActiveWork:
-    """The work so far; what the session before has committed is told among the facts alone."""
-    work, history = context.active_work, context.checkpoint_history
-    if not work.git.commits or (history and history[-1].session == session):
-        return work
-    return replace(work, git=replace(work.git, commits=()))
 
 
 def _without_work(event: Event) -> Event:
@@ -239,93 +285,16 @@ def _without_work(event: Event) -> Event:
     return replace(event, input={key: value for key, value in event.input.items() if key != "work"})
 
 
-_ANSWER = AnyOf(r"(?:y|yes|yep|yeah|no|nope|ok(?:ay)?|sure|option|[0-9a-e])\b(?:[^\w,][^,]{0,12})?$")
-
-_BEGINS = AnyOf(
-    r"^(?:(?:ok(?:ay)?|so|now|and|then|hi|hey|hello|help|please|yes|yeah|well|next|first|alright|great|cool)\b"
-    r"[ ,.!:\u2014-]{0,4}){0,4}+"
-    r"(?:(?:can|could|would|will) (?:you|we) |please |let['\u2019]?s |let us "
-    r"|i(?:['\u2019]d| would)? (?:want|like|need|love)(?: you)? to "
-    r"|we (?:need to|have to|should|want to) |help me |go ahead and ){0,3}+"
-    r"(?:add|analy[sz]e|brainstorm|build|carry|clean up|convert|create|debug|design|document|explore|extend|finish"
-    r"|fix|implement|improve|integrate|investigate|look into|make|migrate|move (?:on )?to|optimi[sz]e|plan|port|publish"
-    r"|rebase|redesign|refactor|release|remove|rename|replace|resolve|review|rewrite|set up|speed up|split|start"
-    r"|support|tackle|upgrade|work on|write)\b",
-)
-
-_SUBJECT = regex(
-    r"(?i:\b(?:PR|MR|pull request|issue|ticket)s? ?#?\d+|(?<!\w)#\d+|\b[A-Z]{2,10}-\d+\b|`[^`\n]+`|\b\w[\w-]{0,60}/\w"
-    r"|\b\w+\.[a-z]{2,4}\b)|[a-z][A-Z]|\w_\w",
-)
-
-_ASKS_WHAT_TO_DO = AnyOf(r"^\W{0,4}(?:\w+,? ){0,3}?(?:what|how|where) (?:should|shall|do|can|would) (?:we|i|you)\b")
-
-_TELLING = 60  # characters from which an order names its subject in words
-
-
-def _names_subject(text: str) -> bool:
-    """Whether a request says by itself what the work is about: an order with something that it is about. An answer, a
-    pasted log and an errand say it of what stands before them.
-    """
-    own = pasted.own(text).strip()
-    if len(own) < max(GOAL_FROM, len(text.strip()) // 2) or text.startswith("/") or config.is_all(text):
-        return False
-    first = split(one_line(own))[:2]
-    begins = any(
-        (_BEGINS(one) and not _ANSWER.match(one) and not is_errand_request(one)) or _ASKS_WHAT_TO_DO(one)
-        for one in first
-    )
-    return begins and (bool(_SUBJECT.search(own)) or (len(own) >= _TELLING and not is_question(own)))
-
-
-_SHOWN = "fix what was pasted: "  # how the goal begins where a person pasted a failure, and wrote nothing
-
-
-def _shown_to_fix(text: str) -> str:
-    """Of a request that is nothing but the output of a program what is to be fixed: the line that names what failed,
-    and the one that says where and how; else "".
-    """
-    own = [line for line in pasted.own(text).splitlines() if line.strip()]
-    if "\n" not in text or len(named_errors("\n".join(own), len(own))) < len(own):
-        return ""
-    told = dict.fromkeys([*named_errors(text, 1), *telling_errors(text, 1)])
-    return _SHOWN + ": ".join(told) if told else ""
-
-
-def _goal(events: Sequence[Event], context: RouteContext, extracted: Extracted) -> dict[str, str]:
-    """What the work is about now: the newest request that names a subject, or, of one that is pasted output alone, the
-    error in it; and what it began as, where that is another.
-    Where nothing is known yet, the first request that says something, else the task's title, also one that notes tell.
-    """
-    texts = [event.text.strip() for event in events if event.kind == "user"]
-    subjects = (text if _names_subject(text) else _shown_to_fix(text) for text in reversed(texts))
-    named = next(filter(None, subjects), "")
-    if context.goal:
-        return {"goal": _within(named)}
-    told = (text for text in texts if not (text.startswith("/") or config.is_all(text)))
-    first = next((text for text in told if len(text) >= GOAL_FROM), "")
-    if not first:
+def _goal(events: Sequence[Event], context: RouteContext, extracted: _Extracted) -> dict[str, str]:
+    """The task's title, where the route has no goal, and the first message, where the route knows none."""
+    found: dict[str, str] = {}
+    if not context.goal:
         noted = any(event.kind == "note" for event in events)
-        return {"goal": context.active_work.task_title or (extracted.work.task_title if noted else "")}
-    goal, began = named or first, _short_first(events) or first
-    return {"goal": _within(goal)} | ({"began_as": _within(began)} if began != goal else {})
-
-
-_QUESTION = 140  # characters of the question that a first request answers
-
-
-def _short_first(events: Sequence[Event]) -> str:
-    """The first request of all, where it is short and yet an order, or the answer to a question, with that; else ""."""
-    asked = ""
-    for event in events:
-        text = event.text.strip()
-        if event.kind == "assistant":
-            asked = next((one.text for one in reversed(sentences(text)) if is_question(one.text)), "")
-        elif event.kind == "user" and text and not (text.startswith("/") or config.is_all(text)):
-            if len(text) >= GOAL_FROM or _ANSWER.match(text) or not (asked or _BEGINS(text)):
-                return ""
-            return f"{text} (to: {trimmed(asked, _QUESTION)})" if asked else text
-    return ""
+        found["goal"] = context.active_work.task_title or (extracted.work.task_title if noted else "")
+    if not context.began_as:
+        first = next((event.text.strip() for event in events if event.kind == "user" and event.text.strip()), "")
+        found["began_as"] = _within(first)
+    return {key: text for key, text in found.items() if text}
 
 
 def _within(text: str) -> str:

@@ -1,8 +1,9 @@
-"""What a completed segment comes to: the kinds of items that are always kept, taken by rules, in the source's words.
+"""What a completed segment comes to: the kinds of items that are always kept, in the source's words.
 
-Kept: decisions with their reasons, paths, status transitions and delegations, errors with what resolved them,
-configuration changes, and commitments to others; besides outcomes, and one line for each approach that failed. Left
-out, and found by search: reasoning, the output of tools, failed attempts, and what was done more than once.
+Kept: decisions and failed approaches that the agent recorded, what a person chose or approved, paths, status
+transitions and delegations, errors with what resolved them, configuration changes, commitments to others, outcomes, and
+the agent's closing text. Left out, and found by search: reasoning, the output of tools, and what was done more than
+once.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ralf.compaction import phrases
-from ralf.facts.facts import extract
+from ralf.facts.facts import facts_of
+from ralf.facts.state import State
 from ralf.model import Decision
 from ralf.summarize import Segment
 from ralf.summarize.extractive import Extractive
+from ralf.talk.recording import record
+from ralf.talk.turns import thread
 from ralf.text import tokens
-from ralf.text.cleaning import one_line, shown, trimmed
+from ralf.text.cleaning import one_line, shown, trimmed, without_middle
 from ralf.text.frozen import dataclass
 from ralf.text.sentences import sentences
 from ralf.transcripts.events import Event
@@ -29,7 +33,7 @@ _LONGEST = 300  # characters of an item
 _REASON = 200  # of a reason
 _VALUE = 80  # of a setting's value
 _TITLE, _COMMAND = 70, 100
-_TELLING = 20  # of a sentence that says what came of the work
+_CLOSING = (3_600, 2_400)  # characters of the head and the end of the closing text
 _TESTS = 3  # runs of tests that are told, the last ones
 _MOST = 40  # items of a kind; the newest are kept
 
@@ -39,17 +43,18 @@ class Digest:
     """The items of a segment, each one line, oldest first, each once.
 
     title                   what it was about
-    decisions_made          choices and rules, with their reasons
+    decisions_made          choices and rules that were recorded, with their reasons
     files_modified          paths and what was done to them
     blockers_encountered    what held the work up, and errors that nothing has resolved
     delegations             what was given to others
-    outcomes                commits, test results, and what the agent said last
+    outcomes                commits and test results
     status_transitions      tasks and to-dos that changed their status
     errors_resolved         errors, and what was done before their command passed
     configuration_changes   settings, commands that set them, and files that hold them
     commitments             what was promised to others, with the time
-    failed_attempts         "tried X, failed because Y"
-    exchanges               what was asked and concluded besides, as lines of Markdown, within `SHARE` of the segment
+    failed_attempts         "tried X, failed because Y", as the agent recorded them
+    exchanges               what was asked and said besides, as lines of Markdown, within `SHARE` of the segment
+    closing                 what the agent said last, line by line
     """
 
     title: str = ""
@@ -64,6 +69,7 @@ class Digest:
     commitments: tuple[str, ...] = ()
     failed_attempts: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
+    closing: tuple[str, ...] = ()
 
     def tree(self) -> dict[str, list[str]]:
         """The items by kind, without empty ones and the title."""
@@ -78,6 +84,7 @@ class Digest:
             if items := getattr(self, name):
                 lines += [f"{head}:", *(f"- {item}" for item in items)]
         lines += ["Asked and said:", *self.exchanges] if self.exchanges else []
+        lines += ["Said last:", *(f"> {line}".rstrip() for line in self.closing)] if self.closing else []
         return "\n".join([*lines, f"Sources: {sources}"])
 
     def _paths(self) -> Iterator[tuple[str, list[str]]]:
@@ -101,60 +108,90 @@ _HEADS = {
 
 def digest_of(events: Sequence[Event], session: str, tokens_read: int) -> Digest:
     """The items of redacted events; the same events give the same items, whatever the time and place."""
-    extracted = extract(events, session=session)
-    facts, work = extracted.facts, extracted.work
-    summary = Extractive().summarize(Segment(session, events, facts, tokens_read, active_work=work))
-    decisions = [one for one in summary.decisions if one.status != "dropped"]
+    entries = thread(record(events, "", session)).entries
+    facts, items = facts_of(entries), State.of(entries).items
+    summary = Extractive().summarize(Segment(session, events, facts, tokens_read, entries=entries))
     said = [
         (event, one.text) for event in events if event.kind in ("user", "assistant") for one in sentences(event.text)
     ]
     said = [(event, text) for event, text in said if "<promise>" not in text]
     by_agent = [text for event, text in said if event.kind == "assistant"]
     commands = [(f"`{trimmed(one_line(one.command), _COMMAND)}` failed: {one.error}", one) for one in facts.errors]
-    blockers = [text for text in by_agent if phrases.BLOCKS.search(text)]
     commitments = [(event, text) for event, text in said if phrases.COMMITS_TO.search(text)]
-    elsewhere = {*blockers, *(text for _, text in commitments)}
-    chosen = [one for one in decisions if one.kind != "failed-approach" and one_line(one.decision) not in elsewhere]
-    tried = _items(_tried(one) for one in decisions if one.kind == "failed-approach")
-    listed = {*tried, *elsewhere, *(one_line(one.decision) for one in chosen)}
-    last = next((text for text in reversed(by_agent) if len(text) >= _TELLING and text not in listed), "")
+    recorded = list(_recorded(events))
+    closing = tuple(_closing(events))
     found = Digest(
-        title=trimmed(one_line(summary.title), _TITLE),
-        decisions_made=_items(map(_decided, chosen)),
+        title=trimmed(one_line(summary.title).strip('"'), _TITLE),
+        decisions_made=_items(
+            _decided(one) for one in (*summary.decisions, *recorded) if one.kind != "failed-approach"
+        ),
         files_modified=_items(f"{fact.path} ({did})" for fact in facts.paths if (did := _done_to(fact.did))),
-        blockers_encountered=_items([*blockers, *(text for text, one in commands if not one.fixed_by)]),
+        blockers_encountered=_items(
+            [*filter(phrases.BLOCKS.search, by_agent), *(text for text, one in commands if not one.fixed_by)]
+        ),
         delegations=_items([*_delegated(events), *filter(phrases.DELEGATES.search, by_agent)]),
         outcomes=_items(
             [
                 *(f"committed {one.commit}: {one.message}" for one in facts.commits),
                 *(f"`{trimmed(one_line(one.command), _COMMAND)}`: {one.result}" for one in facts.tests[-_TESTS:]),
-                last,
             ]
         ),
         status_transitions=_items(
             [
                 *filter(phrases.MOVES_ON.search, by_agent),
                 *_task_commands(events),
-                *(f"{todo.content}: {todo.status}" for todo in work.todos if todo.status != "pending"),
+                *(f"{item.text}: {item.status}" for item in items if item.status != "pending"),
             ]
         ),
-        errors_resolved=_items(f"{text}; fixed by: {one.fixed_by}" for text, one in commands if one.fixed_by),
+        errors_resolved=_items(f"{text}; {one.fixed_by}" for text, one in commands if one.fixed_by),
         configuration_changes=_items([*_settings(events), *filter(phrases.is_setting, by_agent)]),
         commitments=_items(_when(event, text) for event, text in commitments),
-        failed_attempts=tried,
+        failed_attempts=_items(_tried(one) for one in recorded if one.kind == "failed-approach"),
+        closing=closing,
     )
-    told = {item for items in found.tree().values() for item in items}
-    return replace(found, exchanges=tuple(_within(summary.text.split("\n"), int(SHARE * tokens_read), told)))
+    told = {item.strip() for items in found.tree().values() for item in items}
+    room = int(SHARE * tokens_read) - sum(tokens.estimate(line) + 1 for line in closing)
+    return replace(found, exchanges=tuple(_within(summary.text.split("\n"), room, told)))
+
+
+def _closing(events: Sequence[Event]) -> Iterator[str]:
+    """The lines of the agent's last text, without its promise; of a very long one the middle is left out."""
+    last = next((event.text for event in reversed(events) if event.kind == "assistant" and event.text.strip()), "")
+    kept = "\n".join(line for line in last.strip().split("\n") if "<promise>" not in line).strip()
+    if kept:
+        yield from map(shown, without_middle(kept, *_CLOSING)[0].split("\n"))
+
+
+def _recorded(events: Sequence[Event]) -> Iterator[Decision]:
+    """The decisions, rules and failed approaches that the agent recorded by ralf's tool or its command."""
+    failed = {event.call_id for event in events if event.kind == "result" and event.failed}
+    for event in events:
+        if event.kind != "call" or event.call_id in failed:
+            continue
+        if event.tool.rpartition("__")[2] == "record_decision":
+            text, reason = _first(event.input, "decision", raw=True), _first(event.input, "rationale", raw=True)
+            if text:
+                yield Decision(decision=text, rationale=reason, kind=_first(event.input, "kind") or "decision")
+        for found in phrases.DECIDES.finditer(_first(event.input, "command", "cmd", raw=True)):
+            yield Decision(decision=(found["double"] or found["single"]).strip(), rationale=_because(found["rest"]))
+
+
+def _because(options: str) -> str:
+    """The reason among the options of a command that records a decision."""
+    found = phrases.BECAUSE.search(options)
+    return (found["double"] or found["single"]).strip() if found else ""
 
 
 def _within(lines: Sequence[str], budget: int, told: Container[str]) -> Iterator[str]:
     """The lines that fit into so many tokens, in their order, without those that are told elsewhere."""
     for line in lines:
+        text = line.lstrip("- >\u2192\u00b7").rstrip()
+        if not text or text in told or "<promise>" in text:
+            continue
         budget -= tokens.estimate(line) + 1
         if budget < 0:
             return
-        if line.lstrip("-> ") not in told and "<promise>" not in line:
-            yield shown(line)
+        yield shown(line)
 
 
 def _items(texts: Iterable[str]) -> tuple[str, ...]:
@@ -167,8 +204,7 @@ def _items(texts: Iterable[str]) -> tuple[str, ...]:
 def _decided(decision: Decision) -> str:
     reason = trimmed(one_line(decision.rationale), _REASON)
     text = one_line(decision.decision)
-    said = text if not reason or reason in text else f"{trimmed(text, _LONGEST - len(reason) - 12)} (because {reason})"
-    return f"{said} [{decision.status}]" if decision.status in ("superseded", "reversed") else said
+    return text if not reason or reason in text else f"{trimmed(text, _LONGEST - len(reason) - 12)} (because {reason})"
 
 
 def _tried(decision: Decision) -> str:

@@ -57,6 +57,13 @@ CONFIGURES = regex(
 
 TASK_COMMAND = regex(r"(?m)^(?:\S*/)?ralf task (?:claim|done|fail|release|split|retry)\b[^\n]{0,160}")
 
+_QUOTED = r"(?:\"(?P<double>[^\"\n]{1,2000})\"|'(?P<single>[^'\n]{1,2000})')"
+
+DECIDES = regex(rf"(?m)^(?:\S*/)?ralf (?:context )?decide (?:[\w.-]{{1,64}} )?{_QUOTED}(?P<rest>[^\n;&|]{{0,2000}})")
+"""A command that records a decision."""
+
+BECAUSE = regex(rf"--because[ =]{_QUOTED}")
+
 TRIED = regex(r"(?i)^\W*(?:we |I )?tr(?:ied|ying)\b")
 
 DELEGATING = frozenset(("task", "agent", "spawn_agent", "delegate", "delegate_task", "handoff", "send_message"))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ralf import project as projects
-from ralf.brief.rendering import render
+from ralf.brief.views import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
 from ralf.conversation.messages import Count, Message, checked, cost, is_system
 from ralf.conversation.truncation import Pins, Truncation, truncate

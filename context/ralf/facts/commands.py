@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ralf.text.patterns import regex
@@ -128,12 +129,15 @@ _NOT_LITERAL = regex(r"[$*?\[\]{}`\n]")
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """One simple command: its words, where its output is sent, whether it is certain that it ran, its here-document."""
+    """One simple command: its words, where its output is sent, whether it is certain that it ran, its here-document,
+    and the operator that follows it.
+    """
 
     words: tuple[str, ...]
     writes: tuple[str, ...]
     certain: bool
     document: str = ""
+    then: str = ""
 
 
 def is_shell(tool: str) -> bool:
@@ -178,6 +182,11 @@ def _plain(word: str) -> str:
 
 def simple_commands(text: str) -> list[Simple]:
     """The simple commands of a command line in order; none where its quotes do not close."""
+    return [*_simple_commands(text)]
+
+
+@lru_cache(maxsize=32)  # of one command, which is asked for several things in a row
+def _simple_commands(text: str) -> Sequence[Simple]:
     text, documents = _without_heredocs(text[:_LONGEST])
     text = _COMMENT.sub("", text)
     found: list[Simple] = []
@@ -185,9 +194,9 @@ def simple_commands(text: str) -> list[Simple]:
     writes: list[str] = []
     certain, target, place, document = True, "", 0, ""
 
-    def close() -> None:
+    def close(then: str = "") -> None:
         if words or writes:
-            found.append(Simple(tuple(words), tuple(writes), certain, document))
+            found.append(Simple(tuple(words), tuple(writes), certain, document, then))
         words.clear()
         writes.clear()
 
@@ -201,7 +210,7 @@ def simple_commands(text: str) -> list[Simple]:
             target = "" if value[-1].isdigit() or (value.endswith("-") and "&" in value) else value
             continue
         if match.lastgroup == "operator":
-            close()
+            close(value)
             target = document = ""
             if value in ("\n", ";"):
                 certain = True
@@ -402,10 +411,6 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
-_SHOWN = regex(r"(?m)^((?:[\w@.+~-]{0,80}/){0,16}[\w@.+-]{1,80}\.[A-Za-z]\w{0,7}):\d+:")
-
-_LONGEST_OUTPUT, _MOST_SHOWN = 20_000, 3
-
 _FILE = regex(r"[^/\\]\.[A-Za-z]\w{0,7}$")
 
 
@@ -437,38 +442,7 @@ def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def shown_by(tool: str, output: str) -> tuple[str, ...]:
-    """The files of which a search over folders shows lines, where they are few enough to have been looked at."""
-    if "grep" not in tool.lower():
-        return ()
-    shown = tuple(dict.fromkeys(_SHOWN.findall(output[:_LONGEST_OUTPUT])))
-    return shown if len(shown) <= _MOST_SHOWN else ()
-
-
-def changes_file(tool: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether a tool call writes, creates or deletes the file that its arguments name."""
-    return did_by(tool, arguments) in ("edited", "created", "deleted")
-
-
-OLD_KEYS, _NEW_KEYS = ("old_string", "old_str", "oldText"), ("new_string", "new_str", "newText", "content", "contents")
-
-
-def first_change(arguments: Mapping[str, Any]) -> str:
-    """The first lines that an edit's arguments add, each behind a plus sign, and the unchanged line above which the
-    edit begins, if it does: most often the function; "" where they do not say.
-    """
-    old = next((text for key in OLD_KEYS if isinstance(text := arguments.get(key), str)), "")
-    new = next((text for key in _NEW_KEYS if isinstance(text := arguments.get(key), str)), "")
-    known = {line.strip() for line in old.splitlines()}
-    lines = [line.strip() for line in new.splitlines() if line.strip()]
-    added = [line for line in lines if line not in known and len(line) > _BRACKETS][:_ADDED]
-    if not added:
-        return ""
-    told = " ".join(f"+ {line}" for line in added)
-    return f"{lines[0]} … {told}" if lines[0] != added[0] else told
-
-
-_ADDED, _BRACKETS = 3, 2  # lines of an edit that are told, and characters of one that only closes something
+OLD_KEYS = ("old_string", "old_str", "oldText")
 
 
 def in_order(did: Sequence[str]) -> tuple[str, ...]:

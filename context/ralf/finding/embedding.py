@@ -208,7 +208,7 @@ class Embedder:
     # ---- the cache ----
 
     def _with(self, work: Callable[[_Vectors], T]) -> T:
-        from ralf.finding.search_index import rebuilt_when_damaged  # for the start of hooks, which look into a memory
+        from ralf.finding.index import rebuilt_when_damaged  # for the start of hooks, which look into a memory
 
         path = self._project.cache / _FILE
         self._project.make_room(path)

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ralf import project as projects, routing
-from ralf.errors import Busy, Damaged, UnknownToken, UsageError
+from ralf.errors import Busy, Damaged, DamagedJournal, UnknownToken, UsageError
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.storage.files import open_regular
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ralf.model import ActiveWork
-    from ralf.text.cleaning import Word
 
 
 _HEAD_BYTES = 16 * 1024
 
 _FIRST_BYTES = 4 * 1024  # these do for most files
 
-_WORK_BYTES = 512  # what a list shows of the work comes first in the files that we wrote
+_WORK_BYTES = 1_536  # what a list shows of the work comes first in the files that we wrote
 
 _FEWEST_IDLE = 2  # attempts that changed nothing
 
@@ -45,21 +45,26 @@ _NEVER = Written(-1, -1)
 
 _LARGEST = 1 << 20  # bytes of a file that is read whole for a list
 
-_SHOWN = rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status"
+_SHOWN = (
+    rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status|task_title"
+    rb"|last_request"
+)
 
 _TEXT = rb": (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])"
 """A text in double quotes, as a block, or in single quotes."""
 
 _GOAL, _BEGAN_AS = regex(rb"\ngoal" + _TEXT), regex(rb"\nbegan_as" + _TEXT)
 
-_FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:\"([^\"\\\n]*)\"|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
+_FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
 
 @dataclass(frozen=True, slots=True)
 class RouteSummary:
     """One line of the list of routes; `damage` says what is wrong with the route's file or journal, "" for nothing.
     `foreign`: the route has more than this user's ralf wrote; the fields tell what is theirs. Where nothing is, only
-    the counts are told. `goal`: what the work is about now; `began_as`: its first goal, "" where that is the same.
+    the counts are told. `goal`: what the work is about now, "" where nobody recorded it; `began_as`: the first message;
+    `last_request`: the last one; `work_status`: where the answer to it stands.
+    `closed`: why it is, `closed`, `task done` or `30 days`; "" for one that is open.
     """
 
     route: str
@@ -73,6 +78,14 @@ class RouteSummary:
     foreign: bool = False
     goal: str = ""
     began_as: str = ""
+    closed: str = ""
+    task_title: str = ""
+    last_request: str = ""
+
+    @property
+    def title(self) -> str:
+        """What a list calls it: its task's title, else what it is about, else its first message."""
+        return self.task_title or self.goal or self.began_as
 
 
 def get_context(
@@ -107,7 +120,13 @@ def get_context(
     if work.last_runs or work.attempts is not None:
         context = replace(context, in_run=project.run, stuck=_stuck(project, work))
     context = replace(context, since=since.look(project, state.context), command=project.command)
-    return context.with_defaults(max_tokens, query, _valued(project, query, context.route) if query else ())
+    if context.checkpoint_count and not context.wholly_foreign:
+        from ralf.route.entries import sessions_of
+
+        with suppress(DamagedJournal, UnknownToken):  # what is served in its place says so
+            context = replace(context, sessions=sessions_of(project, found or context.route))
+            context = replace(context, now=_now(project, context))
+    return context.with_defaults(max_tokens, query)
 
 
 def _stuck(project: Project, work: ActiveWork) -> str:
@@ -125,14 +144,18 @@ def _stuck(project: Project, work: ActiveWork) -> str:
     return idle_warning(work, most)
 
 
-def _valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
-    """Return the words of a query with their weights in a route; () where the index cannot be used."""
-    from ralf.finding.search import valued
+def _now(project: Project, context: RouteContext) -> str:
+    """What git says of the project at this moment, where the session that leads ran in its repository."""
+    newest = max(context.sessions, key=lambda one: max(entry.at for entry in one.entries), default=None)
+    if newest is None or not newest.in_project or context.foreign:
+        return ""
+    from ralf import environment
+    from ralf.brief import lines
+    from ralf.storage import git_files
 
-    try:
-        return valued(project, query, route)
-    except (Busy, Damaged, OSError):  # the context itself is served all the same
-        return ()
+    top = git_files.worktree(project.root)
+    found = git_files.status(top, environment.of_a_model()) if top is not None else None
+    return lines.now(found) if found is not None else ""
 
 
 def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
@@ -147,9 +170,16 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     journals = written(project.store, "routes")
     places = _Places(str(project.routes), f"{project.cache}/routes", journals)
     found = [_summary(project, name, _head_fields(project, name, places)) for name in routing.names_of(project)]
+    found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
     return found if since is None else [one for one in found if _is_since(one, journals.get(one.route, _NEVER), since)]
+
+
+def _closed(project: Project, one: RouteSummary, last: Written | None) -> str:
+    from ralf.route.closing import why_closed
+
+    return why_closed(project, one.route, one.work_status, one.current_task, last or _NEVER)
 
 
 def _is_since(summary: RouteSummary, journal: Written, since: str) -> bool:
@@ -175,6 +205,8 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
             foreign=_number(fields.get("foreign_records")) > 0,
             goal=fields.get("goal", ""),
             began_as=fields.get("began_as", ""),
+            task_title=fields.get("task_title", ""),
+            last_request=fields.get("last_request", ""),
         )
     from ralf.route.load import load_state
 
@@ -204,6 +236,8 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
         foreign=context.foreign,
         goal=context.goal,
         began_as=context.began_as,
+        task_title=context.active_work.task_title,
+        last_request=context.active_work.last_request,
     )
 
 
@@ -256,7 +290,7 @@ def _fields_of(head: bytes, start: int) -> dict[str, str]:
     end = _END.search(head, start)
     fields = {}
     for name, double, single, plain in _FIELD.findall(head, start, end.end() if end else len(head)):
-        fields[name.decode()] = (double or single or plain).decode(errors="replace")
+        fields[name.decode()] = _text_in(double) if double else (single or plain).decode(errors="replace")
     return fields
 
 
@@ -264,9 +298,9 @@ def _goals_of(head: bytes) -> tuple[str, str]:
     """The route's goal and what it began as, as the files that we wrote have them; "" where one is written in another
     way, or runs on beyond what was read.
     """
-    goal = _GOAL.search(head)
-    began = _BEGAN_AS.match(head, goal.end()) if goal is not None else None
-    return _text_of(goal), _text_of(began)
+    end = head.find(b"\n---", 4)
+    end = len(head) if end < 0 else end + 1
+    return _text_of(_GOAL.search(head, 0, end)), _text_of(_BEGAN_AS.search(head, 0, end))
 
 
 def _text_of(found: Match[bytes] | None) -> str:
@@ -274,12 +308,17 @@ def _text_of(found: Match[bytes] | None) -> str:
         return ""
     quoted, block = found[1], found[2]
     if quoted is not None:
-        try:
-            return str(json.loads(quoted))
-        except ValueError:
-            return ""
+        return _text_in(quoted)
     text = found[3].replace(b"''", b"'") if block is None else block.replace(b"\n  ", b"\n").lstrip(b"\n")
     return text.decode(errors="replace")
+
+
+def _text_in(quoted: bytes) -> str:
+    """The text in double quotes, "" for none that is written as we write it."""
+    try:
+        return str(json.loads(quoted))
+    except ValueError:
+        return ""
 
 
 def _time_of(path: str) -> int:

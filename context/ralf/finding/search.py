@@ -1,4 +1,4 @@
-"""Searches a project: questions, hits and their text.
+"""Searches a project: hits and their text.
 
 The index is a cache: it knows the last record it has of each journal, reads newer ones before it answers, and is
 rebuilt when it is missing, damaged or of another version.
@@ -7,49 +7,49 @@ rebuilt when it is missing, damaged or of another version.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from ralf import project as projects, routing
-from ralf.finding.documents import ROUTE_BITS
-from ralf.finding.passages import Passage, found_passages, fused_passages, plain
-from ralf.finding.ranking import Question
-from ralf.finding.search_index import BY_USER, Entry, SearchIndex, rebuilt_when_damaged
+from ralf.finding.index import SearchIndex, rebuilt_when_damaged
+from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
 from ralf.text import matcher
-from ralf.text.cleaning import Word
+from ralf.text.cleaning import one_line, trimmed
 
 T = TypeVar("T")
 
 _LONGEST = 2_000  # characters of a hit's text
 
-_NEAREST = 20  # documents that are found by their meaning
+_HEAD = 240  # characters of a unit's beginning that stand before a later piece of it
 
-_WORTH_SHOWING = 80  # characters of what follows a hit, below which it says nothing
+_NEAREST = 20  # rows that are found by their meaning
 
+_SAME = 120  # first characters by which two hits say the same
 
-UNSURE = "These hold only part of the question and may not answer it:"
-"""Stands above the hits that are not sure, wherever hits are printed."""
+_FOLLOWING, _WORTH_SHOWING = 6, 80  # pieces that may follow a hit; characters below which one says nothing
+
+_FOLLOWED = ("text", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
     """One search result.
 
-    kind    decision, checkpoint, fact or evidence
-    id      DEC-001, cp-001, or for evidence and facts the checkpoint that they belong to
-    text    what was found, at most 2,000 characters; a decision with its reason, what was rejected, and the message
-            in which it was said
+    kind    decision · turn (a message of the person's, what it answers, what was done, the closing text) · text
+            (another one of the agent's) · failure (a command that failed, with its lines) · note, handover, checkpoint
+            (a section) · evidence (what a tool printed)
+    id      DEC-001; of all else the checkpoint that it belongs to, cp-001
+    text    what was found, at most 2,000 characters
     score   larger is better; comparable within one answer only
     source  where it stands: session and lines
-    status  of a decision: active, superseded, reversed, done, proposed, dropped; of all else "", or reverted where a
-            revert took the checkpoint back that it belongs to: then it comes after what stands
-    sure    whether it holds enough of the question to be an answer, or is about as good as one that does; the others
-            come last
+    status  of a decision: active, superseded, reversed, done, proposed, dropped, or extracted (by rules of an earlier
+            version: nobody recorded it); of all else "", "taken back" where the person took the message back by
+            rewinding, or reverted where a revert took the checkpoint back
     """
 
     route: str
@@ -59,7 +59,6 @@ class SearchHit:
     score: float
     source: str = ""
     status: str = ""
-    sure: bool = True
 
 
 def search(
@@ -71,18 +70,15 @@ def search(
     warnings: list[str] | None = None,
     by_meaning: bool = True,
 ) -> list[SearchHit]:
-    """Return what is known about `query`: hits that answer it, then those that may (`sure` is False), each best first;
-    [] when nothing holds a word of it, or is near it in meaning.
+    """Return what is known about `query`, best first; [] when nothing holds a word of it, or is near it in meaning.
 
     route     search this route only; None: all of the project
     limit     how many hits at most; a larger one adds hits below and changes none above
     warnings  is given why the user's `embedder` found less than it might, or nothing; then the words alone count
 
-    Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too, as hits that may;
-    without `by_meaning` it is not run.
-
-    An active decision stands above the one that it supersedes; a decision and the message in which it was said are
-    one hit. Raises RouteNotFound, UsageError (a refused name).
+    Of units that hold the same words, a decision in force comes first, then what was said, evidence last; the newer
+    before the older. Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too;
+    without `by_meaning` it is not run. Raises RouteNotFound, UsageError (a refused name).
     """
     project = projects.find(root)
     if route is not None:
@@ -91,17 +87,6 @@ def search(
         return []
     told = warnings if warnings is not None else []
     return _with_index(project, lambda path: _search(project, path, query, route, limit, told if by_meaning else None))
-
-
-def valued(project: Project, query: str, route: str) -> tuple[tuple[Word, float], ...]:
-    """The words of a query, each with how rare it is in a route: what its context is ordered by."""
-
-    def look_up(path: Path | None) -> tuple[tuple[Word, float], ...]:
-        with closing(SearchIndex(path)) as index:
-            index.renew(project, [route])
-            return Question(index, query, index.within(route)).valued
-
-    return _with_index(project, look_up)
 
 
 def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
@@ -120,16 +105,14 @@ def _search(
     with closing(SearchIndex(path)) as index:
         index.renew(project, [route] if route is not None else routing.names_of(project))
         span = index.within(route)
-        question = Question(index, query, span)
         near = _near(project, index, query, span, warnings) if warnings is not None else ()
-        pages = fused_passages(index, question, near) if near else found_passages(index, question)
-        return list(islice(_hits(index, chain.from_iterable(pages)), limit))
+        return list(islice(_hits(index, ranked(index, query, span, near)), limit))
 
 
 def _near(
     project: Project, index: SearchIndex, query: str, span: tuple[int, int], warnings: list[str]
 ) -> Sequence[int]:
-    """The documents that are nearest to a query in meaning, nearest first; none without an embedder."""
+    """The rows that are nearest to a query in meaning, nearest first; none without an embedder."""
     if not os.path.lexists(project.local_config_file):
         return ()
     from ralf.finding.embedding import MOST_TEXTS, embedder_of  # few projects have an embedder
@@ -142,61 +125,45 @@ def _near(
     return [numbers[place] for place in embedder.nearest(query, list(said.values()), _NEAREST)]
 
 
-def _hits(index: SearchIndex, ordered: Iterable[Passage]) -> Iterator[SearchHit]:
-    """The hits, none of which says what another has said. Behind one that is not sure, none is."""
+def _hits(index: SearchIndex, found: Iterable[Found]) -> Iterator[SearchHit]:
+    """The hits, none of which says what another has said, or stands in lines that another shows."""
     seen: list[str] = []
+    lines: set[tuple[int, str, int]] = set()
     held: set[tuple[int, str]] = set()
-    sure = True
-    for passage in ordered:
-        said = plain(passage.message or passage.text)
-        holds = {(passage.place >> ROUTE_BITS, word) for word in passage.held}
-        repeated = any(said[:120] in known or known[:120] in said for known in seen)
-        if not repeated and not (passage.shown.kind == "checkpoint" and holds <= held):  # a section tells it again
-            held |= holds
-            sure = sure and passage.answers
-            text, last = _shown_text(index, passage)
-            seen.append(plain(text) if passage.message else said)
-            entry = passage.shown
-            yield SearchHit(
-                route=index.route_of(entry.id),
-                kind=entry.kind,
-                id=entry.label,
-                text=text,
-                score=round(passage.score, 4),
-                source=f"{entry.session} lines {entry.first}-{last}" if entry.session else "",
-                status=entry.status,
-                sure=sure,
-            )
+    for one in found:
+        row, plain = one.row, one_line(one.text).casefold()
+        is_shown = bool(row.session) and (row.route, row.session, row.first) in lines
+        is_told = row.kind == "checkpoint" and {(row.route, word) for word in one.held} <= held  # a section tells again
+        if is_shown or is_told or any(plain[:_SAME] in known or known[:_SAME] in plain for known in seen):
+            continue
+        text, last = _shown(index, one)
+        said = index.spoken(row) if row.kind == "decision" else []
+        if said and one_line(said[0][1]).casefold() not in one_line(text).casefold():
+            text = f"{text}\n\n{''.join(words for _, words in said)}"[:_LONGEST]
+        lines |= {
+            (row.route, row.session, n) for each in (row, *(by for by, _ in said)) for n in (each.first, each.last)
+        }
+        held |= {(row.route, word) for word in one.held}
+        seen.append(one_line(text).casefold())
+        source = f"{row.session} lines {row.first}-{max(last, row.last)}" if row.session else ""
+        yield SearchHit(index.route_of(row), row.kind, row.label, text, round(one.score, 4), source, row.status)
 
 
-def _shown_text(index: SearchIndex, passage: Passage) -> tuple[str, int]:
-    """A hit's text and its last line: a decision with its message, where that says more; and what was said next. Behind
-    a decision come the rest of its message and, where the user said it, the answer: all else would seem to be decided.
+def _shown(index: SearchIndex, one: Found) -> tuple[str, int]:
+    """A hit's text and its last line: its unit whole, or its beginning and the best piece of it on; behind a text, or
+    what a tool printed, what came next.
     """
-    text, last, end = passage.text, passage.shown.last, passage.shown
-    message = passage.message.strip()
-    if message and not plain(text).startswith(plain(message)):
-        text += f"\n\n{message}"
-    decided = end.kind == "decision"
-    if decided and passage.place != end.id:
-        end = index.entries([passage.place])[passage.place]
-    if end.kind != "evidence":
-        return text[:_LONGEST], last
-    following = index.following(end)
-    beside = index.beside([end.id, *(entry.id for entry, _ in following)]) if decided else {}
-    own = set(beside.get(end.id, ()))
-    others = {number for number, decisions in beside.items() if not own.issuperset(decisions)}
-    for entry, more in following:
+    pieces = index.unit(one.row)
+    texts = [text for row, text in pieces if row.id >= one.row.id]
+    before = "".join(text for row, text in pieces if row.id < one.row.id)
+    text = before + "".join(texts)
+    if before and len(text) > _LONGEST:
+        text = f"{trimmed(one_line(before), _HEAD)}\n[\u2026]\n{''.join(texts)}"
+    text, last = text.strip(), one.row.last
+    for row, more in index.following(one.row, _FOLLOWING) if one.row.kind in _FOLLOWED else ():
         left = _LONGEST - len(text) - 2
-        if left < _WORTH_SHOWING or (decided and _is_apart(entry, end, others)):
+        if left < _WORTH_SHOWING:
             break
-        text += f"\n\n{more[:left]}" if entry.first != end.first else f"\n{more[:left]}"
-        last = max(last, entry.last)
+        text += f"\n\n{more.strip()[:left]}"
+        last = max(last, row.last)
     return text[:_LONGEST], last
-
-
-def _is_apart(entry: Entry, message: Entry, others: Container[int]) -> bool:
-    """Whether what follows a message is not the answer to the user's alone: it decides something else, say."""
-    if entry.first == message.first:
-        return False
-    return message.said != BY_USER or entry.said == BY_USER or entry.id in others

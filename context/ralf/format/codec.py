@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache, lru_cache, partial
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from ralf.text.patterns import regex
 
@@ -110,17 +110,27 @@ def _tree(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Tree:
     return tree
 
 
+_RETIRED: Mapping[str, tuple[str, ...]] = {"Checkpoint": ("kept", "dropped", "recall")}
+"""Keys that files of earlier versions have, by the class that had them: no longer read, and not kept as unknown."""
+
+
 def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
-    """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
+    """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`; what earlier
+    versions wrote a class with `of_earlier` knows.
+    """
     if not isinstance(tree, Mapping):
         raise BadTree(at, "a mapping", tree)
+    of_earlier: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = getattr(cls, "of_earlier", None)
+    if of_earlier is not None:
+        tree = of_earlier(tree)
     named = _shape(cls).read  # type: ignore[arg-type]  # a class can be hashed
     known: dict[str, Any] = {}
     extra: Tree = {}
     for key, value in tree.items():
         field = named.get(key)
         if field is None:
-            extra[key] = value
+            if key not in _RETIRED.get(cls.__name__, ()):
+                extra[key] = value
         elif value is not None:
             name, read = field
             known[name] = read(value, (*at, key))
@@ -231,6 +241,8 @@ def _hint(written: Any, names: Mapping[str, Any]) -> Any:
 def _reader(hint: Any) -> Any:
     if hint in _SCALAR_READERS:
         return _SCALAR_READERS[hint]
+    if typing.get_origin(hint) is Literal:
+        return partial(_word, typing.get_args(hint))
     if typing.get_origin(hint) is tuple:
         cls = typing.get_args(hint)[0]
         item = partial(_known_item, cls) if _is_dataclass(cls) else _reader(cls)
@@ -248,6 +260,12 @@ def _text(value: object, at: tuple[str, ...]) -> str:
     if isinstance(value, (int, float)):
         return str(value)  # a person may well leave the quotes off
     raise BadTree(at, "text", value)
+
+
+def _word(words: tuple[str, ...], value: object, at: tuple[str, ...]) -> str:
+    if value in words:
+        return str(value)
+    raise BadTree(at, f"one of {', '.join(filter(None, words))}", value)
 
 
 def _truth(value: object, at: tuple[str, ...]) -> bool:

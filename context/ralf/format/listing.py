@@ -69,7 +69,9 @@ WORDS = {
     "last_statement": "The agent said last",
     "last_output": "Seen last, and not answered",
 }
-"""Of each long text of the active work its heading: as a quotation it reads better than in the front matter."""
+"""Of each long text of the active work its heading: as a quotation it reads better than in the front matter. Earlier
+versions had the last request there, too.
+"""
 
 
 # ---- words ----
@@ -260,9 +262,8 @@ def _read_command(item: _Item) -> Sequence[CommandFact] | None:
     if first is None:
         return None
     failures = numbers.get("runs", 1) if status == "failed" else 0
-    return [
-        CommandFact("\n".join([first, *item.more]), status, **{"failures": failures, **numbers})  # type: ignore[arg-type]
-    ]
+    text = "\n".join([first, *(_FORBIDDEN.sub("", line) for line in item.more)])
+    return [CommandFact(text, status, **{"failures": failures, **numbers})]  # type: ignore[arg-type]
 
 
 _NUMBERS = (
@@ -315,21 +316,25 @@ def _read_commit(item: _Item) -> Sequence[CommitFact] | None:
 
 def _request(fact: RequestFact) -> list[str]:
     text = fact.request
-    if fact.last or fact.extra or fact.omitted < 0 or not text or _UNCLEAR_LINES.search(text):
+    if fact.last or fact.extra or min(fact.omitted, fact.line) < 0 or not text or _UNCLEAR_LINES.search(text):
         return [_braced(fact)]
-    told = [f"{fact.omitted} characters omitted" if fact.omitted else "", _origin(fact.origin)]
+    told = [
+        fact.kind if not fact.kind or fact.kind in _REQUESTS else None,
+        f"line {fact.line}" if fact.line else "",
+        f"{fact.omitted} characters omitted" if fact.omitted else "",
+        _origin(fact.origin),
+    ]
     if None in told:
         return [_braced(fact)]
     head = f"- {', '.join(filter(None, told))}:"
     return ["", head, *_quote(text)] if any(told) else ["", *_quote(text)]
 
 
+_REQUESTS = frozenset("queued answer plan refused command program".split())  # how one came that was not just typed
+
+
 def _quote(text: str) -> list[str]:
     return [f"> {line}" if line else ">" for line in text.split("\n")]
-
-
-def _newest(facts: Facts) -> str:
-    return facts.requests[-1].request if facts.requests else ""
 
 
 def _said(text: str) -> list[str]:
@@ -358,8 +363,7 @@ def _origin(origin: str) -> str | None:
 
 def _read_requests(lines: Sequence[str]) -> Iterator[RequestFact | str]:
     """Requests as quotations: each a block, behind a line that says what is known of it."""
-    told: dict[str, Any] = {}
-    head, block = "", list[str]()
+    head, block, told = "", list[str](), dict[str, Any]()
     for line in [*lines, ""]:
         if line.startswith(">"):
             block.append(line)
@@ -386,6 +390,10 @@ def _told_of_request(line: str) -> dict[str, Any] | None:
         digits = one.removesuffix(" characters omitted")
         if digits != one and _COUNT.match(digits):
             told["omitted"] = int(digits)
+        elif one.startswith("line ") and _COUNT.match(one[5:]):
+            told["line"] = int(one[5:])
+        elif one in _REQUESTS:
+            told["kind"] = one
         elif one.startswith("from ") and _DID.match(one[5:]):
             told["origin"] = one[5:]
         else:
@@ -488,9 +496,8 @@ def lines(listed: Listed) -> list[str]:
         found += ["", f"## {_DECISIONS}", *_decision_texts.of(listed.decisions)]
     older = len(found)
     for key, heading in WORDS.items():
-        said, newest = listed.words.get(key, ""), _newest(listed.facts) if key == "last_request" else ""
-        if said != newest:  # else the last of the requests says it
-            part(heading, _said(said) if said else ['- ""'])
+        if said := listed.words.get(key, ""):
+            part(heading, _said(said))
     for key, heading, made in _PARTS:
         items = getattr(listed.facts, key)
         if made is not None:
@@ -558,8 +565,6 @@ def read(text_lines: Sequence[str]) -> tuple[Listed, list[str]]:
     kinds: Any = {key: tuple(found[heading]) for key, heading, _ in _PARTS}
     last = {key: _read_said(parts.get(heading, ()), loose) for key, heading in WORDS.items()}
     facts = Facts(**kinds, extra=extra)
-    if WORDS["last_request"] not in parts:
-        last["last_request"] = _newest(facts)
     last = {key: text for key, text in last.items() if text}
     sources = {label: tuple(said) for label, said in told.items()}
     listed = Listed(facts, sources, tuple(found[_DECISIONS]), last)

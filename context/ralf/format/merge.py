@@ -294,6 +294,9 @@ IDENTITY = {
     "forgotten": "id",
     "unresolved": "at",
     "comments": "key",
+    "pinned": "id",
+    "kept": "id",
+    "offers": "text",
 }
 
 

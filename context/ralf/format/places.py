@@ -47,7 +47,8 @@ def can_be_told(decision: Decision) -> bool:
 
 def _is_short(source: Source) -> bool:
     numbers = 0 <= source.first_line < 10**15 and 0 <= source.last_line < 10**15
-    return not source.extra and numbers and bool(_SESSION.match(source.session) and _DIGITS.match(source.sha256))
+    is_bare = not (source.extra or source.quote or source.by)
+    return is_bare and numbers and bool(_SESSION.match(source.session) and _DIGITS.match(source.sha256))
 
 
 _tellable = ById(lambda decision: of(decision) if can_be_told(decision) else ())

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import lru_cache
+from itertools import takewhile
 from math import inf
 from typing import Any
 
@@ -27,8 +28,11 @@ HISTORY = "## Compressed History"
 
 FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
 
-BRIEF_TOKENS = 1_000
-"""What the derived text at the beginning of the body may take, by estimate."""
+BRIEF_TOKENS, HANDED_TOKENS = 700, 1_600
+"""What our part above the history may take beside what the record says of now, by estimate; and its hand-over."""
+
+NOW = "## Now"
+"""The heading of what the record says of the work: a part of its own, for the front matter has no place for it."""
 
 MOST_IN_FRONT = 0.42
 """The share of a file that its front matter may take, by estimate, so that it surely has at most half of it. Older
@@ -40,7 +44,9 @@ SHORT_FILE = 3_500
 
 _BEGINS, _ENDS = "<!-- ralf:{}", "<!-- ralf:{} ends -->"
 
-_BRIEF = "<!-- ralf:brief {}: written anew at each write. A line that you add here moves below this part. -->"
+_BRIEF = (
+    "<!-- ralf:brief {}: written anew at each write. Edits of Hand-over count; other lines of yours move above. -->"
+)
 
 _BRIEF_SUM = regex(r"<!-- ralf:brief (x[0-9a-f]{8})\b")
 
@@ -117,6 +123,8 @@ def parse(content: bytes, where: object) -> RouteContext:
     is_cut = not facts and not {FOOTER, _OLD_FOOTER} & set(lines)
     body_read = replace(_with_brief(context.body, brief), has_moved=bool(loose), is_cut=is_cut)
     context = replace(_with_listed(context, listed), body=body_read)
+    if not context.active_work.now and (now := now_in(body_read.brief)):
+        context = replace(context, active_work=replace(context.active_work, now=now))
     noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
     context = replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
     return context if clones is None else spread.as_read(context, clones)
@@ -182,6 +190,10 @@ def as_note(line: str) -> str:
     return f"  {line}" if _STRUCTURAL.match(line) else line
 
 
+_OLDER = ("1.0.0", "1.1.0", "1.2.0")
+"""Versions in whose files the last request stands among the others alone."""
+
+
 def _with_listed(context: RouteContext, listed: Listed) -> RouteContext:
     """The context with what stands below the history; a file of an earlier version has its facts in the front."""
     kinds = {key: value for key in _KINDS if (value := getattr(listed.facts, key))}
@@ -191,6 +203,8 @@ def _with_listed(context: RouteContext, listed: Listed) -> RouteContext:
         decisions = places.joined(decisions, listed.sources)
     words: dict[str, Any] = {key: said for key, said in listed.words.items() if not getattr(context.active_work, key)}
     work = replace(context.active_work, **words) if words else context.active_work
+    if not work.last_request and facts.requests and context.context_checkpoint.version in _OLDER:
+        work = replace(work, last_request=facts.requests[-1].request)
     return replace(context, facts=facts, decisions=decisions, active_work=work)
 
 
@@ -202,6 +216,23 @@ def _with_brief(body: Body, lines: list[str]) -> Body:
         return body
     told, text = _BRIEF_SUM.match(lines[0]), "\n".join(lines[1:-1])
     return replace(body, brief=text, is_brief_edited=told is None or told[1] != _sum_of(text))
+
+
+def now_in(brief: str) -> str:
+    """What stands in our part below the heading "Now", up to the next heading of its level."""
+    if brief.startswith("# "):  # as earlier versions laid it out
+        return ""
+    lines = iter(brief.split("\n"))
+    if NOW not in lines:  # which takes all lines up to it
+        return ""
+    return "\n".join(takewhile(lambda line: not line.startswith("## "), lines)).strip("\n")
+
+
+def can_be_now(text: str) -> bool:
+    """Whether a text can stand below the heading "Now": it is read back, and no line of it is structure of the file."""
+    lines = (line for line in text.split("\n") if not line.startswith("### "))
+    is_plain = not any(map(_STRUCTURAL.match, lines)) and not _CONFLICT.search(text)
+    return is_plain and now_in(f"{NOW}\n\n{text}") == text
 
 
 def _sum_of(text: str) -> str:
@@ -406,9 +437,12 @@ _in_body = ById(_listed_size)
 
 def estimate(context: RouteContext) -> int:
     """About how many tokens the route file has: what `tokens.estimate` says of its text."""
-    context = replace(context, body=replace(context.body, brief=""))
+    now = tokens.estimate(context.active_work.now)
+    work = replace(context.active_work, now="")
+    context = replace(context, body=replace(context.body, brief=""), active_work=work)
     front, body = (_sum_of_estimates(part) for part in _pieces(replace(context, decisions=context.decisions[:1])))
-    front, body = front + sum(places.sizes.of(context.decisions[1:])), body + BRIEF_TOKENS
+    front, body = front + sum(places.sizes.of(context.decisions[1:])), body + now + BRIEF_TOKENS
+    body += min(HANDED_TOKENS, front) if context.handover.last is not None else 0  # it says nothing that front does not
     return _moved(context, front, body)[1]
 
 
@@ -459,8 +493,10 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
     context = context.as_filed()
     told = places.told(context.decisions)
     decisions = places.without(context.decisions, told)
-    words: dict[str, Any] = {key: getattr(context.active_work, key) for key in listing.WORDS}
+    words: dict[str, Any] = {key: getattr(context.active_work, key) for key in ("last_statement", "last_output")}
     none: dict[str, Any] = dict.fromkeys(words, "")
+    if now_in(context.body.brief) == context.active_work.now:
+        none["now"] = ""
     work = replace(context.active_work, **none)
     body, header = context.body, context.context_checkpoint
     clones = header.clones if body.is_spread else None
@@ -468,6 +504,9 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
         header = spread.bare_header(header, context.decisions)
     tree = shallow(replace(context, facts=_NO_FACTS, active_work=work, context_checkpoint=header))
     tree.pop(BODY, None)
+    if context.handover.last is not None and context.handover.last.parts:
+        last = {key: value for key, value in tree["handover"]["last"].items() if key not in ("now", "why", "next")}
+        tree["handover"] = {**tree["handover"], "last": last}  # they follow from the parts
     if moved < len(decisions):
         tree |= {"decisions": decisions[moved:]} if "decisions" in tree else {}
     else:
@@ -482,7 +521,7 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
     history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]
     kept = ([text] if text else [] for text in (body.before, body.after, body.below))
     before, after, below = kept
-    parts = [brief, before, *history, facts, after, [FENCE], [FOOTER], below]
+    parts = [before, brief, *history, facts, after, [FENCE], [FOOTER], below]
     return front, [piece for part in parts if part for piece in ("", *part)]
 
 

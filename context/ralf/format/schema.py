@@ -9,7 +9,7 @@ import dataclasses
 import json
 import types
 import typing
-from typing import Any
+from typing import Any, Literal
 
 from ralf.model import BODY, RouteContext
 
@@ -18,10 +18,11 @@ _SCALAR = ["string", "number", "boolean", "null"]
 _SAID = {
     "RouteContext.context_checkpoint": "Which route, which revision, how much has gone by. ralf keeps it.",
     "RouteContext.goal": "What the work is about now. A goal that you write stays.",
-    "RouteContext.began_as": "The route's first request, where the goal has become another.",
+    "RouteContext.began_as": "The route's first message.",
     "RouteContext.handover": "What the last agent, or a model, wrote for the next one.",
     "RouteContext.active_work": "Where the work stands: what is being done, how far it is, what comes next.",
     "RouteContext.decisions": "Decisions, rules and failed approaches, oldest first. Older ones may stand in the body.",
+    "RouteContext.pinned": "Messages that every brief shows: take an entry out to take a pin off.",
     "RouteContext.facts": "Earlier versions kept facts here; they now stand in the body, under Facts.",
     "RouteContext.checkpoint_history": "One entry a checkpoint, oldest first.",
     "RouteContext.unresolved": "Fields that changed here and in the journal: take an entry out to settle it.",
@@ -38,8 +39,10 @@ _SAID = {
     "Decision.supersedes": "The id of the decision that this one replaces.",
     "Decision.aliases": "Labels that it has, or had, in other clones of a shared route.",
     "Decision.clone": "Tag of the clone that recorded it, where route files are shared.",
-    "Decision.origin": "user, agent, human-edit, import or unknown",
+    "Decision.origin": "user, agent, answer, human-edit, import, unknown or extracted",
     "Todo.status": "pending, in_progress or completed",
+    "ActiveWork.now": "What the record says of now; it stands in the body.",
+    "ActiveWork.tried": "What failed, was refused, undone or taken back. ralf keeps it.",
     "ActiveWork.next_steps": "What comes next. A step that you write stays until you take it out or it is done.",
 }
 """What an editor says of a field."""
@@ -89,6 +92,8 @@ def _of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": ["integer", "string", "null"], "pattern": "^[0-9]{1,18}$"}
     if hint is float:
         return {"type": ["number", "string", "null"]}
+    if typing.get_origin(hint) is Literal:
+        return {"enum": [*typing.get_args(hint), None]}
     if typing.get_origin(hint) is tuple:
         return {"type": ["array", "null"], "items": _of(typing.get_args(hint)[0], definitions)}
     if isinstance(hint, types.UnionType):

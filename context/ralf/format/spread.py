@@ -14,8 +14,8 @@ lines that never change, the slots, and each clone writes below one of them, cho
       #: 18
 
 What every record would change is left out: the revision and the lineage, which those lines say for each clone; the
-counter of labels, where the labels say it; and the brief. So is what the last tool call printed: it is transcript,
-which stays where it is. Readers of an earlier version take the lines for comments.
+counter of labels, where the labels say it; and our part above the history. So is what its "Now" says: it is
+transcript, which stays where it is. Readers of an earlier version take the lines for comments.
 What a clone has accepted is an import there, so accepting changes a line of each item that the file has. That line is
 the second one of its item, the one of its other labels below it; of `active_work` it is the first, above a line that
 never changes, and `goal_origin` stands below the decisions: so it is beside none that another clone changes while it
@@ -291,7 +291,7 @@ def order(item: Decision) -> tuple[Any, ...]:
 
 
 def laid_out(context: RouteContext, tag: str) -> RouteContext:
-    """The context as the clone of this tag writes it, without what the last tool call printed, in whatever layout; "":
+    """The context as the clone of this tag writes it, without what the transcript says of now, in whatever layout; "":
     as in a project that shares nothing. Lists in another order have the ordinary layout.
     """
     is_spread = bool(tag) and bool(context.lineage) and can_spread(context.decisions)
@@ -299,7 +299,7 @@ def laid_out(context: RouteContext, tag: str) -> RouteContext:
     if is_spread:
         header = replace(header, clones=(*header.clones, entry(tag, header.lineage)))
     if tag:
-        context = replace(context, active_work=replace(context.active_work, last_output=""))
+        context = replace(context, active_work=replace(context.active_work, last_output="", now=""))
     return replace(context, context_checkpoint=header, body=body)
 
 
@@ -311,9 +311,11 @@ def with_output(context: RouteContext, base: RouteContext | None, tag: str = "")
         return context
     if context.body.is_spread:
         context = replace(context, decisions=_in_order_of(base.decisions, context.decisions))
-    if context.active_work.last_output:
+    work, known = context.active_work, base.active_work
+    if work.last_output and work.now:
         return context
-    return replace(context, active_work=replace(context.active_work, last_output=base.active_work.last_output))
+    output, now = work.last_output or known.last_output, work.now or known.now
+    return replace(context, active_work=replace(work, last_output=output, now=now))
 
 
 def _in_order_of(known: Sequence[Decision], decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:

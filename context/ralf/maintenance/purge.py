@@ -136,14 +136,32 @@ class Wording:
         for piece in essence.split(_CUT):
             end = start + len(piece)
             for key in self._keys if len(piece) >= LEAST else ():
-                lengths = range(min(len(key) - 1, len(piece)), LEAST - 1, -1)
-                head = next((n for n in lengths if piece.endswith(key[:n])), 0) if end < len(essence) else 0
-                tail = next((n for n in lengths if piece.startswith(key[-n:])), 0) if start else 0
+                head = _head(piece, key) if end < len(essence) else 0
+                tail = _tail(piece, key) if start else 0
                 if head:
                     yield end - head, end, True, False
                 if tail:
                     yield start, start + tail, False, True
             start = end + len(_CUT)
+
+
+def _head(piece: str, key: str) -> int:
+    """How many of a key's first characters, `LEAST` or more but not all, end a piece: 0 for none.
+
+    Only where the first `LEAST` of them stand can they begin; to try each length takes the square of the key's.
+    """
+    place = piece.find(key[:LEAST], max(0, len(piece) - len(key) + 1))
+    while place >= 0 and not key.startswith(piece[place:]):
+        place = piece.find(key[:LEAST], place + 1)
+    return len(piece) - place if place >= 0 and len(key) > LEAST else 0
+
+
+def _tail(piece: str, key: str) -> int:
+    """How many of a key's last characters begin a piece: as `_head`."""
+    place = piece.rfind(key[-LEAST:], 0, len(key) - 1)
+    while place >= 0 and not key.endswith(piece[: place + LEAST]):
+        place = piece.rfind(key[-LEAST:], 0, place + LEAST - 1)
+    return place + LEAST if place >= 0 and len(key) > LEAST else 0
 
 
 def is_telling(text: str, words: int = 3) -> bool:
@@ -302,9 +320,9 @@ class Item:
         made: dict[str, Any] = dict(payload)
         if not self.label:
             return made
-        if revision in self.revisions or payload.get("refines") == self.label:
+        if revision in self.revisions or self.label in (payload.get("refines"), *payload.get("checkpoints", ())):
             made |= {key: MARK for key in ("title", "text") if payload.get(key)}
-            made |= {"key_events": []} if payload.get("key_events") else {}
+            made |= {key: [] for key in ("key_events", "entries", "taken_back") if payload.get(key)}
         if "changes" in payload:
             made["changes"] = [self._change(change) for change in payload["changes"]]
         return {key: self._inner(inner) for key, inner in made.items()}
@@ -512,7 +530,9 @@ def _section(label: str, records: Iterable[tuple[str, Record]], trees: Iterable[
         if name == label:
             revisions.add(record.revision)
             digests.add(str(payload.get("evidence", "")))
-        if name == label or payload.get("refines") == label:
+            said = [tree for tree in payload.get("entries", ()) if isinstance(tree, Mapping)]
+            texts += [str(tree.get(key, "")) for tree in said for key in ("text", "about", "output")]
+        if name == label or label in (payload.get("refines"), *payload.get("checkpoints", ())):
             texts += [str(payload.get("title", "")), str(payload.get("text", ""))]
         texts += [text for tree in _dicts(payload) if item.is_changed_by(tree) for text in _values(tree)]
     sections = [

@@ -57,11 +57,10 @@ def caches_of(project: Project, names: Iterable[str]) -> Iterator[Path]:
 def _choices(project: Project, names: set[str]) -> Iterator[Path]:
     """The choices of sessions, whoever of the folder's users made them, that name a route."""
     wanted = {name.encode() for name in names}
-    for folder in ("chosen", "named/sessions"):
-        for path in (project.folder / "cache").glob(f"*/{folder}/*"):
-            with suppress(OSError):
-                if content_of(path).strip() in wanted:
-                    yield path
+    for path in (project.folder / "cache").glob("*/chosen/*"):
+        with suppress(OSError):
+            if content_of(path).partition(b"\n")[0].strip() in wanted:
+                yield path
 
 
 # ---- names that routes had: nobody writes their files any more, and so nobody sweeps what writers left ----

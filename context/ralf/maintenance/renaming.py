@@ -391,7 +391,7 @@ def _as_about(after: RouteContext, before: RouteContext) -> RouteContext:
     made = after
     if before.goal:
         made = replace(made, goal=before.goal, goal_origin=before.goal_origin, began_as=before.began_as)
-    if before.handover is not None:
+    if before.handover != RouteContext().handover:
         made = replace(made, handover=before.handover)
     if before.active_work != RouteContext().active_work:
         made = replace(made, active_work=before.active_work)

@@ -16,7 +16,7 @@ from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.maintenance.renaming import renamed_elsewhere
-from ralf.model import BODY, Decision, RouteContext
+from ralf.model import BODY, Carried, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, filed, fold, foreign, state as states
@@ -267,11 +267,29 @@ def _imported(document: Tree) -> Tree:
     if made.get("goal"):
         made["goal_origin"] = ORIGIN
     if made.get("handover"):
-        made["handover"] = {**made["handover"], "author": ORIGIN}
+        made["handover"] = _handover(made["handover"])
     if made.get("active_work"):
         made["active_work"] = {**made["active_work"], "origin": ORIGIN}
     from_tree(RouteContext, made)
     return made
+
+
+def _handover(tree: Tree) -> Tree:
+    """What is handed over in a tree of somebody else, each text theirs."""
+    made = Carried.of_earlier(tree)
+    return {key: _authored(value) if key in ("last", "kept", "offers") else value for key, value in made.items()}
+
+
+def _authored(value: Any) -> Any:
+    """A text of a hand-over, or several, of somebody else."""
+    if isinstance(value, list):
+        return [*map(_authored, value)]
+    return {**value, "author": ORIGIN} if isinstance(value, dict) else value
+
+
+def _written(at: Sequence[str]) -> Sequence[str]:
+    """The place of the text of a hand-over in which a place lies: the moment, or an entry."""
+    return at[:2] if at[1] == "last" else at[:3]
 
 
 def _inner(key: str, value: Any, known: Mapping[str, str] = _NONE) -> Any:
@@ -332,7 +350,8 @@ def _about(at: tuple[str, ...]) -> tuple[str, ...]:
     """The place of what a change tells the origin of; () for another change."""
     if at == ("goal_origin",):
         return ("goal",)
-    is_origin = at == ("handover", "author") or (at[-1] == "origin" and (len(at) > 2 or at[0] == "active_work"))
+    is_author = at[0] == "handover" and len(at) > 2 and at[-1] == "author"
+    is_origin = is_author or (at[-1] == "origin" and (len(at) > 2 or at[0] == "active_work"))
     return at[:-1] if is_origin else ()
 
 
@@ -347,13 +366,13 @@ def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list
         parent = at[-2] if len(at) > 1 else ""
         is_item = parent in _WITH_ORIGIN or at == ["active_work"]
         value = _item(change["value"], known) if is_item else _inner(at[-1], change["value"], known)
-        if at == ["handover"] and isinstance(value, dict):
-            value = {**value, "author": ORIGIN}
+        if at[0] == "handover" and len(at) <= len(_written([*at, "", ""])):
+            value = _handover(value) if len(at) == 1 and isinstance(value, dict) else _authored(value)
         made.append({**change, "value": value})
         if at in (["goal"], ["goal_origin"]):
             made.append({"at": ["goal_origin"], "value": ORIGIN})
-        elif at[0] == "handover" and len(at) > 1:
-            made.append({"at": ["handover", "author"], "value": ORIGIN})
+        elif at[0] == "handover" and (at[1:2] == ["last"] or (at[1:2] in (["kept"], ["offers"]) and len(at) > 2)):
+            made.append({"at": [*_written(at), "author"], "value": ORIGIN})
         elif at[0] == "active_work" and len(at) > 1:
             made.append({"at": ["active_work", "origin"], "value": ORIGIN})
         elif (item := _item_of(at)) and not _has_no_words(at, change):

@@ -384,7 +384,7 @@ def _configuration(project: Project) -> Iterator[Finding]:
 
 
 def _search(project: Project) -> Iterator[Finding]:
-    from ralf.finding.search_index import VERSION
+    from ralf.finding.index import VERSION
 
     path = project.cache / "search.sqlite"
     if not path.is_file() or path.is_symlink():

@@ -1,4 +1,5 @@
-"""Takes into a memory what rules find in a route: errors with what fixed them, commands that pass, a person's rules.
+"""Takes into a memory what rules find in a route (errors with what fixed them, commands that pass, a person's rules),
+and offers what a hand-over calls lasting.
 
 Facts of a checkpoint say what failed and what fixed it; they count as far as the checkpoint's evidence has the calls.
 So the text of a tool becomes an error, in quotes, and nothing else.
@@ -26,7 +27,7 @@ from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
 from ralf.memory.repairs import beginning, is_defect, repairs
 from ralf.memory.writing import new_item
-from ralf.model import Decision, ErrorFact, Facts
+from ralf.model import Decision, ErrorFact, Facts, Kept
 from ralf.project import Project
 from ralf.route import history, offsets
 from ralf.route.load import load_state
@@ -53,7 +54,7 @@ class Harvest:
     """What a harvest brought in.
 
     deltas    that were recorded: one for each trap, command and rule of each checkpoint
-    offered   labels of the preferences that wait for the user's word
+    offered   labels of the items that wait for the user's word
     accepted  labels of those that count from now on, because they were given in three routes
     """
 
@@ -80,6 +81,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
             writing.record(project, agent, deltas, id=name, whole=False)
             count += len(deltas)
     count += _take_in_rules(project, route, agent)
+    count += _take_in_offers(project, route, agent)
     offers = _offers(project, agent)
     accepted = [item for item in offers if len(item.routes) >= _FEWEST]
     for item in accepted:
@@ -87,7 +89,8 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
         with suppress(NotFound):  # somebody drops it at this moment
             writing.record(project, agent, [given], id=f"accept-{_hashed(identity(item))}", whole=False)
     labels = tuple(item.id for item in accepted)
-    return Harvest(count, tuple(item.id for item in offers if item.id not in labels), labels)
+    waiting = writing.candidates(project, agent, (), kinds=("preference", "fact"), limit=_OFFERS).items
+    return Harvest(count, tuple(one.id for one in waiting if one.status == "offered" and one.id not in labels), labels)
 
 
 def _hashed(value: object) -> str:
@@ -355,6 +358,32 @@ def _take_in_rules(project: Project, route: str, agent: str) -> int:
                     writing.record(project, agent, [delta], id=one.name, whole=False)
                     count += 1
     return count
+
+
+def _take_in_offers(project: Project, route: str, agent: str) -> int:
+    """Offer what hand-overs of a route call lasting, each once, also where it was turned down; how many are new."""
+    state = load_state(project, route)
+    if state is None or state.context.wholly_foreign:
+        return 0
+    named = {f"lasting-{_hashed(one_line(one.text).casefold())}": one for one in state.context.handover.offers}
+    fresh = writing.unrecorded(project, agent, named)
+    for name in reversed(fresh):
+        with suppress(NotFound):  # a person has dropped an item that says so
+            writing.record(project, agent, [_offer(route, named[name])], id=name, whole=False)
+    return len(fresh)
+
+
+def _offer(route: str, one: Kept) -> records.Added:
+    """What is offered: the person's words with the sentence as their title, else the sentence of who wrote it."""
+    place = f"{one.session}:{one.line}-{one.line}" if one.session and one.line else route
+    given = {"status": "offered", "uses": 1, "routes": (route,), "evidence": (place,), "last_seen": one.at}
+    if one.by == "person":
+        title, origin = trimmed(one_line(one.text), _LONGEST_RULE), "person" if one.author == "person" else "model"
+        source = "a person said so"
+        return new_item("preference", key=title, value=one.words, source=source, origin=origin, **given)
+    by = "agent" if one.author == "agent" else "model"
+    source = f"the {by} in a hand-over{f' ({one.model})' if one.model else ''}"
+    return new_item("fact", text=one_line(one.text), source=source, origin=by, **given)
 
 
 def _rules(project: Project, route: str, *, lenient: bool = False) -> list[_Rule]:

@@ -9,8 +9,8 @@ from ralf.memory import records, writing
 from ralf.memory.model import Item, check_agent
 from ralf.memory.records import Delta, stream_of
 from ralf.project import Project
-from ralf.proof import provenance
-from ralf.proof.provenance import Quote
+from ralf.route import why as provenance
+from ralf.route.why import Quote
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 from ralf.transcripts.events import read_evidence

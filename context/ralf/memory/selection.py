@@ -352,7 +352,7 @@ def _with_routes(project: Project, task: str, chosen: Selection, most: int, warn
         hits = [
             hit
             for hit in search(query, root=project.root, limit=_MOST_HITS, by_meaning=False)
-            if hit.sure and hit.status in _IN_FORCE
+            if hit.kind == "decision" and hit.status in _IN_FORCE
         ]
     except (RalfError, OSError) as error:
         if warnings is not None:

@@ -5,13 +5,14 @@ from ralf.model.context import (
     FORMAT_VERSION as FORMAT_VERSION,
     SHOWN_TOMBSTONES as SHOWN_TOMBSTONES,
     Body as Body,
-    Counts as Counts,
     Folded as Folded,
     Header as Header,
     RouteContext as RouteContext,
     Since as Since,
 )
+from ralf.model.handover import Carried as Carried, HandOver as HandOver, Kept as Kept
 from ralf.model.items import (
+    EXTRACTED as EXTRACTED,
     FEW_ENTRIES as FEW_ENTRIES,
     MOST_SOURCES as MOST_SOURCES,
     NOT_STORED as NOT_STORED,
@@ -26,9 +27,9 @@ from ralf.model.items import (
     ErrorFact as ErrorFact,
     Extra as Extra,
     Facts as Facts,
-    HandOver as HandOver,
     OpenFile as OpenFile,
     PathFact as PathFact,
+    Pin as Pin,
     RequestFact as RequestFact,
     RunningTask as RunningTask,
     Section as Section,

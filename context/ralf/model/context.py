@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from ralf.model.entries import SessionEntries
+from ralf.model.handover import Carried
 from ralf.model.items import (
+    EXTRACTED,
     NOT_STORED,
     ActiveWork,
     Checkpoint,
@@ -14,24 +17,21 @@ from ralf.model.items import (
     Decision,
     Extra,
     Facts,
-    HandOver,
+    Pin,
     Section,
     Spend,
     Tombstone,
     Unresolved,
 )
-from ralf.text.cleaning import Word
+from ralf.model.kept import with_decisions
 from ralf.text.frozen import dataclass
 
-FORMAT_VERSION = "1.2.0"
+FORMAT_VERSION = "1.3.0"
 
 BODY = "#body"
 """Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
 
 SHOWN_TOMBSTONES = 64
-
-Counts = Mapping[str, int]
-"""o200k_base tokens of rendered items, by `ralf.brief.rendering.key` of the items' text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,12 @@ class RouteContext:
     """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
 
     goal         what the work is about now; `goal_origin`: import, where it came with a file
-    began_as     the route's first real request, where the goal has become another one
-    handover     what the last agent, or a model, wrote for the next one; None for nothing
+    began_as     the route's first message
+    handover     what was handed over last, and what it left open, done and found; `carried`: with the decisions
     decisions    oldest first, of every status
     active_work  where the work stands
     unresolved   fields that two sides changed at the same time: the other values
+    pinned       messages that every brief shows
     facts        what was taken from the transcripts mechanically
     checkpoints  the checkpoint history, oldest first
     history      the Markdown of the sections, newest first
@@ -146,6 +147,8 @@ class RouteContext:
     command      how `ralf` is typed in the project
     foreign      whether the route has more than this user's ralf wrote: in its file or in records of its journal
     foreign_notes  that, a line each, as far as it stands in none of the fields
+    sessions     what this user's sessions came to, by the clients' records: talk and log
+    now          what git says of the project at this moment, in one line, "" where it was not asked
     wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
                  decisions of the origin `import`, facts and history, but no rule, goal, request or next step
     """
@@ -154,10 +157,11 @@ class RouteContext:
     goal: str = ""
     goal_origin: str = ""
     began_as: str = ""
-    handover: HandOver | None = None
+    handover: Carried = field(default_factory=Carried)
     active_work: ActiveWork = field(default_factory=ActiveWork)
     unresolved: tuple[Unresolved, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    pinned: tuple[Pin, ...] = ()
     facts: Facts = field(default_factory=Facts)
     checkpoint_history: tuple[Checkpoint, ...] = ()
     folded: Folded = field(default_factory=Folded)
@@ -173,20 +177,14 @@ class RouteContext:
     foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     foreign_notes: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
     wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
-    counts: Counts = field(default_factory=dict, compare=False, repr=False, metadata=NOT_STORED)
+    sessions: tuple[SessionEntries, ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
+    now: str = field(default="", compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
-    valued: tuple[tuple[Word, float], ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
 
     def without_foreign(self) -> RouteContext:
         """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
         return replace(self, foreign=False, foreign_notes=())
-
-    def as_recorded(self) -> RouteContext:
-        """The same without what only a reader knows: a function of the records alone."""
-        return replace(
-            self, warnings=(), since=Since(), in_run="", stuck="", command="ralf", foreign=False, foreign_notes=()
-        )
 
     def as_filed(self) -> RouteContext:
         """Return what the file shows of it: of many tombstones the newest. All of them count, but nobody reads them."""
@@ -195,6 +193,11 @@ class RouteContext:
             return self
         folded = replace(self.folded, tombstone_count=self.folded.tombstone_count + more)
         return replace(self, dropped=self.dropped[more:], folded=folded)
+
+    @property
+    def carried(self) -> Carried:
+        """All that the route hands over: the last hand-over, its entries and the decisions in force."""
+        return with_decisions(self.handover, self.decisions)
 
     @property
     def route(self) -> str:
@@ -243,14 +246,16 @@ class RouteContext:
 
     @property
     def active_decisions(self) -> tuple[Decision, ...]:
-        """The decisions, rules and failed approaches that hold, oldest first."""
-        return tuple(item for item in self.decisions if item.status == "active")
+        """The decisions, rules and failed approaches that somebody recorded and that hold, oldest first."""
+        return tuple(item for item in self.decisions if item.status == "active" and item.origin != EXTRACTED)
 
-    def with_defaults(
-        self, max_tokens: int | None, query: str | None, valued: tuple[tuple[Word, float], ...] = ()
-    ) -> RouteContext:
-        """The same context, whose `render` has these defaults; `valued`: the query's words, each with its worth."""
-        return replace(self, budget=max_tokens, query=query, valued=valued)
+    def with_pin(self, pin: Pin) -> RouteContext:
+        """The same context with a message pinned; one that is pinned stays pinned once."""
+        return replace(self, pinned=(*(one for one in self.pinned if one.id != pin.id), pin))
+
+    def with_defaults(self, max_tokens: int | None, query: str | None) -> RouteContext:
+        """The same context, whose `render` has these defaults."""
+        return replace(self, budget=max_tokens, query=query)
 
     if TYPE_CHECKING:  # bound by `ralf/__init__`: how a context is rendered is for higher floors to say
 
@@ -262,7 +267,7 @@ class RouteContext:
             section: str | None = None,
             fenced: bool = True,
         ) -> str:
-            """The context as Markdown; see `ralf.brief.rendering.render`."""
+            """The context as Markdown; see `ralf.brief.views.render`."""
 
         @property
         def history(self) -> str:

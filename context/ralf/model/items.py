@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from ralf.model.handover import Ended
 from ralf.text.frozen import dataclass
 
 # The source of every field is docs/format.md. Fields that a file has and this version does not know are kept in `extra`
@@ -26,12 +27,17 @@ FEW_ENTRIES = 2
 class Source:
     """Where a claim was found: lines of a session's transcript, counted from 1, and what they said, as the first
     `SHA256_DIGITS` hexadecimal digits of its sha256.
+
+    quote  exact words of the message there; `by`: whose message it is, person or agent, "" where the words were not
+           found and it is the person's message at the line
     """
 
     session: str = ""
     first_line: int = 0
     last_line: int = 0
     sha256: str = ""
+    quote: str = ""
+    by: str = ""
     extra: Extra = field(default_factory=dict)
 
 
@@ -46,7 +52,10 @@ class Decision:
     rationale     why it is so; of one that is done, what came of it
     alternatives  each "option: why not", or the option alone
     source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
-    origin        user, agent, human-edit or import; unknown, where a writer did not say whose it is
+    origin        user, agent, model (`model`: its name), answer (a person's to a tool's question, or a plan that they
+                  approved), human-edit or import; unknown, where a writer did not say whose it is; `EXTRACTED`
+    not_found     names in it that stand nowhere in the record
+    ended         who ended it, why and when, where another hand-over did
     aliases       labels that it has, or had, in other clones of a shared route
     clone         tag of the clone that recorded it, where route files are shared; "" else
     """
@@ -64,6 +73,9 @@ class Decision:
     source: Source | None = None
     further_sources: tuple[Source, ...] = ()
     origin: str = ""
+    model: str = ""
+    not_found: tuple[str, ...] = ()
+    ended: Ended | None = None
     aliases: tuple[str, ...] = ()
     clone: str = ""
     extra: Extra = field(default_factory=dict)
@@ -72,6 +84,10 @@ class Decision:
     def always_written(self) -> tuple[str, ...]:
         """The status is told even where it is active, but not of one whose details the cap has folded."""
         return ("status",) if self.timestamp or self.rationale or self.source is not None else ()
+
+
+EXTRACTED = "extracted"
+"""The origin of what rules of an earlier version took for a decision: search finds it, nobody is handed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,24 @@ class Tombstone:
     said: str = ""
     words: str = ""
     record: str = ""
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A message of the person's that every brief shows.
+
+    id      the message's; `line`, `session`: where it stands, `at`: when it came
+    words   the message, at most 4,000 characters of it
+    origin  who pinned it, as a decision's
+    """
+
+    id: str = ""
+    line: int = 0
+    session: str = ""
+    at: str = ""
+    words: str = ""
+    origin: str = ""
     extra: Extra = field(default_factory=dict)
 
 
@@ -171,9 +205,7 @@ class WorkingTree:
     branch       that is checked out, "" where unknown or detached
     commit       the newest commit, "64274e0f Extract shared helper": its abbreviated hash and its subject
     uncommitted  paths that were changed and not committed, relative to the project, the newest last
-    staged       those of them, and folders, that the next commit takes; "." for all
-    commits      those that the last session made on this branch, oldest first, as `commit`; after a rebase their
-                 subjects alone, for the hashes are of the past
+    commits      the newest that the agent made on this branch, oldest first, as `commit`
     pushed       whether a push came after the newest of them
     pull_request number of the branch's pull request, "" where none was made or checked out
     untested     paths that were changed after the last run of tests
@@ -182,7 +214,6 @@ class WorkingTree:
     branch: str = ""
     commit: str = ""
     uncommitted: tuple[str, ...] = ()
-    staged: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
     pushed: bool = False
     pull_request: str = ""
@@ -191,49 +222,15 @@ class WorkingTree:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """What an agent, the user or a model wrote for whoever goes on with the work: free wording, no rule, no decision.
-
-    goal, state  what the work is about, and how it stands
-    done, next   what was finished, and what comes next, in order
-    questions    that nobody has answered
-    names        exact ids, paths and commands that will be needed
-    inferred     what the writer only concludes
-    text         whatever else it wrote, as Markdown
-    author       who wrote it: agent, user, compaction (the client's own summary of its window), a summarizer's name, or
-                 import
-    timestamp    of the writing
-    tokens       `total_tokens_consumed` of the route then: what has come since is work that it does not know
-    dropped      sentences that were left out, since a name or number in them stands nowhere in the evidence
-    """
-
-    goal: str = ""
-    state: str = ""
-    done: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    inferred: tuple[str, ...] = ()
-    text: str = ""
-    author: str = ""
-    timestamp: str = ""
-    session: str = ""
-    tokens: int = 0
-    dropped: int = 0
-    extra: Extra = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        """Whether it says anything."""
-        said = (self.goal, self.state, self.done, self.next, self.questions, self.names, self.inferred, self.text)
-        return any(said)
-
-
-@dataclass(frozen=True, slots=True)
 class ActiveWork:
     """Where the work stands: what is being done, how far it is, what comes next.
 
-    last_statement the agent's last message as it stands; of one that says next to nothing the one before it, too
-    last_output    what the last tool call was and printed, where the agent had not yet said anything about it
+    work_status    where the answer to the last message stands, by the record: not_begun, in_progress, waiting,
+                   interrupted, stopped or answered; or what a task, a person or a document says
+    last_request   the person's last message on one line, last_statement the agent's last text after it, both cut
+    last_output    of earlier versions: what the last tool call printed
+    tried          what failed and was not repeated with success, was refused, undone or taken back by rewinding
+    now            the file's part "Now": the last message and where its answer stands, the state, what was done since
     by_hand        those of the to-dos, next steps, blockers and findings that a person wrote: no checkpoint takes them
                    out
     attempts       sessions that have worked on the route, None for one, 0 where it has documents alone; runs of a loop
@@ -250,9 +247,9 @@ class ActiveWork:
     current_phase: str = ""
     work_status: str = ""
     task_title: str = ""
+    last_request: str = ""
     plan_step: int | None = None
     total_steps: int | None = None
-    last_request: str = ""
     last_statement: str = ""
     last_output: str = ""
     completed_steps: tuple[Step, ...] = ()
@@ -269,6 +266,8 @@ class ActiveWork:
     open_files: tuple[OpenFile, ...] = ()
     running: tuple[RunningTask, ...] = ()
     git: WorkingTree = field(default_factory=WorkingTree)
+    tried: tuple[str, ...] = ()
+    now: str = ""
     extra: Extra = field(default_factory=dict)
 
 
@@ -335,14 +334,19 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True)
 class RequestFact:
-    """What a person asked for, verbatim; `omitted` characters were left out of the middle of a long one. `origin`:
-    import, for one that stood in a file; "" else.
+    """What a person said, verbatim; `omitted` characters were left out of the middle of a long one.
+
+    origin  import, for one that stood in a file; "" else
+    kind    how it came, as `ralf.model.entries.Message.form`
+    line    of its transcript, 0 for none
     """
 
     request: str = ""
     last: str = ""
     omitted: int = 0
     origin: str = ""
+    kind: str = ""
+    line: int = 0
     extra: Extra = field(default_factory=dict)
 
 
@@ -373,11 +377,10 @@ class Checkpoint:
     timestamp      time of the segment's last record
     tokens         o200k_base tokens of the segment
     tokens_stored  o200k_base tokens of what the segment came to
-    kept, dropped  items that were kept of it, and candidates that were not
-    recall         share of the segment's facts that the checkpoint gives back, 0 to 1, None where it was not measured
     refines        the summariser whose section a model improved; `summarizer` is then the model's
     spent_tokens   tokens that the model read and wrote for it; `cost_usd`, what its tool said that this cost
     unrefined      why the model that was asked did not improve it
+    settled        no model is asked about it again
     origin         import, where it was made of a file and no session; "" else
     aliases        ids that it has, or had, in other clones of a shared route
     """
@@ -392,13 +395,11 @@ class Checkpoint:
     session: str = ""
     lines: str = ""
     tokens_stored: int | None = None
-    kept: int | None = None
-    dropped: int | None = None
-    recall: float | None = None
     refines: str = ""
     spent_tokens: int | None = None
     cost_usd: float | None = None
     unrefined: str = ""
+    settled: bool = False
     origin: str = ""
     aliases: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)

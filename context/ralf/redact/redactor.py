@@ -46,6 +46,9 @@ _FAMILIES = (
 )
 """What finds secrets of a sort, and the words without one of which it finds none."""
 
+_IN_FIELDS = ("user", "note", "mark", "other")
+"""Kinds of events whose fields hold words that their text does not."""
+
 _MOST_PASSES = 3  # what stands behind a marker may be a secret of its own; one pass is the rule
 
 
@@ -120,7 +123,7 @@ class Redactor:
     def _event(self, event: Event, hits: Sequence[Span], names: Mapping[str, str]) -> Event:
         text = self.text(marked(event.text, hits)) if hits else event.text
         tree = event.input
-        if tree and (hits or event.kind in ("note", "other") or any(map(values.is_name, _keys(tree)))):
+        if tree and (hits or event.kind in _IN_FIELDS or any(map(values.is_name, _keys(tree)))):
             secrets = Known({event.text[span.start : span.end]: span.marker for span in hits})
             tree = _replaced(self.tree(tree), secrets)
         tool, call, cwd = names[event.tool], names[event.call_id], names[event.cwd]

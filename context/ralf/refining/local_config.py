@@ -49,13 +49,13 @@ _TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
 class LocalConfig:
     """The settings of `config.local.yaml`, as those of `ralf.config.Config` are told.
 
-    summarizer         which model improves each checkpoint; `claude`, `codex`, `llm` or `command`, "" for none
+    summarizer         which model hands over at checkpoints; `claude`, `codex`, `llm` or `command`, "" for none
     command            the command line for `command`, a list of arguments
     arguments          more arguments for a preset, a list
     model              the model's name; "": the tool's own choice
     timeout            time limit of a call, in seconds
     daily_cap          daily spending limit (UTC): `200000 tokens`, `2.50 USD`, or both
-    project            the project's absolute path; without it nothing is run, for the file may have come in an archive
+    project            the project's real path; without it nothing is run, for the file may have come in an archive
     environment        names of environment variables with API keys that the command needs; other such are left out
     embedder           the command line that turns texts into vectors; () for none
     embedder_timeout   time limit of the embedder for one search, or one look into a memory, in seconds
@@ -171,21 +171,28 @@ def local_config_of(project: Project) -> LocalConfig:
 
 
 def check_meant(project: Project, found: LocalConfig) -> None:
-    """UsageError when the file names a command and not this project: one that came in an archive, with the right owner
-    and mode, cannot know where it was unpacked; and for one that was there before the project was opted in.
+    """UsageError when the file names a command and not this project by its real path: one that came in an archive, with
+    the right owner and mode, cannot know where it was unpacked, but `.` and `/proc/self/cwd` mean every place.
+    UsageError also for one that was there before the project was opted in.
     """
     if found.runs_something and project.owner.has_not_accepted(project.local_config_file):
         what = "was there before `ralf init`, so an archive may have brought it: nothing in it is run"
         raise UsageError(project.local_config_file, what, "if you wrote it, save it again with a comment added: # mine")
     root = os.path.realpath(project.folder.parent.parent)
-    if found.runs_something and (not found.project or os.path.realpath(found.project) != root):
-        what = f"is for {found.project}" if found.project else "does not say for which project it is"
-        where = project.local_config_file
-        raise UsageError(where, f"{what}: nothing in it is run", f'if you wrote it, add the line: project: "{root}"')
+    if not found.runs_something or found.project == root:  # never through `/proc` or `/dev`: no real path leads there
+        return
+    hint = f'if you wrote it, {"change" if found.project else "add"} the line: project: "{root}"'
+    if not found.project:
+        what = "does not say for which project it is"
+    elif os.path.realpath(found.project) == root:
+        what = f"project: {found.project!r} is not the real path of this project"
+    else:
+        what = f"is for {found.project}"
+    raise UsageError(project.local_config_file, f"{what}: nothing in it is run", hint)
 
 
 def choose_summarizer(project: Project, summarizer: str) -> bool:
-    """Have a model improve each checkpoint of a project from now on; whether that changed the file. Only for who has
+    """Have a model hand over at checkpoints of a project from now on; whether that changed the file. Only for who has
     said so. All else in the file stays as it is. Errors: as `of`; OSError, Busy.
     """
     return set_local(project, "summarizer", summarizer)

@@ -1,53 +1,55 @@
-"""Has a model improve an acknowledged checkpoint, in a detached worker, by a record that refines it."""
+"""Has a model hand over what the newest checkpoints came to, in a detached worker; the brief never waits for it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from ralf import environment, project
-from ralf.errors import BlobNotFound, Busy, DamagedBlob, NotFound, RalfError
-from ralf.facts.grounding import Evidence
-from ralf.format.codec import dump_yaml, to_tree
-from ralf.model import Decision, RouteContext
+from ralf import config, environment, project
+from ralf.errors import Busy, NotFound, RalfError
+from ralf.facts.state import State
+from ralf.model import Checkpoint, RouteContext
+from ralf.model.entries import Entry, Message, SessionEntries, Step, from_tree
 from ralf.project import Project
-from ralf.proof.loss import recalled
-from ralf.proof.recall import seen as seen_items
 from ralf.redact import redactor_for
 from ralf.refining import local_config
-from ralf.refining.gathering import Shown, gathered
 from ralf.refining.local_config import LocalConfig
-from ralf.route import cap, edits, fold
-from ralf.route.fold import WORK, entry_of, owed, section_of
+from ralf.refining.prompting import Detail, detail_of, prompt
+from ralf.route import handing_over, history
+from ralf.route.entries import sessions_of
+from ralf.route.fold import entry_of, owed
 from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import files
-from ralf.storage.journal import Record
-from ralf.summarize.answer import SCHEMA, BadAnswer, patch_of
-from ralf.summarize.believed import Amendment, Believed, Lines, believed
 from ralf.summarize.command import Command, NoAnswer, Usage
-from ralf.summarize.prompting import prompt
-from ralf.text import tokens
-from ralf.text.cleaning import trimmed
+from ralf.talk.answer import Answer, BadAnswer, Refused, answer_of, checked, schema
+from ralf.talk.names import Quotes, Shown, texts_of
+from ralf.talk.turns import Talk, joined
+from ralf.text.cleaning import one_line, trimmed
+from ralf.transcripts.events import Event, Position
+from ralf.transcripts.reader import log_of_session, open_transcript
 
-# --------------------
-# Asks a model to improve an acknowledged checkpoint, drops unsupported items, and appends the rest as a record.
-#
-# The route's lock is never held while a model runs.
+LEAST, LEAST_AT_END = 3_000, 10_000
+"""Tokens of work below which no model is asked, and below which none is at the end of a session or task."""
+
+_COVERED = 10_000  # tokens of work after a hand-over of the agent's or the person's up to which none is needed
+
+_ENDS = ("session-end", "task-completed", "todos-done", "run-ended")  # reasons of checkpoints
+
+NOTHING = "no message, no edit and no failing check in it: no model was asked"
+"""Why nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What asking a model about one checkpoint came to.
+    """What asking a model about some checkpoints came to.
 
-    failure      why nothing came of it, "" when something did
-    kept         sentences and items that are believed; `unsupported`, those that are not: thrown away
-    left_alone   changes to what had moved on meanwhile: not made
+    checkpoint_id  the newest of them
+    failure        why nothing came of it, "" when something did; `text`: what was taken of it, in one line
     input_tokens, output_tokens, cost_usd  as the tool says; `estimated`: the tokens are ours, it tells none
     """
 
@@ -56,9 +58,7 @@ class Refinement:
     summarizer: str
     model: str = ""
     failure: str = ""
-    kept: int = 0
-    unsupported: int = 0
-    left_alone: int = 0
+    text: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
@@ -68,31 +68,32 @@ class Refinement:
 def refine(
     project: Project,
     route: str,
-    checkpoint_id: str,
+    checkpoints: Sequence[str],
     command: Command,
     *,
     cap: local_config.Cap | None = None,
 ) -> Refinement:
-    """Have a model improve one checkpoint, and record what came of it: also that nothing did, and what it cost.
+    """Have a model hand over what some checkpoints came to, and record it: also that nothing did, and what it cost.
 
-    cap  what may be spent in a day; when it is spent, that is what is recorded
+    checkpoints  oldest first
+    cap          what may be spent in a day; when it is spent, that is what is recorded
 
-    The caller holds the route's worker lock. Raises NotFound (no such checkpoint), Busy, OSError, DamagedJournal.
+    The caller holds the route's worker lock; the route's own is free while the model runs. Raises NotFound (no such
+    checkpoint), Busy, OSError, DamagedJournal.
     """
-    return _Refining(project, route, checkpoint_id, command).run(cap or local_config.Cap())
+    return _Asking(project, route, checkpoints, command).run(cap or local_config.Cap())
 
 
-class _Refining:
+class _Asking:
     """One call of `refine`."""
 
-    def __init__(self, project: Project, route: str, checkpoint_id: str, command: Command) -> None:
+    def __init__(self, project: Project, route: str, checkpoints: Sequence[str], command: Command) -> None:
         self._project = project
         self._route = route
-        self._id = checkpoint_id
+        self._names = list(checkpoints)
         self._command = command
         self._called = ""
         self._usage = Usage()
-        self._unsupported = 0
 
     def run(self, cap: local_config.Cap) -> Refinement:
         try:
@@ -100,155 +101,104 @@ class _Refining:
                 spends = local_config.spend_of_project(self._project).values()
                 if spent := cap.spent(local_config.total(spends, local_config.now()[:10])):
                     return self._failed(spent)
-            seen = self._context()
-            shown = gathered(self._project, self._route, seen, self._id)
-            if not shown.has_substance:
-                return self._failed(NOTHING)
-            found = self._asked(shown)
-            if not found:
-                return self._failed(
-                    f"nothing that the evidence bears out: {found.unsupported} items thrown away", found
-                )
-            return self._recorded(seen, shown, found)
+            payloads = self._payloads()
+            sessions = sessions_of(self._project, self._route)
+            segment = joined(_entries_of(payloads))
+            if not _has_substance(segment):
+                return self._outcome(failure=NOTHING)
+            return self._asked(payloads, sessions, segment)
+        except Refused as error:
+            return self._failed(str(error), settled=True)
+        except BadAnswer as error:
+            return self._failed(f"the answer cannot be read: {error}")
         except NoAnswer as error:
-            return self._failed(error.reason)
-        except (BlobNotFound, DamagedBlob) as error:
-            return self._failed("the evidence was pruned" if isinstance(error, BlobNotFound) else str(error))
+            return self._failed(error.reason, settled=error.is_refusal)
         except (RalfError, OSError):
             raise
         except Exception as error:  # noqa: BLE001  # unrecorded, a fault of ours would be paid for again and again
             return self._failed(f"internal: {type(error).__name__}: {error}"[:200])
 
-    # ---- asking ----
+    def _payloads(self) -> list[Mapping[str, Any]]:
+        """The records of the checkpoints. NotFound for one that the route does not have."""
+        known = {
+            label: one.payload for label, one in history.checkpoints(self._project, self._route) if not one.foreign
+        }
+        for name in self._names:
+            if name not in known:
+                raise NotFound(self._route, f"has no checkpoint {name}", f"ralf context show {self._route}")
+        return [known[name] for name in self._names]
 
-    def _context(self) -> RouteContext:
+    def _asked(
+        self, payloads: Sequence[Mapping[str, Any]], sessions: Sequence[SessionEntries], segment: Talk
+    ) -> Refinement:
         state = load_state(self._project, self._route)
         if state is None:
             raise NotFound(self._route, "no such route", "ralf context list")
-        return state.recorded
-
-    def _asked(self, shown: Shown) -> Believed:
+        every = joined(sessions).entries
+        details = dict(_details(self._project, payloads))
+        keep = dict.fromkeys(str(hint) for payload in payloads for hint in payload.get("keep", ()))
+        shown = prompt(segment, State.of(every), state.recorded.carried, details, keep)
         redactor = redactor_for(self._project)
-        text = prompt(shown.segment, shown.listed, shown.held)
+        answer = self._answer(redactor.text(shown.text))
+        quotes = Quotes(segment.entries)
+        ended = str(payloads[-1].get("period", ("", ""))[1])
+        session = str(payloads[-1].get("source", {}).get("session", ""))
+        names = Shown([redactor.text(shown.shown), *texts_of(entry for one in sessions for entry in one.entries)])
+        by = self._usage.model or self._command.model or self._command.name
+        made, entries = checked(answer, names, quotes, model=by, at=ended, session=session)
+        with open_route(self._project, self._route) as writer:
+            writer.absorb_edits()
+            is_gone = all(entry_of(writer.context, name) is None for name in self._names)
+            if not is_gone:  # a revert meanwhile: nothing of it may come back
+                before = writer.context.revision
+                added = handing_over.record(writer, made, entries, answer.ended, quotes=quotes, call=self._call())
+                is_new = writer.context.revision > before
+                writer.render_file()
+        if is_gone:
+            return self._failed("the checkpoint has gone from the route")
+        text = str(handing_over.HandedOver(self._route, made, added)) if is_new else ""
+        return self._outcome(text=text)
+
+    def _answer(self, text: str) -> Answer:
+        """The answer; once more with what was wrong with it where it cannot be read."""
+        redactor = redactor_for(self._project)
         self._called = local_config.now()
-        try:  # redacted already, but for what was kept before there was redaction
-            known = environment.of_a_summarizer(self._command.keeps)
-            answer, self._usage = self._command.ask(redactor.text(text), SCHEMA, known)
-        except NoAnswer as error:
-            self._usage = error.usage
-            raise
         try:
-            patch = patch_of(redactor.tree(answer))
+            return answer_of(redactor.tree(self._ask(text)))
+        except Refused:
+            raise
         except BadAnswer as error:
-            raise NoAnswer(f"the answer does not fit the schema: {error}", self._usage) from None
-        found = believed(
-            patch,
-            Lines(shown.segment, imported=shown.imported),
-            Evidence(shown.evidence),
-            shown.listed,
-            session=shown.session,
-            timestamp=shown.ended,
-            imported=shown.imported,
-        )
-        self._unsupported = found.unsupported
-        return found
+            wrong = str(error)
+        except NoAnswer as error:
+            if not error.is_unreadable:
+                raise
+            wrong = error.reason
+        again = f"{text}Your last answer could not be read: {trimmed(one_line(wrong), 200)}\nOne JSON object only.\n"
+        return answer_of(redactor.tree(self._ask(redactor.text(again))))
+
+    def _ask(self, text: str) -> Any:
+        known = environment.of_a_summarizer(self._command.keeps)
+        try:
+            tree, usage = self._command.ask(text, schema(), known)
+        except NoAnswer as error:
+            self._usage = self._usage.with_more(error.usage)
+            raise
+        self._usage = self._usage.with_more(usage)
+        return tree
 
     # ---- recording ----
 
-    def _recorded(self, seen: RouteContext, shown: Shown, found: Believed) -> Refinement:
-        items = seen_items(shown.segment)
-        with open_route(self._project, self._route) as writer:
-            writer.absorb_edits()
-            payload = self._payload(seen, writer.context, shown, found)
-            refused = "" if _says_something(payload) else "the route has moved on"
-            if entry_of(writer.context, self._id) is None:  # reverted meanwhile: nothing of it may come back
-                refused = "the checkpoint has gone from the route"
-            if not refused:
-                labelled = edits.labelled(writer.context, "refinement", payload)
-                after = fold.apply(writer.context, Record(writer.context.revision + 1, "refinement", labelled))
-                payload["recall"] = recalled(after, self._id, items).share
-                digest = hashlib.sha256(json.dumps(payload, sort_keys=True).encode("utf-8", "replace")).hexdigest()
-                writer.append("refinement", payload, id=f"refinement-{self._id}-{digest[:32]}")
-                writer.render_file()
-        if refused:
-            return self._failed(refused, found)
-        return self._outcome(kept=found.kept, left_alone=payload["left_alone"])
-
-    def _payload(self, seen: RouteContext, now: RouteContext, shown: Shown, found: Believed) -> dict[str, Any]:
-        """The record: what was believed, made to fit what the route has come to while the model ran."""
-        left = 0
-        was, still = ({item.id: item for item in context.decisions} for context in (seen, now))
-
-        def moved(label: str) -> bool:
-            return label not in was or was[label] != still.get(label)
-
-        decisions: list[dict[str, Any]] = []
-        places: dict[str, str] = {}  # `#n` of what was believed to `#m` of the record
-        for number, decision in enumerate(found.decisions, start=1):
-            if cap.cover(cap.of(now), decision):
-                left += 1
-                continue
-            if decision.supersedes and moved(decision.supersedes):
-                decision = replace(decision, supersedes="")
-            decisions.append(to_tree(decision))
-            places[f"#{number}"] = f"#{len(decisions)}"
-        amended: list[dict[str, Any]] = []
-        for amendment in found.amendments:
-            by = places.get(amendment.replaced_by, "") if amendment.replaced_by[:1] == "#" else amendment.replaced_by
-            is_lost = amendment.replaced_by and (not by or (by[:1] != "#" and by not in still))
-            if moved(amendment.id) or is_lost:
-                left += 1
-            else:
-                amended += _amended(replace(amendment, replaced_by=by), still)
-        is_newest = bool(now.checkpoint_history) and now.checkpoint_history[-1].checkpoint_id == self._id
-        closed = {kind: list(items) for kind, items in found.closed.items() if kind in WORK and is_newest}
-        fixed = [
-            {
-                "error": error.error,
-                "command": error.command,
-                "fixed_by": f"no longer an error, says {self._command.name}",
-            }
-            for error in found.closed.get("errors", ())
-        ]
-        entry, old_entry = entry_of(now, self._id), entry_of(seen, self._id)
-        section = section_of(now, entry) if entry is not None else None
-        untouched = old_entry is not None and section_of(seen, old_entry) == section
-        before = shown.held.handover.done if shown.held.handover is not None else ()
-        came_to = [f"- {line}" for line in found.handover.done if line not in before]
-        text, title = ("\n".join(came_to), found.title) if untouched else ("", "")
-        left += not untouched
-        handover = replace(found.handover, author=self._command.name, timestamp=shown.ended, session=shown.session)
-        added = {"title": title, "text": text, "decisions": decisions}
-        return {
-            **self._call(),
-            **added,
-            "above": True,
-            "handover": to_tree(handover) if handover else {},
-            "amended": amended,
-            "closed": closed,
-            "fixed": fixed,
-            "kept": found.kept,
-            "unsupported": found.unsupported,
-            "left_alone": left,
-            "answer": _answer(found),
-            "tokens_stored": shown.tokens_stored + tokens.count(dump_yaml(added)),
-        }
-
-    def _failed(self, reason: str, found: Believed | None = None) -> Refinement:
+    def _failed(self, reason: str, *, settled: bool = False) -> Refinement:
         reason = redactor_for(self._project).text(reason)  # a program tells which key it was refused for
-        payload = {**self._call(), "reason": reason, "unsupported": self._unsupported}
-        payload |= {"answer": _answer(found)} if found is not None else {}
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
-            before = writer.context.revision  # who removes the reason by hand has it asked, and perhaps refused, again
-            digest = hashlib.sha256(json.dumps([payload, before]).encode("utf-8", "replace")).hexdigest()
-            writer.append("unrefined", payload, id=f"unrefined-{self._id}-{digest[:32]}")
+            handing_over.record_failure(writer, {**self._call(), "reason": reason, "settled": settled})
             writer.render_file()
         return self._outcome(failure=reason)
 
     def _call(self) -> dict[str, Any]:
         return {
-            "refines": self._id,
+            "checkpoints": self._names,
             "summarizer": self._command.name,
             "model": self._usage.model or self._command.model,
             "called": self._called,
@@ -258,16 +208,14 @@ class _Refining:
             "cost_usd": self._usage.cost_usd,
         }
 
-    def _outcome(self, *, failure: str = "", kept: int = 0, left_alone: int = 0) -> Refinement:
+    def _outcome(self, *, failure: str = "", text: str = "") -> Refinement:
         return Refinement(
             route=self._route,
-            checkpoint_id=self._id,
+            checkpoint_id=self._names[-1],
             summarizer=self._command.name,
             model=self._usage.model or self._command.model,
             failure=failure,
-            kept=kept,
-            unsupported=self._unsupported,
-            left_alone=left_alone,
+            text=text,
             input_tokens=self._usage.input_tokens,
             output_tokens=self._usage.output_tokens,
             estimated=self._usage.estimated,
@@ -275,39 +223,91 @@ class _Refining:
         )
 
 
-NOTHING = "nothing in it that a model could add to, so that none was asked"
-"""Why a checkpoint without substance is not improved."""
-
-_MOST_TOLD = 20  # sentences, and refusals, of an answer that its record holds
-
-_LONGEST_TOLD = 240  # characters of one
+# ---- what a segment holds ----
 
 
-def _says_something(payload: Mapping[str, Any]) -> bool:
-    return any(payload[key] for key in ("title", "text", "decisions", "amended", "handover", "closed", "fixed"))
+def _entries_of(payloads: Sequence[Mapping[str, Any]]) -> list[SessionEntries]:
+    """The entries of some checkpoints, by session."""
+    found: dict[str, list[Entry]] = {}
+    for payload in payloads:
+        session = str(payload.get("source", {}).get("session", ""))
+        entries = (from_tree(tree) for tree in payload.get("entries") or () if isinstance(tree, dict))
+        found.setdefault(session, []).extend(entry for entry in entries if entry is not None)
+    return [SessionEntries(session, tuple(entries)) for session, entries in found.items()]
 
 
-def _answer(found: Believed) -> dict[str, Any]:
-    """What became of the answer, as its record holds it."""
-    unborne = [[trimmed(sentence, _LONGEST_TOLD), list(missing)] for sentence, missing in found.unborne[:_MOST_TOLD]]
-    return {
-        "verdicts": dict(found.verdicts),
-        "unborne": unborne,
-        "refused": [trimmed(line, _LONGEST_TOLD) for line in found.refused[:_MOST_TOLD]],
-    }
+def _has_substance(segment: Talk) -> bool:
+    """Whether a segment holds a message, an edit or a failing check."""
+    steps = [entry for entry in segment.entries if isinstance(entry, Step)]
+    is_work = any(step.files or (step.checks and step.outcome in ("failed", "failed by output")) for step in steps)
+    return is_work or any(isinstance(entry, Message) for entry in segment.entries)
 
 
-def _amended(amendment: Amendment, known: Mapping[str, Decision]) -> list[dict[str, Any]]:
-    """What becomes of a decision, and of the one that replaces it, so that each links to the other."""
-    words = {"decision": amendment.decision, "rationale": amendment.rationale, "status": amendment.status or None}
-    made: dict[str, Any] = {"id": amendment.id, **{key: value for key, value in words.items() if value is not None}}
-    if amendment.alternatives is not None:
-        made["alternatives"] = list(amendment.alternatives)
-    if not amendment.replaced_by:
-        return [made]
-    other = known.get(amendment.replaced_by)
-    linked = [{"id": other.id, "supersedes": amendment.id}] if other is not None and not other.supersedes else []
-    return [{**made, "superseded_by": amendment.replaced_by}, *linked]
+def _details(project: Project, payloads: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Detail]]:
+    """What calls have beyond their entries, by their ids: out of the client's logs, as far as they are still there."""
+    redactor = redactor_for(project)
+    for payload in payloads:
+        source = payload.get("source", {})
+        path = log_of_session(str(source.get("session", "")))
+        if path is None:
+            continue
+        try:
+            start = Position(int(source.get("from_byte", 0)), int(source.get("from_line", 0)))
+            events = _until(open_transcript(path).events(start), int(source.get("to_byte", 0)))
+            calls: dict[str, Event] = {}
+            for event in redactor.events(list(events))[0]:
+                if event.kind == "call":
+                    calls[event.call_id] = event
+                elif event.kind == "result" and event.call_id in calls:
+                    call = calls.pop(event.call_id)
+                    yield call.call_id, detail_of(call.input, call.text, event.text)
+        except (RalfError, OSError):
+            continue
+
+
+def _until(events: Iterator[Event], byte: int) -> Iterator[Event]:
+    for event in events:
+        if event.end.byte > byte:
+            return
+        yield event
+
+
+# --------------------
+# When a model is asked.
+
+
+def due(context: RouteContext) -> tuple[str, ...]:
+    """The checkpoints that a model is to be asked about now, oldest first; () for nothing to ask."""
+    names = owed(context)
+    entries = [entry for entry in context.checkpoint_history if entry.checkpoint_id in names]
+    least = LEAST_AT_END if entries and entries[-1].reason in _ENDS else LEAST
+    if sum(entry.tokens for entry in entries) < least:
+        return ()
+    last = context.handover.last
+    is_theirs = last is not None and last.author in ("agent", "person")
+    if last is not None and is_theirs and tokens_since(context.checkpoint_history, last.at) < _COVERED:
+        return ()
+    return names
+
+
+def tokens_since(entries: Sequence[Checkpoint], at: str) -> int:
+    """Tokens of work after a time: of a checkpoint in whose time it lies the share that came after it."""
+    found, start = 0.0, ""
+    for entry in entries:
+        found += entry.tokens * _share(start, at, entry.timestamp)
+        start = entry.timestamp or start
+    return round(found)
+
+
+def _share(start: str, at: str, end: str) -> float:
+    """Which share of the time from a start to an end comes after a time; all of it where the times do not tell."""
+    if end and end <= at:
+        return 0.0
+    try:
+        begin, middle, last = map(datetime.fromisoformat, (start, at, end))
+        return 1.0 if middle <= begin else (last - middle) / (last - begin)
+    except (ValueError, TypeError, ZeroDivisionError):
+        return 1.0
 
 
 # --------------------
@@ -322,7 +322,7 @@ def start(project: Project, route: str, *, written: int = 0) -> str:
     written  how many checkpoints the caller has just written
 
     Returns why no worker was started although one is configured, "" for nothing to say: that the model is switched off
-    is said by the first checkpoint after that.
+    is said by the first checkpoint after that, and where hooks make these by the next session that starts (`is_off`).
     """
     try:
         settings = local_config.load_local_config(project.local_config_file)
@@ -330,23 +330,34 @@ def start(project: Project, route: str, *, written: int = 0) -> str:
             return ""
         local_config.check_meant(project, settings)
         state = load_state(project, route)
-        if state is None or not owed(state.recorded):
+        if state is None:
             return ""
-        here = local_config.switched_off([state.recorded.context_checkpoint.spend], settings.summarizer)
-        reason = off(project, settings) if here else ""  # where it failed elsewhere, the worker itself stops
-        if reason:
-            entries = state.recorded.checkpoint_history[:-written] if written else ()
+        context = state.recorded
+        if reason := _off(context, settings):
+            entries = context.checkpoint_history[:-written] if written else ()
             first = bool(entries) and bool(entries[-1].unrefined)
             return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
-        environment.start_detached(__name__, __file__, [str(project.root), route])
+        if due(context):
+            environment.start_detached(__name__, __file__, [str(project.root), route])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)
     return ""
 
 
-def off(project: Project, settings: LocalConfig) -> str:
-    """Why the configured model is switched off, "" while it is on."""
-    return local_config.switched_off(local_config.spend_of_project(project).values(), settings.summarizer)
+def is_off(project: Project, context: RouteContext) -> str:
+    """That the configured model is switched off for a route, since when, and how to switch it on; "" while it is on."""
+    spend = context.context_checkpoint.spend
+    if not spend.failed:
+        return ""
+    settings = local_config.load_local_config(project.local_config_file)
+    reason = _off(context, settings) if settings.summarizer else ""
+    what = switched_off(settings.summarizer, context.route, f"{reason} ({spend.failed[-1]})")
+    return config.typed(what, project.command) if reason else ""
+
+
+def _off(context: RouteContext, settings: LocalConfig) -> str:
+    """Why the configured model is not asked about a route any more, "" while it is."""
+    return local_config.switched_off([context.context_checkpoint.spend], settings.summarizer)
 
 
 def switched_off(summarizer: str, route: str, reason: str) -> str:
@@ -360,7 +371,7 @@ def again(summarizer: str, route: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Improve what is owed: `ROOT ROUTE`."""
+    """Ask what is due: `ROOT ROUTE`."""
     root, route = arguments
     os.chdir("/")
     with suppress(RalfError, OSError):  # nobody looks on; what is owed stays owed
@@ -368,27 +379,34 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def work(project: Project, route: str) -> list[Refinement]:
-    """Improve what is owed, oldest first, until nothing is, the model fails too often, or another worker is at it."""
+    """Ask what is due, until nothing is, the model fails too often, or another worker is at it."""
     done: list[Refinement] = []
     settings = local_config.local_config_of(project)
     if not settings.summarizer:
         return done
     command = settings.command_of(settings.summarizer)
-    while _owed(project, route) and not off(project, settings):
+    asked: tuple[str, ...] = ()
+    while (names := _due(project, route, settings)) and names != asked:
         # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
         try:
             with files.locked(project.worker_lock(route), route, timeout=0):
-                while (names := _owed(project, route)) and not off(project, settings):
-                    done.append(refine(project, route, names[-1], command, cap=settings.cap))
+                while (names := _due(project, route, settings)) and names != asked:
+                    asked = names
+                    done.append(refine(project, route, names, command, cap=settings.cap))
         except Busy:
             break
     return done
 
 
+def _due(project: Project, route: str, settings: LocalConfig) -> tuple[str, ...]:
+    state = load_state(project, route)
+    return due(state.recorded) if state is not None and not _off(state.recorded, settings) else ()
+
+
 def ask_now(
     project: Project, route: str, command: Command, checkpoints: Sequence[str], *, cap: local_config.Cap
 ) -> list[Refinement]:
-    """Have a model improve these checkpoints, or the newest one that none has improved, while the caller waits.
+    """Have a model hand over what these checkpoints came to, or the newest one that none has, while the caller waits.
 
     Busy when a worker is at the route for longer than a call may take.
     """
@@ -397,9 +415,4 @@ def ask_now(
         entries = state.recorded.checkpoint_history if state is not None else ()
         open_ = [entry.checkpoint_id for entry in entries if not entry.refines]
         wanted = [name for name in checkpoints if name in open_] if checkpoints else open_[-1:]
-        return [refine(project, route, name, command, cap=cap) for name in wanted]
-
-
-def _owed(project: Project, route: str) -> tuple[str, ...]:
-    state = load_state(project, route)
-    return owed(state.recorded) if state is not None else ()
+        return [refine(project, route, wanted, command, cap=cap)] if wanted else []

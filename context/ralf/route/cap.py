@@ -22,6 +22,7 @@ from ralf.model import (
     Section,
     Tombstone,
 )
+from ralf.route.sections import STAGES
 from ralf.text import tokens
 from ralf.text.patterns import regex
 
@@ -354,6 +355,22 @@ def _sections(keep: int) -> _Kind:
     return _Kind(oldest, without)
 
 
+def _shortened(stage: Callable[[str], str]) -> _Kind:
+    """All sections but the newest, shortened to a stage."""
+
+    def oldest(context: RouteContext) -> Iterator[tuple[Section, int]]:
+        for section in context.body.sections[:0:-1]:
+            if (text := stage(section.text)) != section.text:
+                yield section, tokens.estimate(section.text) - tokens.estimate(text)
+
+    def without(context: RouteContext, going: list[Section]) -> RouteContext:
+        gone = set(map(id, going))
+        kept = (replace(one, text=stage(one.text)) if id(one) in gone else one for one in context.body.sections)
+        return replace(context, body=replace(context.body, sections=tuple(kept)))
+
+    return _Kind(oldest, without)
+
+
 def _entries(keep: int) -> _Kind:
     def without(context: RouteContext, going: list[Checkpoint]) -> RouteContext:
         return replace(context, checkpoint_history=context.checkpoint_history[len(going) :])
@@ -454,6 +471,7 @@ def _only_read(path: PathFact) -> bool:
 _FACTS = ("tests", "errors", "commits", "commands", "paths", "names", "requests")
 
 _ORDER: tuple[tuple[_Kind, int], ...] = (
+    *((_shortened(stage), TARGET) for stage in STAGES),
     (_sections(KEPT_SECTIONS), TARGET),
     (_entries(KEPT_ENTRIES), TARGET),
     (_decisions(lambda decision: decision.status not in ("active", "done") and not decision.pinned), TARGET),

@@ -15,7 +15,7 @@ from ralf.errors import Busy, NotFound, UsageError
 from ralf.format import merge
 from ralf.format.codec import BadTree, Tree, from_tree, to_tree
 from ralf.format.merge import Change
-from ralf.model import Checkpoint, Decision, RouteContext
+from ralf.model import EXTRACTED, Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import cap, edits, fold, history, matching, state
@@ -107,7 +107,7 @@ def record_decision(
         words = matching.said(made)
         decisions = writer.context.decisions
         for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
-            if known.status != "active" or its_words != words:
+            if known.status != "active" or known.origin == EXTRACTED or its_words != words:
                 continue
             if not supersedes and _adds_nothing(made, known):
                 return known

@@ -9,7 +9,7 @@ from typing import Any
 from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import BODY, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
+from ralf.model import BODY, EXTRACTED, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
 from ralf.route import cap
 from ralf.route.matching import SAME, is_said, match, recorded_first, said, segment_of
 from ralf.text.patterns import regex
@@ -191,7 +191,11 @@ def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
 
 
 def _told_again(known: Decision, again: Decision) -> Decision:
-    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back. What was
+    only extracted becomes what somebody records in the same words.
+    """
+    if known.origin == EXTRACTED != again.origin:
+        known = replace(again, source=again.source or known.source)
     places = [known.source, *known.further_sources]
     further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
     status = again.status if known.status == "active" else known.status
@@ -348,7 +352,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
         theirs,
         context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
         decisions=decisions,
-        handover=ours.handover or theirs.handover,  # one of ours is no half of theirs
+        handover=ours.handover if ours.handover.last else theirs.handover,  # one of ours is no half of theirs
         folded=replace(theirs.folded, tombstone_count=ours.folded.tombstone_count),
         body=replace(theirs.body, sections=sections),
     )

@@ -1,22 +1,22 @@
-"""The route file of a context: its text begins with the brief, and what a person wrote into that stays."""
+"""The route file of a context: our part stands above the history, and what a person wrote into that becomes a note."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ralf.brief import rendering, wording
+from ralf.brief import handover, wording
+from ralf.brief.changes import told_unresolved
+from ralf.brief.recorded import handed_over
 from ralf.format import routefile, spread
-from ralf.model import Decision, RouteContext
+from ralf.model import Carried, Decision, HandOver, Kept, RouteContext
+from ralf.model.kept import decision_of
 from ralf.storage import files
 from ralf.text import tokens
-
-BRIEF_BYTES = 2_300
-"""Of the brief in the file: a page of it, for who opens the file. What is handed to agents has a budget of its own."""
-
+from ralf.text.cleaning import one_line, shown
 
 _last: tuple[RouteContext, str, bytes] | None = None
 """What was made last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
@@ -26,7 +26,7 @@ def content_of(context: RouteContext, clone: str = "") -> bytes:
     """The bytes of a context's route file: always the same for the same context.
 
     clone  the tag of the clone that writes it, where route files are shared: then it is laid out for git to merge
-           (`ralf.format.spread`), and has no brief, which would be another one in each clone
+           (`ralf.format.spread`), without that part, which would be another one in each clone
     """
     global _last
     last = _last
@@ -55,44 +55,131 @@ def place_schema(folder: Path) -> None:
 
 
 def brief_of(context: RouteContext) -> str:
-    """The text with which the body of a context's file begins."""
-    size = BRIEF_BYTES
-    context = context.as_filed()
-    context = replace(context, decisions=tuple(_shown(context.decisions)))
-    while tokens.estimate(text := rendering.filed(context, size)) > routefile.BRIEF_TOKENS:
-        size = size * 3 // 4
-    return text.rstrip("\n").replace("\n## ", "\n\n## ")  # as people like to see it
+    """Our part above the history of a context's file: hand-over, rules, what the record says of now, decisions."""
+    parts = [f"{heading}\n\n{text}" for heading, lines in _parts(context) if (text := "".join(lines).strip("\n"))]
+    return "\n\n".join(parts)
 
 
-def _shown(decisions: Sequence[Decision]) -> list[Decision]:
-    """The decisions of which the brief in the file may show any: of those in force, beside rules, the newest that would
-    fill it.
-    """
-    left, left_out = BRIEF_BYTES, set[int]()
-    for item in reversed(decisions):
-        if item.status == "active" and item.kind == "decision" and not item.pinned:
-            if left <= 0:
-                left_out.add(id(item))
-            else:
-                left -= len(wording.decision(item))
-    return [item for item in decisions if id(item) not in left_out]
+_NOW, _RULES, _DECIDED, _UNRESOLVED = 1_900, 300, 250, 100  # tokens, by estimate
+
+
+def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
+    """The headings of our part, each with its lines."""
+    text, ids = handover.section(handed_over(context))
+    yield handover.HEADING, [shown(text).removeprefix(handover.HEADING)]
+    held = [item for item in reversed(context.active_decisions) if item.id not in ids]
+    yield _RULES_HEADING, _listed((item for item in held if item.kind == "rule" or item.pinned), _RULES)
+    now = context.active_work.now
+    if tokens.estimate(now) <= _NOW and routefile.can_be_now(now):
+        yield routefile.NOW, [now]
+    yield _UNRESOLVED_HEADING, _within((f"- {one_line(line)}\n" for line in told_unresolved(context)), _UNRESOLVED)
+    decided = (item for item in held if item.kind != "rule" and not item.pinned)
+    yield _DECIDED_HEADING, _listed(decided, _DECIDED)
+
+
+_RULES_HEADING, _UNRESOLVED_HEADING, _DECIDED_HEADING = "## Rules", "## Unresolved", "## Decisions"
+
+_BELOW_HANDED = (_RULES_HEADING, routefile.NOW, _UNRESOLVED_HEADING, _DECIDED_HEADING)
+
+
+def _listed(decisions: Iterable[Decision], most: int) -> Iterator[str]:
+    """Decisions, a line each, the newest first, and how many more are in force."""
+    size = more = 0
+    for item in decisions:
+        line = wording.decision(item)
+        size += tokens.estimate(line)
+        if more or size > most:
+            more += 1
+        else:
+            yield shown(line)
+    if more:
+        yield f"- and {more} older: in the front matter\n"
+
+
+def _within(lines: Iterable[str], most: int) -> Iterator[str]:
+    """As many whole lines as fit."""
+    size = 0
+    for line in lines:
+        size += tokens.estimate(line)
+        if size > most:
+            break
+        yield shown(line)
 
 
 def with_own_lines(found: RouteContext, base: RouteContext | None = None) -> RouteContext:
-    """What a file says, with the lines that a person wrote into its brief below it: the next write makes the brief
-    anew.
+    """What a file says, with what a person changed in the hand-over above the history, and with the lines that they
+    wrote into the rest of our part there as notes: the next write makes that part anew.
 
     base  what the file showed before; None where that is not known
     """
     if not found.body.is_brief_edited:
         return found
+    found = _with_handed(found, base if base is not None else found)
+    found = replace(found, active_work=replace(found.active_work, now=base.active_work.now if base is not None else ""))
     known = {line for context in (found, base) if context is not None for line in brief_of(context).split("\n")}
-    own = [routefile.as_note(line) for line in _own(found.body.brief, known)]
-    before = "\n\n".join(filter(None, ["\n".join(own), found.body.before]))
+    own = list(_own(found.body.brief, known))
+    before = "\n\n".join(filter(None, [found.body.before, "\n".join(own)]))
     has_moved = bool(own) or found.body.has_moved
     return replace(found, body=replace(found.body, before=before, brief="", is_brief_edited=False, has_moved=has_moved))
 
 
+def _with_handed(found: RouteContext, base: RouteContext) -> RouteContext:
+    """What a file says, with what its section `## Hand-over` says otherwise than ours did, and without that section."""
+    lines = found.body.brief.split("\n")
+    carried = handed_over(base)
+    ours = shown(handover.section(carried)[0])
+    if not ours or handover.HEADING not in lines:
+        return found
+    first = lines.index(handover.HEADING)
+    last = next((n for n, line in enumerate(lines) if n > first and line in _BELOW_HANDED), len(lines))
+    before, after = (handover.parse(text, carried) for text in (ours, "\n".join(lines[first:last])))
+    found = replace(found, body=replace(found.body, brief="\n".join(lines[:first] + lines[last:])))
+    was = {entry.id: entry for entry in before.kept}
+    gone = set() if found.body.is_cut else _gone(was, after)
+    changed = {entry.id: entry for entry in after.kept if entry.id and entry != was.get(entry.id)}
+    new = [entry for entry in after.kept if not entry.id and entry not in before.kept]
+    decided = [decision_of(entry) for entry in new if entry.kind in ("decision", "avoid")]
+    decisions = (_reworded(item, changed.get(item.id)) for item in found.decisions if item.id not in gone)
+    handed, others = found.handover, [entry for entry in new if entry.kind not in ("decision", "avoid")]
+    kept = (changed.get(entry.id, entry) for entry in handed.kept if entry.id not in gone)
+    return replace(
+        found,
+        decisions=(*decisions, *decided),
+        handover=replace(
+            handed,
+            last=after.last if after.last != before.last else handed.last,
+            kept=(*(entry for entry in others if entry.kind != "lasting"), *kept),
+            offers=(*(entry for entry in others if entry.kind == "lasting"), *handed.offers),
+        ),
+    )
+
+
+def _gone(was: Iterable[str], after: Carried) -> set[str]:
+    """The ids of entries that somebody took out; one whose heading alone they took out stands in the moment now."""
+    last = after.last or HandOver()
+    text = "\n".join([last.now, last.why, *last.next, *(item for part in last.parts for item in part.items)])
+    return {id_ for id_ in was if id_ not in text} - {entry.id for entry in after.kept}
+
+
+def _reworded(item: Decision, entry: Kept | None) -> Decision:
+    """A decision as a person worded it in the hand-over."""
+    if entry is None:
+        return item
+    new = decision_of(entry)
+    return replace(
+        item, kind=new.kind, decision=new.decision, rationale=new.rationale, alternatives=new.alternatives, not_found=()
+    )
+
+
 def _own(brief: str, known: set[str]) -> Iterator[str]:
+    """The lines of a part that are none of ours, below the name of the section in which they stood."""
     kept = {line.strip() for line in known}
-    return (line for line in brief.split("\n") if line.strip() and line.strip() not in kept)
+    heading = told = ""
+    for line in brief.split("\n"):
+        if line.startswith("## ") and line.strip() in kept:
+            heading = line[3:]
+        elif line.strip() and line.strip() not in kept:
+            if heading != told:
+                told = heading
+                yield f"(written under {heading})"
+            yield routefile.as_note(line)

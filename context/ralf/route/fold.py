@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,27 +15,29 @@ from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
     ActiveWork,
+    Carried,
     Checkpoint,
     Decision,
     Facts,
     HandOver,
+    Kept,
+    Pin,
     RouteContext,
     Section,
     Spend,
     Todo,
     Tombstone,
 )
-from ralf.route import cap
-from ralf.route.cap import capped
+from ralf.model.handover import KEPT, MOST_IN_FILE, Ended, number_of
+from ralf.route import cap, extracted
+from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
+from ralf.route.sections import without
 from ralf.storage.journal import VERSION, Record, digest_of, runs_of, understood
+from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed
 
-MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = (
-    30,
-    60,
-    400,
-)  # the work never folds: so it must not grow without end
+MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = 30, 60, 400  # what never folds must not grow without end
 
 
 MOST_JOINED = 16  # other histories that a file tells it has taken in
@@ -69,14 +71,17 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
     with understood(context.route, record):
-        return capped(_changed(context, record))
+        return cap.capped(_changed(context, record))
 
 
 def _changed(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
     if change is not None and not record.foreign:
         changed = change(context, labelled(context, record.kind, record.payload))
+        was_closed = context.active_work.work_status == CLOSED and record.kind not in KEEPS_CLOSED
         context = changed if record.kind == REVERT else settled(context, changed)
+        if was_closed and context.active_work.work_status == CLOSED:
+            context = replace(context, active_work=replace(context.active_work, work_status=""))
     later = record.version > VERSION
     before = context.context_checkpoint
     return with_header(
@@ -113,7 +118,8 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     number = next_number(context)
     tokens = int(payload.get("tokens", 0))
     period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
-    context = _with_decisions(context, payload)
+    added = extracted.with_decisions if extracted.is_by_rules(payload) else _with_decisions
+    context = added(context, payload)
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
     entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
     source = payload.get("source", {})
@@ -148,7 +154,6 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         work = with_documents(work, context.checkpoint_history)
     else:
         work = count_attempt(work, entry.session, context.checkpoint_history, context.facts, facts)
-    context = _handed_over_within(context, payload)
     began_as = context.began_as or str(payload.get("began_as", ""))
     context = with_goal(context, str(payload.get("goal", "")), str(payload.get("goal_origin", "")))
     context = replace(context, began_as=began_as) if began_as else context
@@ -156,23 +161,10 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         context,
         context_checkpoint=header,
         active_work=work,
-        facts=combine(context.facts, facts),
+        facts=combine(context.facts, facts, from_tree(Facts, payload.get("retracted", {}))),
         checkpoint_history=(*context.checkpoint_history, entry),
-        body=replace(context.body, sections=(section, *context.body.sections)),
+        body=replace(context.body, sections=(section, *without(context.body.sections, payload.get("taken_back", ())))),
     )
-
-
-def _handed_over_within(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context, before a segment counts, with the hand-over that was made in it, unless it has a newer one; of that
-    one with the tokens of the segment that it came after.
-    """
-    before, known = context.context_checkpoint.total_tokens_consumed, context.handover
-    made = from_tree(HandOver, payload.get("handover") or {})
-    made = replace(made, tokens=before + made.tokens)
-    if made and (known is None or not _is_newer(known, made)):
-        return replace(context, handover=made)
-    covered = int(payload.get("before_handover", 0))
-    return replace(context, handover=replace(known, tokens=known.tokens + covered)) if known and covered else context
 
 
 def with_goal(context: RouteContext, goal: str, origin: str) -> RouteContext:
@@ -189,15 +181,78 @@ _BY_HAND = ("human-edit", "user")
 
 
 def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with what was handed over, and with the decisions that it named."""
+    """The context with what was handed over: the moment, new entries and decisions, and what is ended.
+
+    What a model was asked for says which checkpoints it was shown, what it cost, and why nothing came of it.
+    """
     context = _with_decisions(context, payload)
     if not context.context_checkpoint.created:
         context = with_header(context, created=str(payload.get("timestamp", "")))
-    handover = from_tree(HandOver, payload.get("handover", {}))
-    if not handover:
+    if "handover" in payload:  # of an earlier version
+        return _of_earlier(context, payload["handover"])
+    amended = {str(item.get("id")): item for item in payload.get("amended", ())}
+    context = _asked(
+        replace(context, decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions)), payload
+    )
+    before = context.handover
+    over = {str(item.get("id")) for item in payload.get("ended", ())}
+    entries = [*(from_tree(Kept, tree) for tree in payload.get("kept", ()))]
+    entries += [entry for entry in before.kept if entry.id not in over and entry.id not in {one.id for one in entries}]
+    newest = {kind: [one for one in entries if one.kind == kind][:most] for kind, most in MOST_IN_FILE.items()}
+    offers = [from_tree(Kept, tree) for tree in payload.get("offers", ())]
+    after = Carried(
+        last=from_tree(HandOver, payload["moment"]) if "moment" in payload else before.last,
+        kept=tuple(entry for entry in entries if entry in newest.get(entry.kind, ())),
+        offers=tuple([*offers, *before.offers][:MOST_OFFERS]),
+        numbers=_numbers(before.numbers, entries),
+        extra=before.extra,
+    )
+    return replace(context, handover=after)
+
+
+def _numbers(before: Sequence[str], entries: Iterable[Kept]) -> tuple[str, ...]:
+    """The highest id of each kind that was ever given."""
+    numbers: dict[str, str] = {}
+    for id_ in filter(None, (*before, *(entry.id for entry in entries))):
+        head = id_.partition("-")[0]
+        numbers[head] = max(numbers.get(head, ""), id_, key=number_of)
+    return tuple(sorted(numbers.values()))
+
+
+MOST_OFFERS = 20
+"""Offers to the memory that a route has, the newest; harvested they are the memory's."""
+
+
+def _of_earlier(context: RouteContext, tree: Mapping[str, Any]) -> RouteContext:
+    """The context with a hand-over that an earlier version recorded; one that says nothing leaves it as it is."""
+    made = from_tree(Carried, tree)
+    if made.last is None:
         return context
-    context = with_goal(context, handover.goal, handover.author if handover.author in _BY_HAND else "agent")
-    return replace(context, handover=replace(handover, tokens=context.total_tokens_consumed))
+    is_persons = made.last.author == "person"
+    context = with_goal(context, made.last.why, "user" if is_persons else "agent")
+    return replace(context, handover=replace(context.handover, last=made.last))
+
+
+def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with what became of asking a model about some checkpoints, and what it cost."""
+    names = [str(name) for name in payload.get("checkpoints", ())]
+    reason = one_line(str(payload.get("reason", "")))
+    for name in names:
+        entry = entry_of(context, name)
+        if entry is None:
+            continue
+        is_newest = name == names[-1]
+        changed = replace(
+            entry,
+            refines=entry.refines or ("" if reason else entry.summarizer),
+            summarizer=entry.summarizer if reason else str(payload.get("summarizer", "")),
+            unrefined=reason,
+            settled=entry.settled or bool(payload.get("settled")),
+            spent_tokens=(_tokens(payload) * is_newest + (entry.spent_tokens or 0)) or None,
+            cost_usd=_cost(payload, entry) if is_newest else entry.cost_usd,
+        )
+        context = _with_entry(context, entry, changed)
+    return with_header(context, spend=spent(context.context_checkpoint.spend, payload)) if names else context
 
 
 def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -206,7 +261,7 @@ def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteC
     return context
 
 
-_ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "kept", "dropped", "recall", "refines")
+_ENTRY = ("origin", "key_events", "reason", "summarizer", "tokens_stored", "refines")
 
 
 def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
@@ -262,21 +317,56 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
+    edited = replace(edited, decisions=tuple(extracted.still(context, edited)))
     by_person = payload.get("origin", "human-edit") == "human-edit"
     if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
         edited = replace(edited, goal_origin="human-edit")  # it is the person's now
-    if by_person and edited.handover is not None and edited.handover != context.handover:
-        edited = replace(edited, handover=_written_by_hand(context, edited.handover, str(payload.get("timestamp", ""))))
+    if edited.handover != context.handover:
+        at = str(payload.get("timestamp", "")) if by_person else None
+        edited = replace(edited, handover=_written_by_hand(context.handover, edited.handover, at))
+    if by_person and edited.decisions != context.decisions:
+        edited = replace(edited, decisions=_worded_by_hand(context.decisions, edited.decisions))
     if by_person and "lost" not in payload and edited.active_work is not context.active_work:
         edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
-    return _accepted(cap.as_edited(context, all_labelled(_of_no_future(edited))), payload)
+    return _accepted(cap.as_edited(context, all_labelled(edited)), payload)
 
 
-def _written_by_hand(before: RouteContext, made: HandOver, time: str) -> HandOver:
-    """A hand-over that a person wrote or changed: it is theirs, and of now."""
-    author = before.handover.author if before.handover is not None else ""
-    tokens = before.total_tokens_consumed
-    return replace(made, author="user", timestamp=time, tokens=tokens) if made.author == author else made
+def _written_by_hand(before: Carried, after: Carried, at: str | None) -> Carried:
+    """What is handed over after an edit of the file: an entry that it added has an id.
+
+    at  when a person made the edit: what it changed or added is the file's; None where somebody else did
+    """
+    known = {entry.id: entry for entry in before.kept}
+    kept = list[Kept]()
+    for entry in reversed(after.kept):
+        if not entry.id and entry.kind in KEPT:
+            ids = [*after.numbers, *(one.id for one in (*after.kept, *kept))]
+            entry = replace(entry, id=next_id(KEPT[entry.kind], ids))
+        is_same = at is None or known.get(entry.id) == entry
+        kept.append(entry if is_same else replace(entry, author="file", model="", at=at or entry.at))
+    last = after.last
+    if at is not None and last is not None and last != before.last:
+        last = replace(last, author="file", model="", at=at or last.at)
+    return replace(after, last=last, kept=tuple(reversed(kept)), numbers=_numbers(after.numbers, kept))
+
+
+def _worded_by_hand(before: Sequence[Decision], after: Sequence[Decision]) -> tuple[Decision, ...]:
+    """Decisions after an edit of the file: one that it words otherwise is the file's, and no model ends it."""
+    known = {item.id: item for item in before}
+    made = list[Decision]()
+    for item in after:
+        was = known.get(item.id)
+        is_other = was is not None and was.origin == item.origin in _AUTHORS and _worded(was) != _worded(item)
+        made.append(replace(item, origin="human-edit", model="") if is_other else item)
+    return tuple(made)
+
+
+_AUTHORS = ("user", "answer", "agent", "model")
+"""Origins that say whose words a decision has."""
+
+
+def _worded(item: Decision) -> tuple[object, ...]:
+    return item.kind, item.decision, item.rationale, item.alternatives
 
 
 def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -298,16 +388,7 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
     ours = context.context_checkpoint
     counts = {"foreign_records": ours.foreign_records, "later_records": ours.later_records}
-    imported = _of_no_future(imported)
     return _accepted(all_labelled(with_header(imported, route=context.route, spend=spend, **counts)), payload)
-
-
-def _of_no_future(context: RouteContext) -> RouteContext:
-    """The context with a hand-over that came after no more work than there is: else it would lead for ever."""
-    handover, most = context.handover, context.total_tokens_consumed
-    if handover is None or 0 <= handover.tokens <= most:
-        return context
-    return replace(context, handover=replace(handover, tokens=min(max(0, handover.tokens), most)))
 
 
 REVERT, UNDO, MERGE = "revert", "undo", "merge"
@@ -360,127 +441,50 @@ does not go through the whole history.
 """
 
 
-WORK = ("next_steps", "blockers", "findings")
-"""What of the active work a model may say; the rest of it is taken mechanically."""
-
-
 _CENTS = 4  # decimals of a US dollar that are kept
 
 
 def owed(context: RouteContext) -> tuple[str, ...]:
-    """The checkpoints that no model has been asked about, newest first."""
+    """The newest checkpoints that no model has handed over, oldest first; () where a model was asked about the newest.
+
+    One whose evidence is settled is passed over: it is asked about no more.
+    """
     newest = context.checkpoint_history[-NEWEST:]
-    open_ = (entry for entry in reversed(newest) if not entry.refines and not entry.unrefined)
-    open_ = (entry for entry in open_ if entry is entry_of(context, entry.checkpoint_id))  # by hand, an id can be twice
-    return tuple(entry.checkpoint_id for entry in open_ if entry.session)  # without one it came with an old file
+    if not newest or newest[-1].unrefined:
+        return ()
+    found: list[str] = []
+    for entry in reversed(newest):
+        is_known = entry is entry_of(context, entry.checkpoint_id)  # by hand, an id can be twice
+        if entry.refines or not entry.session or not is_known:  # without a session it came with an old file
+            break
+        if not entry.settled:
+            found.insert(0, entry.checkpoint_id)
+    return tuple(found)
 
 
 def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with a checkpoint improved: its title and section, the decisions, the active work, the hand-over.
-
-    What the record does not have stays as it is. `text` takes the place of the section; with `above`, it is what the
-    hand-over tells as done, and goes above the section when another hand-over takes that one's place.
+    """The context with what a model of an earlier version made of a checkpoint: its decisions, its hand-over, its
+    section. What it said of listed items counts no more.
     """
-    context = _with_decisions(context, payload)
+    decisions = [_of_model(item, payload) for item in payload.get("decisions", ())]
+    context = _with_decisions(context, {"decisions": decisions})
     entry = entry_of(context, str(payload.get("refines", "")))
-    if entry is not None:
-        title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
-        above, text = bool(payload.get("above")), str(payload.get("text", ""))
-        number = entry.summary_ref.partition(":")[0]
-        changed = replace(
-            entry,
-            summary_ref=f"{number}: {title}" if title and (text or above) else entry.summary_ref,
-            refines=entry.refines or entry.summarizer,
-            summarizer=str(payload.get("summarizer", "")),
-            unrefined="",
-            tokens_stored=payload.get("tokens_stored", entry.tokens_stored),
-            recall=payload.get("recall", entry.recall),
-            spent_tokens=_tokens(payload) + (entry.spent_tokens or 0),
-            cost_usd=_cost(payload, entry),
-        )
-        context = _with_entry(context, entry, changed)
-        if text or (title and above):
-            context = _with_section(context, entry, title, "" if above else text, above=above)
-        context = _handed_over(context, changed, payload)
-    amended: dict[str, dict[str, Any]] = {}
-    for item in payload.get("amended", ()):  # one may be reworded, and take another's place
-        amended.setdefault(str(item.get("id")), {}).update(item)
-    work: dict[str, Any] = {
-        key: tuple(map(str, value)) for key, value in payload.get("active_work", {}).items() if key in WORK
-    }
-    work |= {
-        key: tuple(item for item in getattr(context.active_work, key) if item not in closed)
-        for key, closed in payload.get("closed", {}).items()
-        if key in WORK
-    }
-    return replace(
-        with_header(context, spend=spent(context.context_checkpoint.spend, payload)),
-        decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions),
-        active_work=cap.kept(context.active_work, replace(context.active_work, **work)),
-        facts=_fixed(context.facts, payload.get("fixed", ())),
-    )
+    title, text = one_line(str(payload.get("title", ""))), str(payload.get("text", ""))
+    if entry is not None and text:
+        title = title.removesuffix("(Current)").rstrip()
+        context = _with_section(context, entry, title, text, above=bool(payload.get("above")))
+    context = _asked(context, {**payload, "checkpoints": [str(payload.get("refines", ""))]})
+    return _of_earlier(context, payload.get("handover") or {})
 
 
-def _handed_over(context: RouteContext, entry: Checkpoint, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with the hand-over that a model wrote at a checkpoint, unless it has a newer one."""
-    made = from_tree(HandOver, payload.get("handover", {}))
-    if not made:
-        return context
-    later = context.checkpoint_history[context.checkpoint_history.index(entry) + 1 :]
-    made = replace(made, tokens=context.total_tokens_consumed - sum(one.tokens for one in later))
-    known = context.handover
-    if known is not None and (_is_newer(known, made) or _is_still_theirs(known, made)):
-        return context
-    context = _with_done(context, known, made) if known is not None else context
-    return replace(with_goal(context, made.goal, made.author), handover=made)
-
-
-def _with_done(context: RouteContext, known: HandOver, made: HandOver) -> RouteContext:
-    """The context with what a model told as done, and the next hand-over does not, in the section of its checkpoint."""
-    of_it = (entry for entry in context.checkpoint_history if entry.refines and entry.timestamp == known.timestamp)
-    entry, done = next(of_it, None), [f"- {line}" for line in known.done if line not in made.done]
-    if entry is None or entry.summarizer != known.author or not done:
-        return context
-    return _with_section(context, entry, "", "\n".join(done), above=True)
-
-
-def _is_still_theirs(known: HandOver, made: HandOver) -> bool:
-    """Whether an agent or a person wrote it, who knew the work, and next to nothing came after it."""
-    return known.author in ("agent", *_BY_HAND) and made.tokens - known.tokens <= _NEXT_TO_NOTHING
-
-
-_NEXT_TO_NOTHING = 5_000  # tokens: the last words of a session, a commit
-
-
-def _is_newer(known: HandOver, made: HandOver) -> bool:
-    if known.author in ("agent", *_BY_HAND) and known.timestamp and made.timestamp:
-        return known.timestamp > made.timestamp
-    return known.tokens > made.tokens
-
-
-def _fixed(facts: Facts, fixed: Iterable[Mapping[str, Any]]) -> Facts:
-    """The facts with errors of which a model said that they are fixed, or none."""
-    by = {(str(item.get("error")), str(item.get("command", ""))): str(item.get("fixed_by", "")) for item in fixed}
-    if not by:
-        return facts
-    errors = tuple(
-        replace(error, fixed_by=error.fixed_by or by.get((error.error, error.command), "")) for error in facts.errors
-    )
-    return replace(facts, errors=errors)
+def _of_model(item: Mapping[str, Any], payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A decision that a model of an earlier version drew from a segment."""
+    return {**item, "origin": "model", "model": str(payload.get("model") or payload.get("summarizer") or "")}
 
 
 def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with the reason why a checkpoint was not improved, and what the attempt cost."""
-    entry = entry_of(context, str(payload.get("refines", "")))
-    if entry is not None:
-        reason = one_line(str(payload.get("reason", "")))
-        tokens = _tokens(payload) + (entry.spent_tokens or 0)
-        context = _with_entry(
-            context,
-            entry,
-            replace(entry, unrefined=reason, spent_tokens=tokens or None, cost_usd=_cost(payload, entry)),
-        )
-    return with_header(context, spend=spent(context.context_checkpoint.spend, payload))
+    """The context with the reason why a model of an earlier version said nothing, and what the attempt cost."""
+    return _asked(context, {**payload, "checkpoints": [str(payload.get("refines", ""))]})
 
 
 def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
@@ -560,16 +564,13 @@ def _with_section(
 
 
 def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
-    if change is None:
+    """A decision that a hand-over has ended: another took its place, or it was taken back."""
+    if change is None or decision.status != "active":
         return decision
+    by = str(change.get("superseded_by", ""))
+    ended = from_tree(Ended, change.get("ended", {}))
     return replace(
-        decision,
-        decision=str(change.get("decision", decision.decision)),
-        status=str(change.get("status", decision.status)),
-        rationale=str(change.get("rationale", decision.rationale)),
-        alternatives=tuple(map(str, change.get("alternatives", decision.alternatives))),
-        supersedes=str(change.get("supersedes", decision.supersedes)),
-        superseded_by=str(change.get("superseded_by", decision.superseded_by)),
+        decision, status="superseded" if by else "reversed", superseded_by=by or decision.superseded_by, ended=ended
     )
 
 
@@ -581,6 +582,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "handover": _handover,
     "decision": _decision,
     "drop": _drop,
+    "pin": lambda context, payload: context.with_pin(from_tree(Pin, payload.get("pin", {}))),
     "forget": _forget,
     "edit": _edit,
     "import": _import,

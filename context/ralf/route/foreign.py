@@ -477,7 +477,7 @@ def with_edit(state: State) -> State:
     """The state whose context shows a person's edit, too, at the revision that the journal has."""
     recorded = state.recorded
     edit = Record(recorded.revision, "edit", {"changes": list(state.changes)})
-    context = replace(fold.apply(recorded, edit), counts=recorded.counts)
+    context = fold.apply(recorded, edit)
     return replace(state, context=edits.with_header(context, lineage=recorded.lineage))
 
 

@@ -17,13 +17,14 @@ from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
-from ralf.model import BODY, Decision, RouteContext
+from ralf.model import BODY, Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.route import fold
 from ralf.route.cap import is_bare
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
+from ralf.text.cleaning import one_line
 from ralf.transcripts.events import read_evidence
 
 # ---- a route at an earlier moment ----
@@ -152,15 +153,6 @@ def counted(count: int, record: Record) -> int:
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
     """Every checkpoint of a segment with its label, oldest first."""
     return ((label, record) for label, record in records(project, route) if label and record.kind == "checkpoint")
-
-
-def evidence_of(project: Project, route: str, session: str) -> list[str]:
-    """The evidence of a session's checkpoints in a route, oldest first. DamagedJournal."""
-    found = []
-    for _, record in journal.read(project.store, route):
-        if record.kind == "checkpoint" and record.payload.get("source", {}).get("session") == session:
-            found.append(str(record.payload.get("evidence", "")))
-    return [digest for digest in found if digest]
 
 
 def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
@@ -426,15 +418,7 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             label, time, who, text = (str(item.get(key, "")) for key in ("id", "timestamp", "origin", "decision"))
             return label, time, who, text + replaces
         case "handover":
-            made = payload.get("handover") or {}
-            stands = str(made.get("state") or made.get("goal") or "; ".join(map(str, made.get("next", ()))))
-            text = _joined(stands, _named("decided", payload.get("decisions", ())))
-            return (
-                "",
-                time,
-                str(made.get("author") or "agent"),
-                _joined("handed over", text or str(made.get("text", "")), by=": "),
-            )
+            return _handed_over(payload, time)
         case "edit":
             lost = "what the file still showed of lost records: " if payload.get("lost") else ""
             changed = "; ".join(_places(payload.get("changes", ())))
@@ -454,6 +438,14 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             said = f"{kind}d from" if kind == "rename" else "took in"
             names = _few([str(name) for name in payload.get("from", ())])
             return "", time, str(payload.get("origin", "")), _joined(f"{said} {names}", because, by=": ")
+        case "pin":
+            made = payload.get("pin") or {}
+            return (
+                "",
+                time,
+                str(payload.get("origin", "")),
+                f"pinned line {made.get('line', 0)}: {made.get('words', '')}",
+            )
         case "drop":
             return str(payload.get("tombstone", {}).get("id", "")), time, "user", because
         case "forget":
@@ -467,6 +459,28 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
 
 def _joined(*parts: str, by: str = "; ") -> str:
     return by.join(filter(None, parts))
+
+
+def _handed_over(payload: Mapping[str, Any], time: str) -> tuple[str, str, str, str]:
+    """The id, time, author and text of a hand-over, or of why a model wrote none."""
+    of = _few([str(name) for name in payload.get("checkpoints", ())])
+    who = str(payload.get("author") or payload.get("summarizer") or "agent")
+    if payload.get("reason"):
+        return of, str(payload.get("called") or time), who, f"not handed over: {payload['reason']}"
+    if "handover" in payload:
+        last = from_tree(Carried, payload["handover"]).last
+    else:
+        last = from_tree(HandOver, payload.get("moment") or {})
+    stands = next(filter(None, (last.now, last.why, "; ".join(last.next))), "") if last is not None else ""
+    ended = [*payload.get("ended", ()), *payload.get("amended", ())]
+    text = _joined(
+        one_line(stands),
+        _named("decided", payload.get("decisions", ())),
+        _named("with", payload.get("kept", ())),
+        _named("ended", ended),
+    )
+    by = last.author if last is not None and "handover" in payload else who
+    return of, time, {"person": "user"}.get(by, by), _joined("handed over", text, by=": ")
 
 
 def _places(changes: Any) -> Iterator[str]:

@@ -83,7 +83,7 @@ def _recorded(project: Project, route: str, kept: Snapshot | None, head: Token) 
         except UnknownToken:
             pass  # the journal was rewritten, or is another
         else:
-            return replace(fold.fold(records, kept.context), counts=kept.context.counts), True
+            return fold.fold(records, kept.context), True
     return fold.fold(*foreign.records_from_base(project, route)), kept is None
 
 

@@ -27,15 +27,11 @@ from ralf.transcripts.reader import Transcript, is_own_log
 # A session missing there would be ingested again: hence the sums.
 
 
-_SPEECH = ("user", "assistant", "call", "result")
-
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
 
 _BEGIN = b"\n"
 
 _SUM = b',"sum":'
-
-_MOST_ASKED = 4_000  # characters: an offer stands at the end of a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,6 @@ class IngestOffset:
     position     the place after the last record that was ingested
     head, tail   hashes of the transcript's beginning and of what lies before `position` (`ralf.transcripts.lines`)
     pending      calls without a result at that place, as trees
-    asked        the end of the agent's message that waits for an answer at that place, as a tree; {} where none does
     tails        by kind of event, the redacted end of what was said there: a secret may go on from it
     """
 
@@ -54,7 +49,6 @@ class IngestOffset:
     head: str = ""
     tail: str = ""
     pending: tuple[Mapping[str, Any], ...] = ()
-    asked: Mapping[str, Any] = field(default_factory=dict)
     tails: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -151,19 +145,6 @@ def pending_event(tree: Mapping[str, Any]) -> Event:
     """The call that such a tree holds."""
     rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
     return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
-
-
-def asked_tree(events: Sequence[Event]) -> dict[str, Any]:
-    """The end of the agent's message with which events end, for `IngestOffset.asked`; {} where there is none."""
-    last = next((event for event in reversed(events) if event.kind in _SPEECH and event.text.strip()), None)
-    if last is None or last.kind != "assistant":
-        return {}
-    return {"text": last.text[-_MOST_ASKED:], "start": asdict(last.start), "end": asdict(last.end)}
-
-
-def asked_event(tree: Mapping[str, Any]) -> Event:
-    """The message that such a tree holds."""
-    return Event("assistant", tree["text"], Position(**tree["start"]), Position(**tree["end"]))
 
 
 def _offset_in(known: bytes, session: str) -> IngestOffset:
@@ -266,19 +247,18 @@ def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What a checkpoint hands on to the next one. What no writer of ours has made of it counts for nothing: it helps
     the next one to understand its segment, no more.
     """
-    pending, asked, tails = payload.get("pending"), payload.get("asked"), payload.get("tails")
+    pending, tails = payload.get("pending"), payload.get("tails")
     return {
-        "pending": [tree for tree in pending if _is_event(tree, _OF_A_CALL)] if isinstance(pending, list) else [],
-        "asked": asked if _is_event(asked, ("text",)) else {},
+        "pending": [tree for tree in pending if _is_call(tree)] if isinstance(pending, list) else [],
         "tails": tails if isinstance(tails, dict) and all(isinstance(text, str) for text in tails.values()) else {},
     }
 
 
-def _is_event(tree: object, texts: Sequence[str]) -> bool:
+def _is_call(tree: object) -> bool:
     return (
         isinstance(tree, dict)
-        and all(isinstance(tree.get(key), str) for key in texts)
-        and (texts != _OF_A_CALL or isinstance(tree.get("input"), dict))
+        and all(isinstance(tree.get(key), str) for key in _OF_A_CALL)
+        and isinstance(tree.get("input"), dict)
         and all(_is_position(tree.get(key)) for key in ("start", "end"))
     )
 
@@ -293,8 +273,8 @@ def _parsed(line: bytes) -> IngestOffset:
     carried = _carried(tree)
     if min(position.byte, position.line) < 0 or any(tree.get(key, value) != value for key, value in carried.items()):
         raise ValueError("no line of ours")
-    pending, asked, tails = tuple(carried["pending"]), carried["asked"], carried["tails"]
-    return IngestOffset(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, asked, tails)
+    pending = tuple(carried["pending"])
+    return IngestOffset(str(tree["session"]), position, str(tree["head"]), str(tree["tail"]), pending, carried["tails"])
 
 
 def _known(path: Path) -> bytes:

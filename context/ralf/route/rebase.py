@@ -162,6 +162,8 @@ class _Moved:
         payload = {**payload}
         if payload.get("refines"):
             payload["refines"] = self._checkpoint(str(payload["refines"]))
+        if payload.get("checkpoints"):
+            payload["checkpoints"] = [self._checkpoint(str(name)) for name in payload["checkpoints"]]
         if kind in ("checkpoint", "refinement", "decision", "handover"):
             return kind, *self._with_decisions(kind, payload)
         if kind == "import":

@@ -27,6 +27,7 @@ from ralf.model import (
     FORMAT_VERSION,
     ActiveWork,
     Body,
+    Carried,
     Checkpoint,
     Decision,
     Header,
@@ -38,6 +39,7 @@ from ralf.model import (
 from ralf.route import cap, edits, filed, fold, pairing, three_way
 from ralf.route.pairing import Pair, digits
 from ralf.route.three_way import NOTHING
+from ralf.talk.answer import next_id
 
 
 class Merged(NamedTuple):
@@ -384,17 +386,32 @@ class _Merge:
         origin = three_way.origin(NOTHING, origins[0], origins[-1]) if origins else ""
         return goal, origin, self._three(attrgetter("began_as"))[0]
 
-    def _handover(self) -> Any:
+    def _handover(self) -> Carried:
+        """The newer moment, and the entries of both sides: what one has ended is over."""
         made, both = self._three(attrgetter("handover"))
         if not both:
-            return made
-        found = [side.handover for side in self._sides if side.handover is not None]
-        older, newer = found[0], found[-1]
-        if older is newer:  # one has none any more
-            return newer
-        older, newer = sorted(found, key=lambda one: (one.timestamp, json.dumps(to_tree(one), sort_keys=True)))
-        self._mark(("handover",), to_tree(older))
-        return newer
+            return made if isinstance(made, Carried) else Carried()
+        base = self._base.handover if self._base is not None else Carried()
+        ours, theirs = (side.handover for side in self._sides)
+        lasts = [one.last for one in (ours, theirs) if one.last is not None]
+        last = max(lasts, key=lambda one: (one.at, json.dumps(to_tree(one), sort_keys=True)), default=None)
+        over = {entry.id for side in (ours, theirs) for entry in base.kept if entry not in side.kept}
+        kept = [entry for entry in ours.kept if entry.id not in over]
+        taken = [entry.id for entry in (*base.kept, *kept)]
+        for entry in theirs.kept:
+            if entry.id in over or entry in kept:
+                continue
+            if entry.id in taken:  # each side gave it to an entry of its own
+                entry = replace(entry, id=next_id(entry.id.partition("-")[0], [*taken, *ours.numbers, *theirs.numbers]))
+            taken.append(entry.id)
+            kept.append(entry)
+        offers = tuple({one.text: one for one in (*ours.offers, *theirs.offers)}.values())
+        return Carried(
+            last,
+            tuple(sorted(kept, key=lambda entry: entry.at, reverse=True)),
+            offers,
+            tuple(sorted({*ours.numbers, *theirs.numbers})),
+        )
 
     def _work(self) -> ActiveWork:
         """Where the work stands: lists are united, of the rest the newer side's stands."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # It begins with a checksum and names the journal record that it ends with. One that is missing, damaged or of another
 # journal is ignored.
 
-VERSION = 8
+VERSION = 9
 
 
 KEPT_RENDERS = 16
@@ -72,15 +72,13 @@ def load_snapshot(cache: Path, route: str) -> Snapshot | None:
         _, _, summed = content.partition(b"\n")
         if with_sum(summed) != content:
             return None
-        counts, dropped, rest = summed.split(b"\n", 2)
+        dropped, rest = summed.split(b"\n", 1)
         tree = _read(rest)
         if tree["v"] != VERSION:
             return None
         context = from_tree(RouteContext, tree["context"])
         sizes.know_all(context.decisions, _whole_numbers(tree["sizes"]))
-        counted = json.loads(counts)
-        _whole_numbers([*counted.values()])
-        context = replace(context, counts=counted, dropped=_stones_of(dropped))
+        context = replace(context, dropped=_stones_of(dropped))
         renders = tuple((int(revision), str(digest)) for revision, digest in tree["renders"])
         return Snapshot(str(tree["token"]), context, renders)
     except (OSError, *MALFORMED):
@@ -107,8 +105,7 @@ def save_snapshot(cache: Path, route: str, snapshot: Snapshot, *, shown: bool = 
     path = path_of(cache, route)
     temporary = path.with_name(f".{path.name}.tmp")  # one name: the next holder of the lock removes a dead writer's
     with suppress(OSError):
-        counts, dropped = _json(dict(snapshot.context.counts)), _dropped_as_json(snapshot.context.dropped)
-        content = with_sum(b"\n".join((counts, dropped, _written(tree))))
+        content = with_sum(b"\n".join((_dropped_as_json(snapshot.context.dropped), _written(tree))))
         time_ns = None if shown else 0
         files.replace_undurably(path, content, temporary, time_ns=time_ns, rename=durable.exchange_names)
 

@@ -22,7 +22,8 @@ _DETAILS = ("timestamp", "rationale", "alternatives", "source")
 """What the cap takes from old decisions: that a file lacks it says nothing."""
 
 UNMARKED_WORK = frozenset(
-    "last_request last_statement last_output attempts last_progress outcome last_runs origin running git".split()
+    "last_request last_statement last_output attempts last_progress outcome last_runs origin running git tried"
+    " now".split()
 )
 """Fields of the active work that each checkpoint sets: the newer version's stand, and that is all."""
 

@@ -22,7 +22,7 @@ from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text.cleaning import clean, one_line
 
-KINDS = ("decision", "drop", "edit", "handover", fold.UNDO)
+KINDS = ("decision", "drop", "edit", "handover", "pin", fold.UNDO)
 """The kinds of records that can be taken back. What `forget` purged is gone; `revert` takes back a checkpoint, or a
 revert.
 """
@@ -78,6 +78,8 @@ def _can_go(record: Record) -> bool:
     if record.foreign or record.kind not in KINDS:
         return False
     payload = record.payload
+    if "checkpoints" in payload:  # what a model was asked has been paid for
+        return False
     if record.kind == "decision":
         return bool(payload.get("decision"))
     return not (record.kind == "edit" and (payload.get("accepts") or payload.get("lost")))

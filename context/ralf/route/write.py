@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralf import routing
-from ralf.brief import rendering
 from ralf.brief.changes import places
 from ralf.errors import (
     MEND_JOURNAL,
@@ -92,12 +91,10 @@ class RouteWriter:
         self.foreign = state.status == "foreign"  # nor is one that somebody else has written, or absorbed
         self.token: Token | None = state.token
         self.context: RouteContext = state.recorded
-        self._counts = state.recorded.counts
         self.warnings: list[str] = []
         self._absorbed = False
         self._owes = False  # the journal has more than the file shows
-        self._waited_for = files.is_lock_awaited(project.route_lock(route))
-        self._next_shows = leave and self._waited_for
+        self._next_shows = leave and files.is_lock_awaited(project.route_lock(route))
         self._leaves = self._next_shows and self._may_leave(state)
 
     def absorb_edits(self) -> None:
@@ -171,15 +168,9 @@ class RouteWriter:
         self._owes = False
 
     def save_snapshot(self) -> None:
-        """Cache the folded state and the token counts for the next read or write."""
+        """Cache the folded state for the next read or write."""
         if self.token is not None:
-            context = replace(self.context, counts=self._counts)
-            if not self._waited_for:  # the next writer counts what is new since
-                # The tokenizer does not fit into memory, or the interpreter is shutting down and cannot load it. The
-                # records are durable by now, and no error may say otherwise.
-                with suppress(MemoryError, RuntimeError):
-                    context = replace(context, counts=rendering.counted(context))
-            kept = states.Snapshot(self.token, context, tuple(self._renders))
+            kept = states.Snapshot(self.token, self.context, tuple(self._renders))
             states.save_snapshot(self._project.cache, self._route, kept, shown=self._shows_newest)
 
     def close(self) -> None:

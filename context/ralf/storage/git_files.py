@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -77,11 +78,17 @@ def tracked_below(folder: Path, indexes: list[Index], environment: Mapping[str, 
 
 
 def ask(
-    folder: Path, arguments: Iterable[str | bytes], environment: Mapping[str, str], given: bytes = b""
+    folder: Path,
+    arguments: Iterable[str | bytes],
+    environment: Mapping[str, str],
+    given: bytes = b"",
+    *,
+    seconds: float = _TIMEOUT,
 ) -> subprocess.CompletedProcess[bytes] | None:
     """What git answers in a folder; None where there is no git. subprocess.TimeoutExpired when it takes too long.
 
-    given  its standard input
+    given    its standard input
+    seconds  that it may take
 
     Nothing that the repository configures is run.
     """
@@ -90,7 +97,7 @@ def ask(
     command = ["git", *(word for setting in _HARDENED for word in ("-c", setting)), *arguments]
     try:
         return subprocess.run(
-            command, cwd=folder, env=environment, input=given, capture_output=True, timeout=_TIMEOUT, check=False
+            command, cwd=folder, env=environment, input=given, capture_output=True, timeout=seconds, check=False
         )
     except OSError:
         return None
@@ -460,6 +467,62 @@ def worktree(folder: Path) -> Path | None:
     """The top of the git worktree in which a folder lies, None where it lies in none. The folder may be gone."""
     place = _real(folder)
     return next((top for top in (place, *place.parents) if (top / ".git").exists()), None)
+
+
+class Status(NamedTuple):
+    """What a worktree looks like at this moment.
+
+    branch  "" where none is checked out
+    head    the commit, cut to seven digits, "" for none; `subject`: its message's first line
+    files   that are changed or new, by their paths from the worktree's top
+    """
+
+    branch: str
+    head: str
+    subject: str
+    files: tuple[str, ...]
+
+
+_ASKED_FOR = 0.3  # seconds
+
+_READ_ONLY = ("--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false")
+
+
+def status(top: Path, environment: Mapping[str, str]) -> Status | None:
+    """What git says of a worktree, None where it cannot say it within 0.3 s. Nothing is written, and nothing run that
+    the repository configures.
+    """
+    import subprocess  # loaded only to ask git
+
+    deadline = time.monotonic() + _ASKED_FOR
+
+    def answer(*words: str) -> str | None:
+        done = ask(top, [*_READ_ONLY, *words], environment, seconds=max(0.01, deadline - time.monotonic()))
+        return done.stdout.decode(errors="replace") if done is not None and done.returncode == 0 else None
+
+    try:
+        said = answer("status", "--porcelain=v2", "--branch", "-z")
+        if said is None:
+            return None
+        subject = answer("log", "-1", "--format=%s") or ""
+    except subprocess.TimeoutExpired:
+        return None
+    head, branch, files = "", "", list[str]()
+    lines = iter(said.split("\0"))
+    for line in lines:
+        if line.startswith("# branch.oid ") and not line.endswith("(initial)"):
+            head = line.split()[-1][:7]
+        elif line.startswith("# branch.head ") and not line.endswith("(detached)"):
+            branch = line.removeprefix("# branch.head ")
+        elif (place := _BEFORE_PATH.get(line[:2])) is not None:
+            files.append(line.split(" ", place)[-1])
+            if line.startswith("2 "):
+                next(lines, "")  # the path that it had before
+    return Status(branch, head, subject.strip(), tuple(files))
+
+
+_BEFORE_PATH = {"1 ": 8, "2 ": 9, "u ": 10, "? ": 1}
+"""How many fields stand before the path in a line of `git status --porcelain=v2`."""
 
 
 def branch(root: Path) -> str:

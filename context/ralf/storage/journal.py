@@ -467,10 +467,18 @@ def line_of(record: Record) -> bytes:
     )
 
 
-def read(store: Store, route: str, *, after: Token | None = None) -> Iterator[tuple[Token, Record]]:
-    """A route's records after a place, oldest first, each with its own place. Errors: `Store.read`."""
+def read(
+    store: Store, route: str, *, after: Token | None = None, kinds: tuple[str, ...] = ()
+) -> Iterator[tuple[Token, Record]]:
+    """A route's records after a place, oldest first, each with its own place; of some `kinds`, or of all. Errors:
+    `Store.read`.
+    """
+    words = [f'"{kind}"'.encode() for kind in kinds]
     for entry in store.read(stream_of(route), after=after):
-        yield entry.token, parsed(route, entry)
+        if not words or any(word in entry.record for word in words):  # most lines need no parsing
+            record = parsed(route, entry)
+            if not kinds or record.kind in kinds:
+                yield entry.token, record
 
 
 def at(store: Store, route: str, token: Token) -> Record:

@@ -7,14 +7,15 @@ from dataclasses import field
 from typing import Protocol
 
 from ralf.errors import UsageError
-from ralf.model import ActiveWork, Decision, Facts, Tombstone
+from ralf.model import ActiveWork, Decision, Facts
+from ralf.model.entries import Entry
 from ralf.text.frozen import dataclass
 from ralf.transcripts.events import Event
 
 NAMES = ("extractive",)
 
 MODELS = ("claude", "codex", "llm", "command")
-"""Command lines that can improve what the embedded summariser made: `ralf.summarize.command`."""
+"""Command lines that can hand over at a checkpoint: `ralf.summarize.command`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,9 @@ class Segment:
     facts        what was taken from them mechanically
     tokens       o200k_base tokens of the events
     decisions    the route's active decisions before this segment
-    active_work  the route's active work before this segment
+    active_work  where the work stands after it, by the record
     keep         what a person wants kept: hints such as "the migration plan"; what touches them comes first
-    before       the agent's message right before the segment, if it waits for an answer there
-    dropped      tombstones of decisions that a person dropped or had forgotten: none of them comes back
+    entries      what its events came to, by the client's records; () to have it found out
     noted        decisions that stand in fields of the segment's notes: the checkpoint has them, whatever is summed up
     """
 
@@ -40,9 +40,8 @@ class Segment:
     decisions: Sequence[Decision] = ()
     active_work: ActiveWork = field(default_factory=ActiveWork)
     keep: Sequence[str] = ()
-    before: Sequence[Event] = ()
-    dropped: Sequence[Tombstone] = ()
     noted: Sequence[Decision] = ()
+    entries: Sequence[Entry] = ()
 
 
 @dataclass(frozen=True, slots=True)

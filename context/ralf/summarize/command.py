@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ralf.errors import UsageError
 from ralf.storage.files import open_regular
+from ralf.talk.answer import last_object
 from ralf.text import tokens
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
@@ -27,8 +28,6 @@ SYSTEM = "You write the memory of a coding agent: what its successor must know. 
 
 
 # ---- what each command line prints ----
-
-_OPENS_FENCE, _ENDS_FENCE = regex(r"```(?:json)?[ \t]*+\n"), regex(r"\n[ \t]*+```")
 
 _LLM_USAGE = regex(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
 
@@ -51,10 +50,12 @@ class Reply:
     output_tokens  that it wrote
     cost_usd       as the tool says, None where it says nothing
     model          that answered, "" where unknown
+    is_words       it answered, in words alone
     """
 
     tree: Any = None
     problem: str = ""
+    is_words: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
@@ -62,14 +63,13 @@ class Reply:
 
 
 def read_plain(printed: Printed) -> Reply:
-    """The answer of a command that prints it, alone, in a code fence, or as the last line."""
+    """The answer of a command that prints it: the last object in its output."""
     return _parsed(printed.answer or printed.out)
 
 
 def _parsed(text: str) -> Reply:
-    last = text.strip().rsplit("\n", 1)[-1]
-    tree = next((tree for part in (text, *_last_fenced(text), last) if (tree := _object_in(part)) is not None), None)
-    return Reply(tree) if tree is not None else Reply(problem=_in_words(text))
+    tree = last_object(text)
+    return Reply(tree) if tree is not None else Reply(problem=_in_words(text), is_words="{" not in text)
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
@@ -83,18 +83,6 @@ def _object_in(text: str) -> dict[str, Any] | None:
 def _in_words(text: str) -> str:
     said = one_line(text)[:160]
     return f"answered in words: {said}" if said else "answered nothing"
-
-
-def _last_fenced(text: str) -> list[str]:
-    """What stands in the last code fence of a text, [] where there is none."""
-    found: list[str] = []
-    at = 0
-    while opening := _OPENS_FENCE.search(text, at):
-        end = _ENDS_FENCE.search(text, opening.end())
-        if end is None:
-            break
-        found, at = [text[opening.end() : end.start()]], end.end()
-    return found
 
 
 def _read_claude(printed: Printed) -> Reply:
@@ -114,7 +102,7 @@ def _read_claude(printed: Printed) -> Reply:
     if told.get("is_error"):
         return replace(reply, problem=f"failed: {one_line(said)[:160]}")
     if not isinstance(told.get("structured_output"), dict):
-        return replace(reply, problem=_in_words(said))
+        return replace(reply, problem=_in_words(said), is_words=bool(said) and "{" not in said)
     return replace(reply, tree=told["structured_output"])
 
 
@@ -133,7 +121,7 @@ def _read_codex(printed: Printed) -> Reply:
             trouble = str(_mapping(event.get("error")).get("message") or event.get("message") or "")
     found = _parsed(printed.answer)
     problem = f"failed: {one_line(trouble)[:160]}" if trouble and found.tree is None else found.problem
-    return replace(reply, tree=found.tree, problem=problem)
+    return replace(reply, tree=found.tree, problem=problem, is_words=found.is_words and not trouble)
 
 
 def _read_llm(printed: Printed) -> Reply:
@@ -174,14 +162,32 @@ class Usage:
     cost_usd: float | None = None
     model: str = ""
 
+    def with_more(self, more: Usage) -> Usage:
+        """What this and another call took."""
+        costs = [cost for cost in (self.cost_usd, more.cost_usd) if cost is not None]
+        return Usage(
+            self.input_tokens + more.input_tokens,
+            self.output_tokens + more.output_tokens,
+            self.estimated or more.estimated,
+            sum(costs) if costs else None,
+            more.model or self.model,
+        )
+
 
 class NoAnswer(Exception):
-    """A call without an answer that can be used: `reason` in one line, and what it took all the same."""
+    """A call without an answer that can be used: `reason` in one line, and what it took all the same.
 
-    def __init__(self, reason: str, usage: Usage | None = None) -> None:
+    is_unreadable  it ended well and printed something, but no JSON object; `is_refusal`: nothing like one
+    """
+
+    def __init__(
+        self, reason: str, usage: Usage | None = None, *, is_unreadable: bool = False, is_refusal: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.usage = usage or Usage()
+        self.is_unreadable = is_unreadable
+        self.is_refusal = is_refusal
 
 
 class _NotStarted(NoAnswer):
@@ -225,7 +231,11 @@ class Command:
         if reply.tree is None or status:
             said = reply.problem if reply.problem and not reply.problem.endswith("nothing") else ""
             told = said or " ".join(printed.err.split())[-160:] or reply.problem
-            raise NoAnswer(f"{self.name}: exit status {status}: {told}" if status else f"{self.name} {told}", usage)
+            if status:
+                raise NoAnswer(f"{self.name}: exit status {status}: {told}", usage)
+            has_failed = reply.problem.startswith("failed:")
+            is_refusal = reply.is_words and not has_failed and not reply.problem.endswith("nothing")
+            raise NoAnswer(f"{self.name} {told}", usage, is_unreadable=not has_failed, is_refusal=is_refusal)
         return reply.tree, usage
 
     def run(

@@ -25,8 +25,6 @@ _LOWEST, _HIGHEST = 1, 10
 _FIELDS = ("title", "text", "status", "priority", "tags", "role", "after", "checkpoint", "verify", "route")
 """What `edit` changes."""
 
-_LISTS = ("tags", "after")
-
 
 def add(
     title: str,

@@ -66,15 +66,18 @@ def scan(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def tops(folder: Path) -> list[Path]:
-    """The folders that hold a project's tasks, of which one is its `.autonomous/tasks`; see `scan`."""
+    """The folders that hold a project's tasks, of which one is its `.autonomous/tasks`; see `scan_changed`."""
     return [folder, folder.parent.parent / TASKS] if folder.parent.name == _LOOP else [folder]
 
 
 def scan_changed(
     folder: Path, known: dict[str, int], above: dict[str, os.stat_result | None]
 ) -> dict[str, os.stat_result]:
-    """Those of the files that `scan` finds that have another stamp than in `known`, by their names from the project's
-    folder on.
+    """Each task file that has another stamp than in `known`, by its name from the project's folder on: those below its
+    `.autonomous/tasks`, and below its `tasks` where RALF's loop keeps some there.
+
+    It follows no symbolic link, and leaves out hidden files, templates and whatever else is no task. OSError for a
+    folder that is there and cannot be read: nobody is to take its tasks for gone.
 
     known  stamps by names; it loses those that are found, so that those that are gone are left
     above  gets the folders that hold any number of tasks, not those of one task, as they were before they were read;

@@ -364,10 +364,11 @@ def _with_route(one: Before, context: RouteContext | None, *, is_own: bool) -> B
         return replace(one, decisions=context.active_decisions)
     from ralf.brief.wording import new_handover
 
+    is_fresh = new_handover(context) is not None
     return replace(
         one,
         decisions=context.active_decisions,
-        handover=new_handover(context),
+        handover=context.handover if is_fresh else None,
         files=tuple(reversed(edited(context))),
     )
 

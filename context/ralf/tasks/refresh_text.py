@@ -303,7 +303,7 @@ class _Composer:
         most = min(most, self._room.characters // _CHARACTERS_PER_TOKEN)
         if context is None or context.wholly_foreign or most < _LEAST_BRIEF:
             return
-        from ralf.brief.rendering import render
+        from ralf.brief.views import render
 
         text = render(context.without_foreign(), most, section="brief", fenced=False)
         if text and self._room.has(text):
@@ -312,7 +312,9 @@ class _Composer:
 
     def _brief_again(self) -> None:
         """Make the brief anew with what is left, where it was cut."""
-        if _CUT in self._brief and self._room.tokens >= _MORE_BRIEF:
+        from ralf.brief.record import CUT
+
+        if any(mark in self._brief for mark in CUT) and self._room.tokens >= _MORE_BRIEF:
             before = self._brief
             self._room.spend(before, -1)
             self._brief = ""
@@ -335,7 +337,8 @@ class _Composer:
             return []
         from ralf.brief.wording import handed_over_by, handover_lines
 
-        by = one_line(handed_over_by(one.handover)).removeprefix("Hand-over, ")
+        last = one.handover.last
+        by = one_line(handed_over_by(last)).removeprefix("Hand-over, ") if last is not None else ""
         who = f"- from {id_of(one.id)}, {by}\n"
         lines = [*handover_lines(one.handover)]
         lines[:1] = [who + line for line in lines[:1]]
@@ -414,8 +417,6 @@ class _Composer:
         task = id_of(self.found.task.task.id) if self.found.task is not None else "ID"
         return f"_(cut: `{self.found.command} task show {task}`)_\n"
 
-
-_CUT = "\n_Left out of this text:"
 
 _SHORTER = {"summary": "long summary", "decision": "reason"}
 """What is left out of a piece that is kept in a shorter form."""

@@ -7,20 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ralf.model import NOT_STORED, Decision, HandOver, RouteContext
+from ralf.model import NOT_STORED, Carried, Decision, RouteContext
 from ralf.tasks.model import Attempt, TaskState
 from ralf.text.cleaning import clean, is_valid, one_line, prose, shown, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 MAX_TOKENS = 2_500
-
-
-STANDS = ("work", "claim", "wait", "hand-over", "stop", "look", "end")
-"""What whoever reads is to do: work on the task; claim one; wait, since others hold what is left or it is blocked; hand
-over and end, since a checkpoint comes after what was done last; stop, since the lease was lost; only look at a task
-that is not theirs; end, since nothing is left.
-"""
 
 
 # ---- what there is to tell ----
@@ -46,7 +39,7 @@ class Before:
     summary: str = ""
     route: str = ""
     decisions: tuple[Decision, ...] = ()
-    handover: HandOver | None = None
+    handover: Carried | None = None
     files: tuple[str, ...] = ()
     is_foreign: bool = field(default=False, metadata=NOT_STORED)
 
@@ -65,7 +58,7 @@ class Refresh:
     """What a fresh agent reads first; `render` is its text.
 
     agent       its name
-    action      one of `STANDS`
+    action      work, claim, wait, hand-over, stop, look or end
     task        that it holds, or that was asked for; of one that was handed over, that it did last
     lease       the token of its claim
     brief       of the task's route, as it has room in the text
@@ -165,8 +158,10 @@ def orders(found: Refresh) -> Iterator[tuple[str, str]]:
     ralf, agent = found.command, agent_name(found.agent)
     task = id_of(found.task.task.id) if found.task is not None else ""
     route = id_of(found.task.task.context_route) if found.task is not None else ""
-    state = f'{ralf} handover {route} --state "HOW IT STANDS" --next "WHAT COMES NEXT"'
-    end = f"`{state}`, then end your session. Do not claim another task: a fresh agent continues"
+    state = f"{ralf} handover {route} <<'EOF'"
+    end = (
+        f"`{state}` with ## Now and ## Next, then end your session. Do not claim another task: a fresh agent continues"
+    )
     if found.action == "work" and found.task is not None:
         yield from _working(found, agent, task, end)
     elif found.action == "hand-over":

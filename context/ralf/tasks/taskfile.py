@@ -19,7 +19,6 @@ from ralf.tasks.folders import (
     name_of,
     new_id as new_id,
     place as place,
-    scan as scan,
 )
 from ralf.tasks.model import MAX_BYTES, PRIORITY, STATUSES, Task
 from ralf.text import cleaning

@@ -281,11 +281,6 @@ _RESERVED = frozenset(
 
 _READ = 400  # characters of a request of which a name is made
 
-_POLITE = regex(
-    r"\A(?:(?:please|hi|hello|hey|ok|okay|so|now|well|thanks|(?:can|could|would|will) you|i (?:want|need) you to|lets)"
-    r"\b[\s,.!:]*)+"
-)
-
 
 def is_valid(name: str) -> bool:
     """Whether `name` may be a route's name, on every file system."""
@@ -313,11 +308,11 @@ def check(name: str) -> str:
 
 
 def readable(text: str, most: int = 40) -> str:
-    """A route name made of the first words of a request, "" where they make none: `Please fix the login form, it …` →
+    """A route name made of the first words of a request, "" where they make none: `Fix the login form, it …` →
     `fix-the-login-form-it`. Different texts may give the same name.
     """
     plain = unicodedata.normalize("NFKD", text[:_READ]).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", _POLITE.sub("", plain.replace("'", "")))
+    words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))
     ends = accumulate(len(word) + 1 for word in words)
     name = "-".join(words[: sum(end <= most + 1 for end in ends)])
     return name if name.count("-") and is_valid(name) else ""

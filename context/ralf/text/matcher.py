@@ -202,34 +202,6 @@ def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
     return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
 
 
-_TURNS_FROM = regex(
-    r"(?:\b(?:instead of|rather than|away from|moved? from|moves from|switch(?:ed|ing)? (?:away )?from|dropping"
-    r"|drop|dropped"
-    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|undoing|scrap(?:ping|ped)?|ditch(?:ing|ed)?"
-    r"|no longer"
-    r"|no more|forget(?: about)?|get(?:ting)? rid of|back(?:ing)? out of|against|out with)"
-    r"|(?:^|[.!;:,] )(?:(?:no|nope|nah|actually|ok(?:ay)?|please|and|so)\b,? ){0,2}(?:not|no|never))\s+"
-    r"(?:the |our |any |use |with |on |by |(?!\w{0,9}thing)\w{2,12}ing )?"
-    r"((?:(?!with\b|by\b|for\b|to\b|in\b|on\b|as\b|and\b|but\b|after\b|at\b|from\b|since\b"
-    r"|because\b)[\w+#/`.-]*[\w+#/`-] ?){1,4})",
-    re.IGNORECASE,
-)
-
-
-_NO_MORE = regex(
-    r"\b(?:don't|do not|doesn't|does not|won't|nobody|no one"
-    r"|not)\b(?: \w+)? \w+ ((?:the )?\S+(?: \S+){0,3}) any ?(?:more|longer)\b",
-    re.IGNORECASE,
-)
-
-
-@lru_cache(maxsize=1024)
-def turned_from(text: str) -> tuple[frozenset[str], ...]:
-    """What a sentence says outright that it turns away from, each as its words: "No, not last write wins"."""
-    terms = [match[1] for match in _TURNS_FROM.finditer(text)] + [match[1] for match in _NO_MORE.finditer(text)]
-    return tuple(words for term in terms if (words := content_words(f"x {term}") - {"x"}))
-
-
 @lru_cache(maxsize=1024)
 def affirmed(text: str) -> frozenset[str]:
     """The words of a decision without those of what it turns away from."""

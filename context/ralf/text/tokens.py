@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
+CHARACTERS_PER_TOKEN = 4
+"""Characters of a text for each token of its budget, for readers who count so."""
+
 RANKS_SHA256 = "4c0b824e78d285a50b8d6f380a8f7b65af1cd44e30f75ae8ebc6ef94bbfab3fc"
 
 RANKS_COUNT, BUCKETS = 199_998, 1 << 14

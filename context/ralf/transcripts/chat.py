@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ralf.text.patterns import regex
+from ralf.transcripts.elements import elements
 from ralf.transcripts.events import (
     START,
     Event,
@@ -18,6 +17,7 @@ from ralf.transcripts.events import (
     arguments,
     blocks,
     first,
+    is_frame,
     is_observation,
     leaves,
     said,
@@ -26,8 +26,6 @@ from ralf.transcripts.events import (
     words,
 )
 from ralf.transcripts.lines import (
-    LINE_LIMIT,
-    PIECE,
     Base,
     Growing,
     Head,
@@ -41,6 +39,8 @@ from ralf.transcripts.typed import typed
 
 LISTS = ("messages", "history", "trajectory", "conversation", "conversations")
 """Keys under which an object holds its messages."""
+
+_ROLES = ("user", "human", "assistant", "tool", "function", "system", "developer")
 
 _SHOWS_STATUS = regex(
     rb'"(?:content|text)": ?"(?:<exception>[^"\\]{0,2000}</exception>(?:\\n)?)?<returncode>'
@@ -86,6 +86,10 @@ def _holds_messages(value: object, whole: bool) -> bool:
     return isinstance(value, list) and (not value or not whole or (isinstance(value[0], dict) and "role" in value[0]))
 
 
+def _has_role(record: Record) -> bool:
+    return "role" in record
+
+
 def _is_message(record: Record) -> bool:
     return isinstance(record.get("role"), str) and ("content" in record or "tool_calls" in record)
 
@@ -109,11 +113,14 @@ class Chat(Growing):
         self._in_blocks = in_blocks
 
     def events(self, after: Position = START) -> Iterator[Event]:
-        """The events after a place. Messages over 8 MiB are counted, not read; an unfinished last one waits."""
+        """The events after a place. Messages over 8 MiB are counted, not read; an unfinished last one waits.
+
+        DamagedTranscript at the end of a first reading that has found no message, where one is finished.
+        """
         self._start(after)
         reading = _Pass(self.skipped, resumed=after.byte > 0, in_blocks=self._in_blocks)
         with open_regular(self.path, after) as file:
-            for line in read_lines(file, after) if self._in_lines else elements(file, after):
+            for line in read_lines(file, after) if self._in_lines else elements(file, LISTS, _has_role, after):
                 record = None if line.cut else parsed(line.data)
                 if record is None and not line.finished:
                     self.skipped["unfinished"] += 1
@@ -127,6 +134,8 @@ class Chat(Growing):
                 elif not line.data.isspace():
                     self._skip_malformed(line.number)
                 self.end = end
+        if after == START and not reading.has_understood:
+            self.refuse_unread()
 
 
 def _block_of(record: Record) -> tuple[str, Record]:
@@ -150,10 +159,14 @@ def _block_of(record: Record) -> tuple[str, Record]:
 
 
 class _Pass:
-    """One reading from a place to the end: which tools were called, and whether an answer is due."""
+    """One reading from a place to the end: which tools were called, and whether an answer is due.
+
+    has_understood  a record was a message
+    """
 
     def __init__(self, skipped: Counter[str], *, resumed: bool, in_blocks: bool) -> None:
         self.skipped = skipped
+        self.has_understood = False
         self._in_blocks = in_blocks
         self._tools: dict[str, str] = {}
         self._commands: set[str] = set()
@@ -165,6 +178,7 @@ class _Pass:
         base = Base(record, line, words(record.get("cwd")))
         base.timestamp = base.timestamp or time_of(record.get("created_at"))
         role = record.get("role")
+        self.has_understood = self.has_understood or role in _ROLES
         if role == "assistant":
             yield from self._assistant(record, base)
         elif record.get("is_demo") is True:
@@ -174,7 +188,7 @@ class _Pass:
         elif role in ("user", "human"):
             yield from self._user(record, base)
         else:
-            self.skipped[role if isinstance(role, str) else "no role"] += 1
+            self.skipped[str(role) if role in _ROLES else "unknown role" if isinstance(role, str) else "no role"] += 1
 
     def _assistant(self, record: Record, base: Base) -> Iterator[Event]:
         action, calls = words(record.get("action")), record.get("tool_calls")
@@ -222,6 +236,8 @@ class _Pass:
         )
 
     def _user(self, record: Record, base: Base) -> Iterator[Event]:
+        """The answers of tools, and one message of what was typed in all blocks."""
+        typed_ones = list[str]()
         for block in blocks(record.get("content")):
             if block.get("type") == "tool_result":
                 yield self._answer(said(block.get("content")), words(block.get("tool_use_id")), block, base)
@@ -229,14 +245,16 @@ class _Pass:
             text = words(block.get("text"))
             if not text.strip() or not (text := others(text, self.skipped)):
                 continue
-            if self._in_blocks and _OF_THE_LOOP.match(text):
-                self.skipped["machine-written"] += 1
-                continue
-            request = typed(text)
-            if request:
-                yield base.event("user", request)
+            request = "" if self._in_blocks and _OF_THE_LOOP.match(text) else typed(text)
+            if is_frame(request):
+                self.skipped["unknown frame"] += 1
+                yield base.event("other", request)
+            elif request:
+                typed_ones.append(request)
             else:
                 self.skipped["machine-written"] += 1
+        if typed_ones:
+            yield base.event("user", "\n".join(typed_ones), id=first([record], "id") or first([record], "uuid"))
 
     def _is_observation(self, record: Record) -> bool:
         """Whether a user's message is what an action of the agent answered. The first one never is."""
@@ -248,149 +266,3 @@ class _Pass:
             and self._acted
             and (bool(shown) or said(record.get("content")).rstrip().endswith("bash-$"))
         )
-
-
-# ---- the elements of a JSON list in a file, one at a time: the file is never held whole ----
-
-_SPACE = regex(rb"[\s,:]*+")
-
-_CHARACTERS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
-
-_IN_CHARACTERS = regex(_CHARACTERS, re.S)
-
-_BETWEEN = regex(rb'[^"{}\[\]]*+(?:"' + _CHARACTERS + rb'"[^"{}\[\]]*+)*+', re.S)
-
-_SCALAR = regex(rb"[^\s,\]}]*+")
-
-
-def elements(file: io.BufferedReader, after: Position) -> Iterator[Line]:
-    """The elements from a place on: those of the list that the file is, or of the first list of messages in its object.
-
-    Of an element over LINE_LIMIT nothing is held. An element that has no end yet is given last, unfinished; what
-    follows the list is not read.
-    """
-    values = _Values(file, after.byte)
-    if after.byte == 0:
-        opening = values.peek()
-        values.skip()
-        if opening == b"{" and not _enter(values):
-            return
-    number = after.line
-    while values.peek() not in (b"", b"]", b"}"):
-        start = values.at
-        data = values.take()
-        cut = values.at - start if data is None else 0
-        yield Line(data or b"", start, values.at, number, cut=cut, finished=values.finished)
-        number += 1
-        if not values.finished:
-            return
-
-
-def _enter(values: _Values) -> bool:
-    """Go into the first list of messages; false if the object has none."""
-    while values.peek() == b'"':
-        key = _json(values.take())
-        if values.peek() == b"[" and key in LISTS:
-            outside = values.at
-            values.skip()
-            inside = values.at
-            message = _json(values.take()) if values.peek() == b"{" else None
-            if isinstance(message, dict) and "role" in message:
-                values.move(inside)
-                return True
-            values.move(outside)
-        values.take()
-        if not values.finished:
-            return False
-    return False
-
-
-def _json(data: bytes | None) -> object:
-    try:
-        return None if data is None else json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-
-
-class _Values:
-    """The JSON values in a file from a byte on. `at` is the byte after the last one taken."""
-
-    def __init__(self, file: io.BufferedReader, at: int) -> None:
-        self._file = file
-        self.move(at)
-
-    def move(self, at: int) -> None:
-        """Go to a byte."""
-        self._file.seek(at)
-        self._held = b""
-        self._from = 0
-        self.at = at
-        self.finished = True
-
-    def peek(self) -> bytes:
-        """The first byte of what comes next, b"" at the end of the file."""
-        while True:
-            found = _SPACE.match(self._held, self._from)
-            self._go(found.end() if found else self._from)
-            if self._from < len(self._held):
-                return self._held[self._from : self._from + 1]
-            if not self._more():
-                return b""
-
-    def skip(self) -> None:
-        """Go past that byte."""
-        self._go(self._from + 1)
-
-    def take(self) -> bytes | None:
-        """The value that begins here; None if it is too long. `finished` tells whether its end is in the file."""
-        kind, first = self.peek(), self.at
-        keep = self._from
-        depth, in_string, self.finished = 0, False, True
-        while True:
-            where = self._from
-            if in_string:
-                where = _end_of(_IN_CHARACTERS, self._held, where)
-                mark = self._held[where : where + 1]
-                if mark == b'"':
-                    in_string, where = False, where + 1
-            elif depth or kind in b'"{[':
-                where = _end_of(_BETWEEN, self._held, where) if depth else where
-                mark = self._held[where : where + 1]
-                where += len(mark)
-                in_string = mark == b'"'
-                depth += (mark in (b"{", b"[")) - (mark in (b"}", b"]"))
-            else:
-                where = _end_of(_SCALAR, self._held, where)
-                mark = self._held[where : where + 1]
-            self._go(where)
-            done = mark and not in_string and depth == 0
-            if done:
-                break
-            if mark and mark != b"\\":
-                continue
-            if self.at - first > LINE_LIMIT:
-                keep = -1
-            dropped = self._from if keep < 0 else keep
-            read = self._more(dropped)
-            keep = keep if keep < 0 else 0
-            if not read:
-                self.finished = False
-                break
-        return None if keep < 0 or self.at - first > LINE_LIMIT else self._held[keep : self._from]
-
-    def _go(self, where: int) -> None:
-        self.at += where - self._from
-        self._from = where
-
-    def _more(self, dropped: int | None = None) -> bool:
-        """Read on, and let go of what lies before `dropped` (default: before here)."""
-        piece = self._file.read(PIECE)
-        dropped = self._from if dropped is None else dropped
-        self._held = self._held[dropped:] + piece
-        self._from -= dropped
-        return bool(piece)
-
-
-def _end_of(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
-    found = pattern.match(data, at)
-    return found.end() if found else at

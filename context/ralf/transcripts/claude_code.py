@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
+from zlib import crc32
 
 from ralf.errors import RalfError
-from ralf.text.cleaning import clean, without_middle
+from ralf.text.cleaning import clean, one_line
 from ralf.text.patterns import regex
+from ralf.transcripts.chain import Chain, follows
+from ralf.transcripts.claude_person import answers, is_declined, origin_of, source_of
 from ralf.transcripts.events import (
     START,
     Event,
+    Form,
     Position,
     Record,
     arguments,
@@ -30,9 +33,19 @@ from ralf.transcripts.events import (
     words,
 )
 from ralf.transcripts.lines import Base, Head, Line, Log, Pass, open_regular, parsed, read_lines
-from ralf.transcripts.typed import DECLINED, Queue, answered, expands, reason_given, typed
+from ralf.transcripts.side_chains import (
+    side_chain_answered,
+    side_chain_ended,
+    side_chain_launched,
+    side_chain_lines,
+    side_chain_report,
+    side_chain_told,
+)
+from ralf.transcripts.typed import DECLINED, Queue, expands, part, reason_given
 
-_USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment"})
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+
+_USED = frozenset({"user", "assistant", "system", "queue-operation", "attachment", "last-prompt", "pr-link", *_TITLES})
 
 # Type of a record whose `type` comes before any nested value: the whole prefix is scalars, so the type is certain.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -43,7 +56,10 @@ _TYPE = regex(
 )
 
 # A record of use has one of these as a whole string somewhere, whatever the order of keys and the spacing.
-_NEEDED = regex(rb'"(?:user|assistant|compact_boundary|queue-operation|queued_command|t(?:ask|odo)_reminder)"')
+_NEEDED = regex(
+    rb'"(?:user|assistant|compact_boundary|turn_duration|stop_hook_summary|queue-operation|queued_command|rewound'
+    rb'|t(?:ask|odo)_reminder|(?:custom|ai)-title|pr-link|type"\s*:\s*"summary)"'
+)
 
 _REMINDERS = ("task_reminder", "todo_reminder")
 """Attachments in which the client tells its agent the to-do list as it is: also what another session of the same list,
@@ -70,11 +86,17 @@ _NEVER_RAN = (
     "Interrupted by user",
 )
 
-_UNTOLD = (2, 1, 175)  # the newest version known to write no `toolDenialKind`
-
 _CONTINUED = "This session is being continued from a previous conversation"
 
 _USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+_ASKS, _PLANS = "AskUserQuestion", "ExitPlanMode"
+
+_APPROVED = "(plan approved)"
+
+_ENDS = ("turn_duration", "stop_hook_summary")
+
+_NOTICED = 200  # characters by which a queued notice is known
 
 _HEAD_RECORDS = 20  # records that are looked at for the branch: outside a repository none names one
 
@@ -106,26 +128,38 @@ class ClaudeCode(Log):
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place. The boundary of a compaction whose summary is not there yet waits."""
-        return self._read(_Pass(self.skipped, self.path), after)
+        return self._read(_Pass(self.skipped, self.path, after), after)
 
 
 class _Pass(Pass):
-    """Which tools were called, what is in the queue, whether a compaction has begun, and which tasks have ended."""
+    """Which tools were called, what is in the queue, whether a compaction has begun, which tasks have ended, and which
+    record follows which.
+    """
 
-    def __init__(self, skipped: Counter[str], log: Path) -> None:
+    def __init__(self, skipped: Counter[str], log: Path, after: Position) -> None:
         super().__init__(skipped)
         self._log: Path | None = log
+        self._after = after.byte
+        self._chain = Chain(log, after.byte)
+        self._begun: dict[str, str] = {}  # messages and answers, each with the newest message that follows it
         self._ended: set[str] = set()
         self._aside: dict[str, Event] = {}  # calls of side chains that wait for their answer
         self._tools: dict[str, str] = {}
+        self._asked: dict[str, Record] = {}  # questions and plans that wait for the person
         self._queue = Queue()
         self._said = ""
         self._expands = False
+        self._last = ("", "")  # the last message, and what it follows
+        self._failed = False  # the service failed at it
         self._readers = {
             "assistant": self._assistant,
             "user": self._user,
             "queue-operation": self._queued,
             "attachment": self._attached,
+            "system": self._system,
+            "last-prompt": self._rewound,
+            "pr-link": self._requested,
+            **dict.fromkeys(_TITLES, self._titled),
         }
 
     def recall(self, lines: Iterable[Line]) -> None:
@@ -136,16 +170,16 @@ class _Pass(Pass):
 
     def passed_over(self, line: Line) -> str:
         """The type of a record that says nothing; see `Pass`."""
-        found = _TYPE.match(line.data)
-        if found and (kind := found[1].decode("utf-8", "replace")) not in _USED:
-            return kind
-        if line.cut or _NEEDED.search(line.data):
-            return ""
-        found = found or _LAST_TYPE.match(line.data)
-        return found[1].decode("utf-8", "replace") if found and line.data.rstrip().endswith(b"}") else ""
+        kind = _says_nothing(line)
+        if kind:
+            self._chain.pass_over(line)
+        return kind
 
     def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one record."""
+        if self._chain.has(record, self._before(line.start)):
+            self.skipped["repeated"] += 1
+            return
         kinds = (record.get("type"), object_in(record, "message").get("role"))
         kind = next((kind for kind in kinds if isinstance(kind, str)), "untyped")
         base = Base(record, line, words(record.get("cwd")))
@@ -155,17 +189,36 @@ class _Pass(Pass):
             yield from side_chain_answered(self._done(record, base), agent, self._aside)
         elif kind in self._readers:
             made = self._readers[kind](record, base)
-            if made and self.waiting:
-                if made[0].kind != "compaction":
-                    yield from self.waiting
-                self.waiting = []
-            yield from made
-        elif kind == "system" and record.get("subtype") == "compact_boundary":
+            yield from self._behind_waiting(made) if made and self.waiting else made
+        else:
+            self.skipped[kind] += 1
+        self._chain.add(record)
+
+    def _behind_waiting(self, made: list[Event]) -> list[Event]:
+        """What is told of some events and a boundary before them, from whose summary marks do not part it."""
+        if all(event.kind == "mark" for event in made):
+            self.waiting += made
+            return []
+        (boundary, *marks), self.waiting = self.waiting, []
+        if made[0].kind != "compaction":
+            return [boundary, *marks, *made]
+        return [*made, *(replace(mark, start=made[0].start, end=made[0].end) for mark in marks)]
+
+    def _before(self, byte: int) -> int:
+        """Up to where the file may be searched for an id: not at all for what is only recalled."""
+        return byte if self._log else 0
+
+    def _system(self, record: Record, base: Base) -> list[Event]:
+        subtype = record.get("subtype")
+        if subtype == "compact_boundary":
             told = object_in(record, "compactMetadata")
             before = whole(told.get("preTokens")) if told.get("trigger") == "auto" else None
             self.waiting = [base.event("compaction", "", window=whole(told.get("postTokens")), before=before)]
+        elif subtype in _ENDS:
+            return [base.event("mark", "", form="ended")]
         else:
-            self.skipped[kind] += 1
+            self.skipped["system"] += 1
+        return []
 
     def _done(self, record: Record, base: Base) -> Iterator[Event]:
         """The calls and answers of a sub-agent's record."""
@@ -183,7 +236,7 @@ class _Pass(Pass):
         self._ended.add(agent)
         done: list[Event] = []
         for line in side_chain_lines(self._log, agent) if self._log else ():
-            record = None if line.cut or self.passed_over(line) else parsed(line.data)
+            record = None if line.cut or _says_nothing(line) else parsed(line.data)
             if record is not None and record.get("isSidechain") is True:
                 own = Base(record, line, words(record.get("cwd")))
                 own.start, own.end = base.start, base.end
@@ -205,10 +258,13 @@ class _Pass(Pass):
             self.skipped["malformed"] += 1
             return []
         if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
-            told = (words(block.get("text")) for block in blocks(message.get("content")))
-            return [base.event("other", self.others("\n".join(filter(None, told))))]
+            told = self.others(said(message.get("content")))
+            if record.get("isApiErrorMessage") is True:
+                self._failed = True
+                return [base.event("mark", told, form="stopped")]
+            return [base.event("other", told)]
         self._said = ""
-        self._expands = False
+        self._expands = self._failed = False
         window = tokens_of(object_in(message, "usage"), *_USAGE)
         made = []
         for block in blocks(message.get("content")):
@@ -222,40 +278,85 @@ class _Pass(Pass):
                 made.append(self._call(block, base, window))
         if not made and window is not None:
             made.append(base.event("other", "", window=window))
+        if message.get("stop_reason") == "end_turn" and any(event.kind == "assistant" for event in made):
+            made.append(base.event("mark", "", form="ended"))
         return made
 
     def _call(self, block: Record, base: Base, window: int | None) -> Event:
         name, call_id, given = words(block.get("name")), words(block.get("id")), block.get("input")
         self._tools[call_id] = name
+        if name in (_ASKS, _PLANS) and isinstance(given, dict):
+            self._asked[call_id] = given
         return base.event("call", leaves(given), tool=name, call_id=call_id, input=arguments(given), window=window)
 
     def _user(self, record: Record, base: Base) -> list[Event]:
         content = object_in(record, "message").get("content")
         if record.get("isCompactSummary") is True:
             return [self._compaction(content, base)]
+        if "planContent" in record and (plan := words(record["planContent"]).strip()):
+            # approved, and begun in a fresh context
+            return [self._message(_APPROVED, "plan", record, base, about=plan)]
+        expansion = self._is_expansion(content)
         made: list[Event] = []
-        meta = record.get("isMeta") is True or _origin(record) not in ("", "human") or self._is_expansion(content)
+        typed: list[str] = []
+        form: Form = ""
+        source: str | None = None
         for block in blocks(content):
             kind = block.get("type")
             if kind == "text":
                 text = words(block.get("text"))
-                if text.startswith(_CONTINUED):
+                source = source_of(record, expansion=expansion) if source is None else source
+                if text.startswith(_CONTINUED) and source in ("", "sdk"):
                     made.append(self._compaction(text, base))
-                elif meta:
+                elif source == "client":
                     self.skipped["meta"] += 1
                     made.extend(self._notice(text, base))
                 elif text := self.others(text):
-                    request = typed(text)
-                    if not request:
-                        self.skipped["machine-written"] += 1
-                        made.extend(self._notice(text, base))
-                    elif self._queue.again(request):
+                    what, meant = part(text, proven=source in ("person", "program"))
+                    if what not in ("message", "command"):
+                        made.extend(self._besides(what, meant, text, base))
+                    elif own := self._queue.again(meant):
                         self.skipped["repeated"] += 1
+                        self._begin(own, record, base)
                     else:
-                        made.append(base.event("user", request))
+                        form = "program" if source in ("program", "sdk") else "command" if what == "command" else form
+                        typed.append(meant)
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 made.extend(self._result(block, record, base))
+        if typed:
+            beside = any(event.kind == "result" for event in made)
+            made.append(self._message("\n".join(typed), form, record, base, begins=not beside))
         return made
+
+    def _message(
+        self, text: str, form: Form, record: Record, base: Base, *, begins: bool = True, **named: object
+    ) -> Event:
+        """Words of the person. `begins`: whether they begin a turn, so that another one may take their place."""
+        own = words(record.get("uuid"))
+        parent = self._begin(own, record, base) if begins else ""
+        return base.event("user", text, form=form, id=own, parent=parent, input=named)
+
+    def _begin(self, own: str, record: Record, base: Base) -> str:
+        """A message, whose id is `own`, begins a turn with a record: what it follows."""
+        parent = self._chain.nearest(follows(record), self._before(base.start.byte))
+        if parent:
+            self._begun[parent] = own
+            # the service failed at the last message: this one is said after it, not in its place
+            last, self._last = self._last, (own, parent)
+            parent = last[0] if self._failed and last[1] == parent else parent
+            self._failed = False
+        return parent
+
+    def _besides(self, what: str, meant: str, text: str, base: Base) -> Iterator[Event]:
+        """What a text in a record of the person is if it is no message of theirs."""
+        if what == "unknown":
+            self.skipped["unknown frame"] += 1
+            yield base.event("other", meant)
+        elif what in _MARKS:
+            yield base.event("mark", clean(meant), form=_MARKS[what])
+        else:
+            self.skipped["machine-written"] += 1
+            yield from self._notice(text, base)
 
     def _is_expansion(self, content: object) -> bool:
         """Whether a user's record is the prompt of the slash command in the record before it, which old versions do not
@@ -278,14 +379,36 @@ class _Pass(Pass):
             yield from self._of_agent(words(details.get("agentId")), base)
         answer = self._answer(block, record, base)
         yield answer
-        text, tool, call_id = said(block.get("content")), answer.tool, answer.call_id
-        declined = block.get("is_error") is True and _declined(record, tool)
-        asked = tool == "AskUserQuestion"
-        told = reason_given(text, record.get("userFeedback")) if declined or asked else ""
-        told = clean(told or (answered(text, details) if asked else ""))
+        if answer.tool and answer.tool not in (_ASKS, _PLANS) and not answer.failed:
+            return
+        text, given = said(block.get("content")), self._asked.pop(answer.call_id, {})
+        declined = block.get("is_error") is True and is_declined(record, answer.tool)
+        own = words(record.get("uuid"))
+        if answer.tool == _ASKS or (not answer.tool and "questions" in details and "answers" in details):
+            declined = declined or text.startswith(DECLINED)
+            if answer.failed and not declined:
+                return
+            reason = clean(reason_given(text, record.get("userFeedback"))) if declined else ""
+            for form, about, told, options in answers(text, details, given, declined=declined, reason=reason):
+                named = {"about": about, "options": options}
+                call_id = answer.call_id if declined else ""
+                yield base.event("user", told, form=form, id=own, call_id=call_id, input=named)
+        elif answer.tool == _PLANS or (not answer.tool and "plan" in details and "isAgent" in details):
+            plan = clean(words(details.get("plan")) or words(given.get("plan")))
+            if declined:
+                yield from self._refused(text, record, answer, base, about=plan)
+            elif not answer.failed and details.get("isAgent") is not True:
+                yield base.event("user", _APPROVED, form="plan", id=own, input={"about": plan})
+        elif declined:
+            yield from self._refused(text, record, answer, base)
+
+    def _refused(self, text: str, record: Record, answer: Event, base: Base, **named: object) -> Iterator[Event]:
+        """What a person said with the refusal of a call."""
+        told = clean(reason_given(text, record.get("userFeedback")))
         if told and told != self._said:  # the same words decline each of several calls made at once
             self._said = told
-            yield base.event("user", told, call_id=call_id if declined else "")
+            own = words(record.get("uuid"))
+            yield base.event("user", told, form="refused", id=own, call_id=answer.call_id, input=named)
 
     def _answer(self, block: Record, record: Record, base: Base) -> Event:
         """What a tool answered."""
@@ -299,7 +422,7 @@ class _Pass(Pass):
             status = int(found[1])
         elif not failed and (tool == "Bash" or "stdout" in details) and _finished(text, details):
             status = 0
-        declined = block.get("is_error") is True and _declined(record, tool)
+        declined = block.get("is_error") is True and is_declined(record, tool)
         never_ran = failed and (text.lstrip().startswith(_NEVER_RAN) or "toolDenialKind" in record)
         created = details.get("type") == "create" or text.startswith("File created")
         report = side_chain_report(details) if "agentId" in details and not failed else ""
@@ -311,36 +434,103 @@ class _Pass(Pass):
             failed=failed or bool(status),
             exit_status=status,
             refused=declined or never_ran,
+            form="refused" if declined else "",
             created=created and not failed,
             task="" if failed else side_chain_launched(details),
         )
 
     def _queued(self, record: Record, base: Base) -> list[Event]:
-        text = said(record.get("content"))
-        request = typed(text)
-        if record.get("operation") != "enqueue":
-            self._queue.took(record.get("operation"), request)
-            return []
-        if not request:
-            self.skipped["machine-written"] += 1
-            return list(self._notice(text, base))
-        self._queue.put(request)
-        return [base.event("user", request)]
+        text, operation = said(record.get("content")), record.get("operation")
+        what, meant = part(text)
+        of_person = what in ("message", "command")
+        found = meant if of_person else one_line(text)[:_NOTICED]
+        if operation != "enqueue":
+            self._queue.took(operation, found)
+            form = _LEAVES.get(operation) if isinstance(operation, str) else None
+            return [base.event("mark", found, form=form)] if form else []
+        if of_person:
+            own = f"queue:{base.timestamp}:{crc32(found.encode()):08x}"
+            self._queue.put(found, own)
+            return [base.event("user", found, form="queued", id=own)]
+        self._queue.put(found, "")
+        return [base.event("mark", found, form="noticed"), *self._besides(what, meant, text, base)]
 
     def _attached(self, record: Record, base: Base) -> list[Event]:
         attachment = record.get("attachment")
         if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-            text = said(attachment.get("prompt"))
-            by_person = attachment.get("commandMode") in (None, "prompt") and _origin(attachment) in ("", "human")
-            request = typed(text) if by_person and attachment.get("isMeta") is not True else ""
-            if request and not self._queue.handed_over(request):
-                return [base.event("user", request)]
+            text, mode, origin = said(attachment.get("prompt")), attachment.get("commandMode"), origin_of(attachment)
+            of_person = origin in ("", "human") and attachment.get("isMeta") is not True
+            if of_person and mode == "bash" and text.strip():
+                return [base.event("mark", clean(text.strip()), form="ran")]
+            if of_person and mode in (None, "prompt"):
+                what, found = part(text, proven=origin == "human")
+                if what in ("message", "command") and not self._queue.handed_over(found):
+                    own = words(record.get("uuid"))
+                    return [
+                        base.event("user", found, form="queued", id=own),
+                        base.event("mark", found, form="handed"),
+                    ]
             if notices := list(self._notice(text, base)):
                 return notices
         elif (todos := _reminded(attachment)) and not self.waiting:
             return [base.event("other", "", tool=_LIST, input={"todos": todos})]
         self.skipped["attachment"] += 1
         return []
+
+    def _rewound(self, record: Record, base: Base) -> list[Event]:
+        """That the conversation was rewound to its record `leafUuid`, which is the last that was kept."""
+        leaf = record.get("leafUuid") or record.get("cutUuid")
+        if record.get("rewound") is True and isinstance(leaf, str):
+            last = self._chain.nearest(leaf, self._before(base.start.byte))
+            if last and last not in self._begun and self._log and self._after:
+                self._begun = self._begun_before(self._log) | self._begun
+            if to := self._begun.get(last):
+                return [base.event("mark", "", form="rewound", input={"to": to})]
+        self.skipped["last-prompt"] += 1
+        return []
+
+    def _begun_before(self, log: Path) -> dict[str, str]:
+        """Which message follows which message or answer in the part of the log before this pass."""
+        earlier = _Pass(Counter(), log, START)
+        earlier._log = None  # what sub-agents did is not asked
+        with suppress(RalfError), open_regular(log) as file:
+            for line in takewhile(lambda line: line.end <= self._after, read_lines(file)):
+                if not earlier.passed_over(line) and (record := parsed(line.data)) is not None:
+                    deque(earlier.events(record, line), maxlen=0)
+        return earlier._begun
+
+    def _requested(self, record: Record, base: Base) -> list[Event]:
+        number = whole(record.get("prNumber"))
+        text = str(number) if number else words(record.get("prUrl"))
+        return [base.event("mark", text, form="requested")] if text else []
+
+    def _titled(self, record: Record, base: Base) -> list[Event]:
+        """The client's title of the session. A `summary` is of the session that its last record is of: others, which
+        the client may write here, too, are passed over.
+        """
+        kind = words(record.get("type"))
+        text = words(record.get(_TITLES[kind])).strip()
+        leaf = words(record.get("leafUuid"))
+        if not text or (kind == "summary" and not self._chain.knows(leaf, self._before(base.start.byte))):
+            self.skipped[kind] += 1
+            return []
+        return [base.event("mark", text, form="titled")]
+
+
+_MARKS: dict[str, Form] = {"ran": "ran", "printed": "printed", "interrupted": "interrupted"}
+
+_LEAVES: dict[str, Form] = {"remove": "handed", "dequeue": "sent", "popAll": "unsent"}
+
+
+def _says_nothing(line: Line) -> str:
+    """The type of a record that says nothing, "" for one that has to be parsed."""
+    found = _TYPE.match(line.data)
+    if found and (kind := found[1].decode("utf-8", "replace")) not in _USED:
+        return kind
+    if line.cut or _NEEDED.search(line.data):
+        return ""
+    found = found or _LAST_TYPE.match(line.data)
+    return found[1].decode("utf-8", "replace") if found and line.data.rstrip().endswith(b"}") else ""
 
 
 def _reminded(attachment: object) -> list[dict[str, str]]:
@@ -357,114 +547,7 @@ def _reminded(attachment: object) -> list[dict[str, str]]:
     ]
 
 
-def _declined(record: Record, tool: str) -> bool:
-    """Whether the client says in a field of the record that a person declined the call.
-
-    Versions to 2.1.175 know no `toolDenialKind` and say so in `toolUseResult` only, where the error of an MCP server
-    stands, too: of its tools it is not believed. A shell's error begins with its exit status there.
-    """
-    if "userFeedback" in record or "toolDenialKind" in record:
-        return "userFeedback" in record or record["toolDenialKind"] == "user-rejected"
-    told = record.get("toolUseResult")
-    if not isinstance(told, str) or tool.startswith("mcp__") or _version(record) > _UNTOLD:
-        return False
-    return told == "User rejected tool use" or told.startswith(f"Error: {DECLINED}")
-
-
-def _version(record: Record) -> tuple[int, ...]:
-    """The client's version that a record names, () where it names none."""
-    return tuple(int(part) for part in words(record.get("version")).split(".") if part.isdecimal() and len(part) < 9)
-
-
-def _origin(record: Record) -> str:
-    return words(object_in(record, "origin").get("kind"))
-
-
 def _finished(text: str, details: Record) -> bool:
     """Whether a command that did not fail ended with status 0: not in the background, its status not explained away."""
     elsewhere = details.get("backgroundTaskId") or details.get("returnCodeInterpretation")
     return not elsewhere and not text.startswith("Command running in background")
-
-
-# ---- sub-agents: side chains within a log, and logs of their own beside it ----
-
-# The log of a sub-agent is `SESSION/subagents/agent-ID.jsonl` beside `SESSION.jsonl`. Its calls stand at the record by
-# which the session learns that the sub-agent has ended: so each is read once, and belongs to the segment in which its
-# result arrived. What the sub-agent was asked and what it said on the way are left out; its report is the result.
-
-
-_MOST = 16 << 20  # bytes of a sub-agent's log that are read
-
-_KEPT = (900, 600)  # characters of a call or an answer of a sub-agent
-
-_ID = regex(r"[A-Za-z0-9_-]{1,64}")
-
-_NOTICE = regex(r"\s{0,20}<task-notification>")
-
-_TASK = regex(r"<task-id>([A-Za-z0-9_-]{1,64})</task-id>")
-
-_STATUS = regex(r"<status>(\w{1,20})</status>")
-
-_RUNNING = frozenset({"running", "pending", "in_progress", "started"})
-
-_BEFORE_REPORT = "<tools-used-before-summary>"
-
-
-def side_chain_lines(log: Path, agent: str) -> Iterator[Line]:
-    """The lines of a sub-agent's log beside a session's `log`; none where no such file is, or a link leads to it."""
-    if not _ID.fullmatch(agent):
-        return
-    inside = Path(log.stem, "subagents", f"agent-{agent}.jsonl")
-    path = log.parent / inside
-    if Path(os.path.realpath(path)) != Path(os.path.realpath(log.parent), inside):
-        return
-    with suppress(RalfError), open_regular(path) as file:
-        for line in read_lines(file):
-            if not line.finished or line.start > _MOST:
-                return
-            yield line
-
-
-def side_chain_answered(events: Iterable[Event], agent: str, calls: dict[str, Event]) -> Iterator[Event]:
-    """The calls among a sub-agent's events that have an answer, each with its answer and at its place, both shortened.
-
-    calls  those that wait for their answer, by id; kept up to date
-    """
-    for event in events:
-        if event.kind == "call":
-            calls[event.call_id] = event
-        elif event.kind == "result" and (call := calls.pop(event.call_id, None)) is not None:
-            yield _short(replace(call, start=event.start, end=event.end), agent)
-            yield _short(event, agent)
-
-
-def _short(event: Event, agent: str) -> Event:
-    text, omitted = without_middle(event.text, *_KEPT)
-    return replace(event, text=text, cut=event.cut + omitted, agent=agent, window=None)
-
-
-def side_chain_ended(text: str) -> str:
-    """The task that a client's notice says has ended; "" for any other text."""
-    if not _NOTICE.match(text):
-        return ""
-    task, status = _TASK.search(text), _STATUS.search(text)
-    return task[1] if task and status and status[1].lower() not in _RUNNING else ""
-
-
-def side_chain_told(text: str) -> str:
-    """The report of a sub-agent in such a notice, up to the last closing tag; "" where it has none."""
-    _, opened, rest = text.partition("<result>")
-    return rest.rpartition("</result>")[0].strip() if opened else ""
-
-
-def side_chain_report(details: Record) -> str:
-    """What a sub-agent reported, without what the client puts around it; "" where the record does not hold it."""
-    parts = details.get("content")
-    texts = [words(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return "\n".join(text for text in texts if text.strip() and not text.startswith(_BEFORE_REPORT))
-
-
-def side_chain_launched(details: Record) -> str:
-    """The task that goes on in the background behind an answer; "" for none."""
-    agent = words(details.get("agentId")) if details.get("status") in ("async_launched", "launched") else ""
-    return words(details.get("backgroundTaskId")) or agent

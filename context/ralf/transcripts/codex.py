@@ -1,28 +1,25 @@
-"""Codex rollouts: their items, what its tools did and said, and which words a person typed."""
+"""Codex rollouts: their items, which words a person typed and ran, and what the client recorded of a turn."""
 
 from __future__ import annotations
 
-import json
-import posixpath
-import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from ralf.text.cleaning import besides, clean, one_line, outside, without_middle
+from ralf.text.cleaning import besides, one_line, outside, without_middle
 from ralf.text.patterns import regex
+from ralf.transcripts.codex_tools import CALLS, OUTPUT_KEPT, OUTPUTS, Calls
 from ralf.transcripts.events import (
     START,
     Event,
+    Form,
     Position,
     Record,
-    arguments,
     blocks,
     first,
-    leaves,
+    is_frame,
     object_in,
     said,
     session_of_log,
@@ -30,227 +27,7 @@ from ralf.transcripts.events import (
     whole,
     words,
 )
-from ralf.transcripts.lines import Base, Head, Line, Log, Pass, parsed
-
-# ---- the output of a tool, without what the client wrote around it ----
-
-
-_HEADER = regex(
-    r"(?:(?:Chunk ID|Wall time|Exit code|Process exited with code|Process running with session ID|Original token count"
-    r"|Total output lines|Script (?:completed|failed|terminated|running))\b[^\n]{0,200}\n)+Output:\n"
-)
-
-_STATUS = regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.M)
-
-_RUNNING = regex(r"^Process running with session ID (\d{1,18})$", re.M)
-
-_SCRIPT_FAILED = regex(r"^Script (?:failed|terminated)\b", re.M)
-
-_NEVER_RAN = regex(
-    r"unsupported (?:custom tool )?call\b|failed to parse function arguments|(?:exec command|patch) rejected\b"
-    r"|rejected by user|tool call (?:was )?(?:rejected|denied)|user (?:rejected|denied|cancelled)\b"
-)
-
-_FAILED = regex(
-    r"aborted\b|command (?:timed out|aborted)\b|execution error\b|apply_patch verification failed\b"
-    r"|(?:exec_command|write_stdin) failed\b|err(?:or)?: |unable to locate image\b|Script error\b"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """An output taken apart.
-
-    text     the tool's words
-    status   the command's exit status, None where nothing tells it
-    running  the client's name of the process, where the command goes on in the background; else ""
-    failed   it did not do what it was called for; `refused`: it never ran
-    """
-
-    text: str
-    status: int | None = None
-    running: str = ""
-    failed: bool = False
-    refused: bool = False
-
-
-def parse_output(value: object) -> Output:
-    """The output of a call, in any of the forms in which versions of the client have written it.
-
-    A text; blocks of text; a text that is JSON with `output` and `metadata.exit_code`; an object with `content` and
-    `success`. A text may begin with lines of the client's that end with `Output:`.
-    """
-    if isinstance(value, Mapping):
-        found = _apart(words(value.get("content")) or words(value.get("output")))
-        return replace(found, failed=found.failed or value.get("success") is False)
-    if not isinstance(value, str):
-        return _apart(_joined(value))
-    tree = parsed(value) if value.startswith("{") and '"metadata"' in value else None
-    if tree is None or not isinstance(tree.get("output"), str) or "metadata" not in tree:
-        return _apart(clean(value))
-    status = object_in(tree, "metadata").get("exit_code")
-    status = status if isinstance(status, int) and not isinstance(status, bool) else None
-    return Output(words(tree["output"]), status, failed=bool(status))
-
-
-def _joined(content: object) -> str:
-    parts = [words(block.get("text")) for block in blocks(content)]
-    return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts if part).removesuffix("\n")
-
-
-def _apart(text: str) -> Output:
-    found = Output(text)
-    header = _HEADER.match(text)
-    if header is None:
-        refused = bool(_NEVER_RAN.match(text))
-        return Output(text, failed=refused or bool(_FAILED.match(text)), refused=refused)
-    for _ in range(2):  # a patch within a command has a header of its own
-        if header is None or found.status is not None:
-            break
-        status, running = _STATUS.search(header[0]), _RUNNING.search(header[0])
-        found = Output(
-            found.text[header.end() :],
-            int(status[1]) if status else None,
-            running[1] if running else found.running,
-            found.failed or bool(status and int(status[1])) or bool(_SCRIPT_FAILED.search(header[0])),
-        )
-        header = _HEADER.match(found.text)
-    return found
-
-
-# ---- calls, their results, and processes in the background ----
-
-
-CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
-
-OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
-"""Types of the items that are calls, and of those that are what a tool answered."""
-
-WITHIN = "exec-"
-"""How the ids begin of what a script has called: the conversation itself holds no record of that."""
-
-_ESCAPED = regex(rb"%([0-9a-fA-F]{2})")
-
-_OUTPUT_KEPT = (6_000, 6_000)  # characters of what a command printed that no item of the conversation shows
-
-
-class Calls:
-    """The calls of one reading whose results are still to come. `others` takes our own output out of a text.
-
-    A command that goes on in the background has no result before its end: an event tells that, or the output of a later
-    call that asked its process.
-    """
-
-    def __init__(self, others: Callable[[str], str]) -> None:
-        self._others = others
-        self._tools: dict[str, str] = {}
-        self._asked: dict[str, Mapping[str, Any]] = {}
-        self._running: dict[str, str] = {}  # process → the call that started it, "" once its end was told
-        self._polls: dict[str, str] = {}  # call → the process that it asks
-
-    def tells(self, id_: str) -> bool:
-        """Whether an event about a command or patch of this id says what no item of the conversation does."""
-        return id_.startswith(WITHIN) or id_ in self._running.values()
-
-    def called(self, inner: str, payload: Record, base: Base) -> list[Event]:
-        """The events of an item that is a call."""
-        call_id = words(payload.get("call_id")) or words(payload.get("id"))
-        if inner == "local_shell_call":
-            return [self._call("local_shell", call_id, payload.get("action"), base)]
-        if inner == "web_search_call":  # its answer is not recorded
-            call = self._call("web_search", call_id, payload.get("action"), base)
-            self._tools.pop(call_id, None)
-            return [call, base.event("result", "", tool="web_search", call_id=call_id)]
-        given = payload.get("arguments" if inner == "function_call" else "input")
-        name, space = words(payload.get("name")), words(payload.get("namespace"))
-        name = f"{space}__{name}" if space not in ("", "functions") else name
-        if isinstance(given, str):
-            tree = parsed(given) if inner == "function_call" else None
-            given = {"input": given} if tree is None else tree
-        return [self._call(name, call_id, given, base)]
-
-    def _call(self, name: str, call_id: str, given: object, base: Base, *, cwd: str = "") -> Event:
-        taken = arguments(given)
-        self._tools[call_id] = name
-        if name == "write_stdin":
-            self._polls[call_id] = str(taken.get("session_id", ""))
-        elif name == "request_user_input":
-            self._asked[call_id] = taken
-        where = cwd or words(taken.get("workdir")) or words(taken.get("working_directory"))
-        where = posixpath.normpath(posixpath.join(base.cwd, where)) if where else base.cwd
-        return base.event("call", leaves(taken), tool=name, call_id=call_id, input=taken, cwd=where)
-
-    def answered(self, payload: Record, base: Base) -> list[Event]:
-        """The events of an item that is what a tool answered."""
-        call_id = words(payload.get("call_id"))
-        tool, output = self._tools.pop(call_id, ""), parse_output(payload.get("output"))
-        process = self._polls.pop(call_id, "")
-        if output.running and not process:
-            self._running[output.running] = call_id
-            return [base.event("result", self._others(output.text), tool=tool)]  # not yet the call's result
-        answer, secret = answered_questions(self._asked.pop(call_id, None), output.text)
-        text = "" if secret else self._others(output.text)
-        ended: dict[str, Any] = {
-            "exit_status": output.status,
-            "failed": output.failed,
-            "refused": output.refused,
-        }
-        made = []
-        if process in self._running and not output.refused:
-            started = self._running[process]
-            if started and output.status is not None:
-                self._running[process] = ""
-                made.append(base.event("result", text, tool="exec_command", call_id=started, **ended))
-                text = ""
-            ended = {}
-        made.append(base.event("result", text, tool=tool, call_id=call_id, **ended))
-        if answer:
-            made.append(base.event("user", answer))
-        return made
-
-    def executed(self, item: Record, base: Base) -> list[Event]:
-        """A command of which an event tells: one that a script ran, or the end of one in the background."""
-        id_, status = words(item.get("id")), whole(item.get("exit_code"))
-        text = self._others(without_middle(words(item.get("aggregated_output")), *_OUTPUT_KEPT)[0])
-        result = base.event(
-            "result",
-            text,
-            tool="exec_command",
-            call_id=id_,
-            exit_status=status,
-            failed=bool(status) or item.get("status") == "failed",
-            refused=item.get("status") == "declined",
-        )
-        process = next((name for name, call in self._running.items() if call == id_), None)
-        if process is not None and status is not None:
-            self._running[process] = ""
-            return [result]
-        if not id_.startswith(WITHIN):
-            return []  # it was stopped with the client, or is in the conversation itself
-        call = self._call("exec_command", id_, {"command": item.get("command")}, base, cwd=_folder(item.get("cwd")))
-        self._tools.pop(id_, None)
-        return [call, result]
-
-    def patched(self, item: Record, base: Base) -> list[Event]:
-        """Files that a script changed, of which an event tells."""
-        id_, changes = words(item.get("id")), item.get("changes")
-        if not id_.startswith(WITHIN) or not isinstance(changes, dict):
-            return []
-        failed = item.get("status") != "completed"
-        text = "\n".join(part for path, change in changes.items() for part in (words(path), leaves(change)) if part)
-        call = base.event("call", text, tool="apply_patch", call_id=id_, input=arguments({"changes": changes}))
-        output = self._others(words(item.get("stderr" if failed else "stdout")))
-        return [call, base.event("result", output, tool="apply_patch", call_id=id_, failed=failed)]
-
-
-def _folder(value: object) -> str:
-    """A folder that newer versions write as a `file:` URL."""
-    text = words(value)
-    if not text.startswith("file://"):
-        return text
-    plain = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text.removeprefix("file://").encode())
-    return words(plain.decode("utf-8", "replace"))
-
+from ralf.transcripts.lines import Base, Head, Line, Log, Pass
 
 # ---- the words that a person typed ----
 
@@ -262,11 +39,17 @@ _REQUEST = "## My request for Codex:"
 """An editor's extension puts what is open before the words that were typed, and this line between the two: the last
 such line, since what is open may hold one."""
 
-_WRAPPED = regex(r"<([a-z][\w-]*)(?:\s[^<>]*)?>.*</\1>\s*\Z", re.S)
+_SHELL = "<user_shell_command>"
+"""How a command begins that the person ran, as the model is shown it."""
 
-_OPENED = regex(
-    r"<(?:environment_context|user_instructions|turn_aborted|user_shell_command|user_action|image)\b|</image>"
+_SHELL_RESULT = regex(r"\s*Exit code: (-?\d{1,9})\n(?:Duration: [^\n]*\n)?(?:Output:\n)?")
+
+_FRAME = regex(
+    r"<(?:environment_context|user_instructions|permissions instructions|apps_instructions|plugins_instructions"
+    r"|skills?_instructions|skill|collaboration_mode|model_switch|personality_spec|turn_aborted|subagent_notification"
+    r"|hook_prompt|user_shell_command|user_action|image)\b|</image>"
 )
+"""How the client's own texts in the user's role begin, and `_MACHINE`."""
 
 _MACHINE = (
     "# AGENTS.md instructions",
@@ -275,22 +58,40 @@ _MACHINE = (
     "You have exceeded the maximum number of tokens",
 )
 
-_NOTE = "user_note: "
 
+class Words(NamedTuple):
+    """What stands in a message in the user's role.
 
-def typed_in_message(payload: Record) -> str:
-    """The words that a person typed of a `response_item` in the user's role, "" for none.
-
-    Newer versions say of each block where it comes from. Of older ones what stands whole between two tags, or begins as
-    the client's texts do, is taken for the client's: such versions record what was typed as an event, too (`in_event`).
+    typed   a person's words, "" for none
+    shell   the frames of commands that the person ran
+    others  texts that are one element of an unknown name
     """
-    kinds = object_in(payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
-    texts = [words(block.get("text")) for block in blocks(payload.get("content"))]
-    if isinstance(kinds, list):
-        texts = [text for text, kind in zip(texts, kinds, strict=False) if kind == _BY_PERSON]
-    else:
-        texts = [text for text in texts if not _is_machine_written(text.strip())]
-    return _requested("\n".join(text for text in texts if text.strip()))
+
+    typed: str
+    shell: list[str]
+    others: list[str]
+
+
+def words_of_message(payload: Record) -> Words:
+    """Take a `response_item` in the user's role apart, by the kinds of its blocks where it has them, else by how each
+    text begins.
+    """
+    kinds = payload.get("content_item_kinds")
+    if not isinstance(kinds, list):
+        kinds = object_in(payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
+    typed, shell, others = list[str](), list[str](), list[str]()
+    texts = [words(block.get("text")).strip() for block in blocks(payload.get("content"))]
+    for number, text in enumerate(texts):
+        if text.startswith(_SHELL):
+            shell.append(text)
+        elif isinstance(kinds, list):
+            if kinds[number : number + 1] == [_BY_PERSON]:
+                typed.append(text)
+        elif is_frame(text) and not _FRAME.match(text):
+            others.append(text)
+        elif not text.startswith(_MACHINE) and not _FRAME.match(text):
+            typed.append(text)
+    return Words(_requested("\n".join(filter(None, typed))), shell, others)
 
 
 def typed_in_event(payload: Record) -> str:
@@ -301,35 +102,10 @@ def typed_in_event(payload: Record) -> str:
     return _requested(words(payload.get("message"))) if payload.get("kind") in (None, "plain") else ""
 
 
-def answered_questions(asked: object, output: str) -> tuple[str, bool]:
-    """What a person answered to `request_user_input`, each behind its question, a line each; whether one is secret.
-
-    asked   the call's arguments
-    output  the text of its output, JSON
-    """
-    try:
-        given = json.loads(output)["answers"]
-        questions = [dict(question) for question in asked["questions"]]  # type: ignore[index]
-        answers = [(question, given[question["id"]]["answers"]) for question in questions if question["id"] in given]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return "", False
-    lines, secret = [], False
-    for question, given in answers:
-        if question.get("isSecret") is True:
-            secret = True
-        elif isinstance(given, list) and (texts := [words(text).removeprefix(_NOTE) for text in given if words(text)]):
-            lines.append(" ".join([words(question.get("question")), *texts]).strip())
-    return "\n".join(lines), secret
-
-
 def _requested(text: str) -> str:
     text = besides(outside(text)).strip()
     _, found, request = text.rpartition(_REQUEST) if text.startswith("# ") else ("", "", "")
     return request.strip() if found else text
-
-
-def _is_machine_written(text: str) -> bool:
-    return bool(text.startswith(_MACHINE) or _OPENED.match(text) or _WRAPPED.match(text))
 
 
 # ---- records: one for each item of the conversation and for each event of the client ----
@@ -341,9 +117,20 @@ _ITEMS = frozenset({"message", "reasoning"}) | CALLS | OUTPUTS
 
 _READ = frozenset({"response_item", "event_msg", "turn_context", "compacted", "token_usage_record"})
 
-_TURN_ENDS = frozenset({"task_started", "task_complete", "turn_aborted"})
+_COMPLETE = frozenset({"task_complete", "turn_complete"})
 
-_EVENTS = frozenset({"token_count", "user_message", "agent_message", "item_completed"}) | _TURN_ENDS
+_TURN_ENDS = frozenset({"task_started", "turn_started", "turn_aborted"}) | _COMPLETE
+
+_EVENTS = (
+    frozenset({"token_count", "user_message", "agent_message", "item_completed", "thread_rolled_back", "error"})
+    | _TURN_ENDS
+)
+
+_BY_SHELL = regex(rb'"source"\s*:\s*"(?:user_shell|userShell)"')
+"""A command that the person ran, in a record of any length: within a string its quotation marks are escaped."""
+
+_TYPED = regex(rb'"type"\s*:\s*"(?:user_message|UserMessage)"')
+"""An event that tells what a person typed. If a file has any, nothing else does."""
 
 # What a record is, where only scalars come before it, as in every rollout that was seen: so it is certain.
 _TYPES = regex(
@@ -363,7 +150,10 @@ _CWD = regex(r"<cwd>([^<>\n]{1,4096})</cwd>")
 def reader(path: Path, head: Head) -> Codex | None:
     """The reader of this file if it is a Codex rollout."""
     records = head.records or [head.document]
-    return Codex(path, records) if any(map(_is_ours, records)) else None
+    if not any(map(_is_ours, records)):
+        return None
+    typed = _TYPED.search(head.data)
+    return Codex(path, records, typed=typed.start() if typed else None)
 
 
 def _is_ours(record: Record) -> bool:
@@ -383,7 +173,8 @@ class Codex(Log):
 
     format = "codex"
 
-    def __init__(self, path: Path, records: Iterable[Record]) -> None:
+    def __init__(self, path: Path, records: Iterable[Record], *, typed: int | None = None) -> None:
+        """typed: the place of the first event that tells what a person typed, None where the head has none."""
         meta = next((found for record in records if (found := _meta(record))), {})
         super().__init__(
             path,
@@ -391,21 +182,31 @@ class Codex(Log):
             cwd=words(meta.get("cwd")) or _told_cwd(records),
             branch=words(object_in(meta, "git").get("branch")),
         )
+        self._typed = typed
+        self._form: Form = "program" if _is_of_an_agent(meta) else ""
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place. A message of the agent that may be the summary of a compaction waits."""
-        return self._read(_Pass(self.skipped, self.cwd), after)
+        by_events = self._typed is not None and self._typed < after.byte
+        return self._read(_Pass(self.skipped, self.cwd, self._form, by_events=by_events), after)
 
 
 class _Pass(Pass):
-    """Which calls run, what the agent has announced, and which of its messages may be a summary."""
+    """Which calls run, what the agent has announced, and which of its messages may be a summary.
 
-    def __init__(self, skipped: Counter[str], cwd: str) -> None:
+    form       how the messages came
+    by_events  an event before that place has told what a person typed
+    """
+
+    def __init__(self, skipped: Counter[str], cwd: str, form: Form = "", *, by_events: bool = False) -> None:
         super().__init__(skipped)
         self._cwd = cwd
+        self._form = form
+        self._by_events = by_events
+        self._before = ""  # the message that the first event may tell once more
         self._calls = Calls(self.others)
         self._announced: deque[str] = deque(maxlen=8)
-        self._met: dict[str, int] = {}
+        self._ran: dict[str, int] = {}  # command → how often more a message has it than events
 
     def passed_over(self, line: Line) -> str:
         """What a finished line is that says nothing; see `Pass`."""
@@ -421,10 +222,12 @@ class _Pass(Pass):
         if kind == "event_msg" and inner == "item_completed":
             item = _ITEM.search(data, found.end(), found.end() + _NEAR)
             what = item[1].decode("utf-8", "replace") if item else ""
-            if item and what in ("CommandExecution", "FileChange"):
+            if item and what in ("CommandExecution", "FileChange") and not _BY_SHELL.search(data, item.end()):
                 id_ = (item[2] or b"").decode("utf-8", "replace")
                 return "" if self._calls.tells(id_) else what
-            return "" if what in ("", "UserMessage", "AgentMessage") else what
+            return "" if what in ("", "UserMessage", "AgentMessage", "CommandExecution", "FileChange") else what
+        if inner == "exec_command_end" and kind == "event_msg" and _BY_SHELL.search(data, found.end()):
+            return ""
         if kind == "event_msg" and inner:
             return "" if inner in _EVENTS else inner
         return "" if kind in _READ or kind in _ITEMS else kind
@@ -469,7 +272,8 @@ class _Pass(Pass):
         if not text.strip() or not (others := self.others(text)):
             return
         event = base.event("assistant", others)
-        if wrapped and one_line(text) not in self._announced:
+        is_answer = isinstance(payload.get("phase"), str)  # of a summary no phase of the turn is recorded
+        if wrapped and not is_answer and one_line(text) not in self._announced:
             self.waiting = [event]
         else:
             yield event
@@ -492,14 +296,27 @@ class _Pass(Pass):
         item = object_in(payload, "item")
         what = words(item.get("type"))
         if inner == "user_message" or what == "UserMessage":
-            return self._request(typed_in_event(payload), base, by_event=True)
-        if inner == "task_started":
+            return self._typed_by_event(typed_in_event(payload), words(item.get("id")), base)
+        if inner in ("task_started", "turn_started"):
             capacity = whole(payload.get("model_context_window")) or None
             return [base.event("other", "", capacity=capacity)] if capacity else []
+        if inner in _COMPLETE:
+            return [base.event("mark", "", form="ended")]
+        if inner == "turn_aborted":
+            return [_aborted(words(payload.get("reason")), base)]
+        if inner == "thread_rolled_back":
+            turns = whole(payload.get("num_turns"))
+            return [base.event("mark", "", form="rewound", input={"turns": turns})] if turns else []
+        if inner == "error":
+            return [base.event("mark", words(payload.get("message")), form="stopped")]
+        if inner == "exec_command_end":
+            return self._ran_by_person(payload, base)
         if inner == "agent_message":
             return self._announce(words(payload.get("message")))
         if what == "AgentMessage":
             return self._announce("\n".join(words(block.get("text")) for block in blocks(item.get("content"))))
+        if what == "CommandExecution" and item.get("source") in ("user_shell", "userShell"):
+            return self._ran_by_person(item, base)
         if what == "CommandExecution":
             return self._calls.executed(item, base)
         if what == "FileChange":
@@ -520,7 +337,7 @@ class _Pass(Pass):
             if payload.get("role") != "user":
                 self.skipped[words(payload.get("role")) or "no role"] += 1
                 return []
-            return self._request(typed_in_message(payload), base, by_event=False)
+            return self._message(payload, base)
         if inner == "reasoning":
             parts = [block for key in ("summary", "content") for block in blocks(payload.get(key))]
             text = "\n".join(text for block in parts if (text := words(block.get("text"))))
@@ -532,18 +349,84 @@ class _Pass(Pass):
         self.skipped[inner or "untyped"] += 1
         return []
 
-    def _request(self, text: str, base: Base, *, by_event: bool) -> list[Event]:
-        """A request, which stands in the rollout as a message, as an event, or as both, in either order."""
-        if not text:
+    # ---- what a person typed and ran ----
+
+    def _message(self, payload: Record, base: Base) -> list[Event]:
+        """A message in the user's role: a person's where no event tells what a person typed."""
+        parts = words_of_message(payload)
+        events = [event for frame in parts.shell for event in self._shown_to_model(frame, base)]
+        if self._by_events:
+            if not parts.shell:
+                self.skipped["repeated" if parts.typed else "injected"] += 1
+            return events
+        if parts.others:
+            self.skipped["unknown frame"] += len(parts.others)
+            events.append(base.event("other", "\n".join(parts.others)))
+        if parts.typed:
+            self._before = one_line(parts.typed)
+            events.append(base.event("user", parts.typed, form=self._form, id=words(payload.get("id"))))
+        elif not events:
             self.skipped["injected"] += 1
+        return events
+
+    def _typed_by_event(self, text: str, id_: str, base: Base) -> list[Event]:
+        """An event that tells what a person typed; a message right before the first one may have told the same."""
+        before, self._before, self._by_events = self._before, "", True
+        if not text or one_line(text) == before:
+            self.skipped["repeated" if text else "injected"] += 1
             return []
-        key, way = one_line(text), -1 if by_event else 1
-        met = self._met.pop(key, 0)
-        if met + way:
-            self._met[key] = met + way
-            for gone in list(islice(self._met, max(0, len(self._met) - 64))):
-                del self._met[gone]
-        return [base.event("user", text)] if met * way >= 0 else []
+        return [base.event("user", text, form=self._form, id=id_)]
+
+    def _ran_by_person(self, payload: Record, base: Base) -> list[Event]:
+        """A command that the person ran, of which an event tells."""
+        given = payload.get("command")
+        argv = [words(word) for word in given] if isinstance(given, list) else [words(given)]
+        is_script = len(argv) == _SCRIPT and argv[1].startswith("-")
+        status = payload.get("exit_code")
+        status = status if isinstance(status, int) and not isinstance(status, bool) else None
+        printed = first([payload], "aggregated_output") or first([payload], "stdout") + first([payload], "stderr")
+        return self._shell(argv[-1] if is_script else " ".join(argv), status, printed, base, by_event=True)
+
+    def _shown_to_model(self, frame: str, base: Base) -> list[Event]:
+        """A command that the person ran, as the model was shown it."""
+        command = frame.partition("<command>")[2].partition("</command>")[0].strip()
+        result = frame.partition("<result>")[2].rpartition("</result>")[0]
+        header = _SHELL_RESULT.match(result)
+        status = int(header[1]) if header else None
+        printed = result[header.end() :] if header else result
+        return self._shell(command, status, printed.removesuffix("\n"), base, by_event=False)
+
+    def _shell(self, command: str, status: int | None, printed: str, base: Base, *, by_event: bool) -> list[Event]:
+        """Its marks, once: a rollout has it as an event, as a message, or as both, in either order."""
+        key, way = one_line(command), -1 if by_event else 1
+        balance = self._ran.pop(key, 0)
+        if balance + way:
+            self._ran[key] = balance + way
+            for oldest in list(islice(self._ran, max(0, len(self._ran) - 64))):
+                del self._ran[oldest]
+        if balance * way < 0:
+            self.skipped["repeated"] += 1
+            return []
+        text = self.others(without_middle(printed, *OUTPUT_KEPT)[0])
+        ran = base.event("mark", command, form="ran")
+        return [ran, base.event("mark", text, form="printed", exit_status=status, failed=bool(status))]
+
+
+_SCRIPT = 3
+"""Words of a command that a shell runs: the shell, its switch, the script."""
+
+
+def _aborted(reason: str, base: Base) -> Event:
+    """How a turn ended before its end: only two of the client's reasons are none of the person's."""
+    if reason == "review_ended":
+        return base.event("mark", "", form="ended")
+    return base.event("mark", reason, form="stopped" if reason == "budget_limited" else "interrupted")
+
+
+def _is_of_an_agent(meta: Record) -> bool:
+    """Whether the client, or an agent of it, began the session: nobody typed in it."""
+    source = object_in(meta, "source")
+    return "subagent" in source or "internal" in source or words(meta.get("thread_source")) not in ("", "user")
 
 
 def _unwrapped(record: Record) -> tuple[str, Record]:

@@ -16,10 +16,10 @@ from ralf.text.patterns import regex
 if TYPE_CHECKING:
     from ralf.storage.journal import Digest, Store
 
-Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "note", "other"]
+Kind = Literal["user", "assistant", "thinking", "call", "result", "compaction", "note", "mark", "other"]
 """What an event is.
 
-user        a request or answer that a person typed (also while the agent worked)
+user        a request or answer that a person typed (also while the agent worked); `form` says how it came
 assistant   what the agent said
 thinking    the agent's reasoning, where the client records it
 call        a tool call
@@ -27,9 +27,60 @@ result      what a tool answered
 compaction  the client compacted its window here; `text` is its summary and is never summarised again
 note        what a run or an agent wrote down in a document: `text` its words, `input` what of it stands in fields
             (`ralf.transcripts.notes`). Its prose is kept, searched and may be summed up, but never mined for decisions
+mark        what the client recorded besides: that a turn has ended, that the person interrupted it; `form` says which
 other       anything else of the conversation that carries usage or state, never summarised; its `text` is what the
             client itself said in the agent's place (a failed request), which is evidence and nothing more. With a
             `tool` it tells the agent's to-do list, and `input` is as that tool would have it
+"""
+
+
+Form = Literal[
+    "",
+    "queued",
+    "answer",
+    "plan",
+    "refused",
+    "command",
+    "program",
+    "ended",
+    "interrupted",
+    "stopped",
+    "ran",
+    "printed",
+    "noticed",
+    "handed",
+    "sent",
+    "unsent",
+    "rewound",
+    "titled",
+    "requested",
+]
+"""How a person's words came, or what a mark says. Of a `result`, "refused": the person declined the call.
+
+Of a `user` event:
+
+""        typed as a message
+queued    typed while the agent worked, and waiting from here on
+answer    chosen or typed in answer to a question of a tool: `about` the question, `options` what could be chosen
+plan      a plan was approved: `about` its text
+refused   said with the refusal of a call, whose `call_id` it has
+command   a slash command with its arguments
+program   sent by a program
+
+Of a `mark`:
+
+ended        the turn is at its end
+interrupted  the person interrupted the turn; `text` the client's reason, "" for none
+stopped      the service failed; `text` its words
+ran          a command that the person ran: `text`
+printed      what that command printed: `text`; its status is in the fields of a result
+noticed      a notice of the client's was queued, like a person's words
+handed       the running turn got something queued: `text`, or, where that is "", the oldest
+sent         something queued begins a turn here: as `handed`
+unsent       all that is queued was taken back into the input field
+rewound      the conversation was rewound: `to` the id of the message that is the first taken back, or `turns`, how many
+titled       the client's title for the session: `text`
+requested    a pull request: `text` its number or address
 """
 
 
@@ -57,7 +108,12 @@ class Event:
     start, end   the places before and after the record in which it stands (records with several events share them)
     timestamp    as the client wrote it, ISO 8601, or "" where it wrote none
     tool         calls and results: the tool's name ("" where a result's call was never seen)
-    input        calls: the arguments as the client recorded them, their strings cleaned like the text; notes: fields
+    form         user, marks and results: see `Form`
+    id           user: the record's own id, "" where it has none
+    parent       user: the id of the message or answer that it follows in the conversation, "" where that is not known:
+                 of two that follow the same one, the earlier was taken back by rewinding
+    input        calls: the arguments as the client recorded them, their strings cleaned like the text; notes: fields;
+                 user and marks: what `Form` names
     call_id      what joins a call and its result; of a person's words: the call that they declined with them
     failed       results: the client called it an error, or the exit status is not 0
     exit_status  results of commands: the status where the client tells it, else None
@@ -79,6 +135,9 @@ class Event:
     end: Position
     timestamp: str = ""
     tool: str = ""
+    form: Form = ""
+    id: str = ""
+    parent: str = ""
     input: Mapping[str, Any] = field(default_factory=dict)
     call_id: str = ""
     failed: bool = False
@@ -192,6 +251,36 @@ def object_in(record: Record, key: str) -> Record:
 def first(records: Iterable[Record], key: str) -> str:
     """The first string that a record has under a key, "" if none has."""
     return next((found for record in records if (found := words(record.get(key)))), "")
+
+
+DECLINED = "(declined)"
+"""The words of an answer where a person closed the question."""
+
+
+def labels(options: object) -> list[str]:
+    """The labels of the options that a question offers."""
+    found = options if isinstance(options, list) else []
+    return [words(option.get("label") if isinstance(option, dict) else option) for option in found]
+
+
+_ELEMENT = regex(r"<([A-Za-z][\w:.-]{0,80})(?:\s[^<>]*)?>")
+
+
+def is_frame(text: str) -> bool:
+    """Whether a text is one element, `<name>…</name>`, from its first to its last character."""
+    opening = _ELEMENT.match(text)
+    if opening is None:
+        return False
+    name, closing = opening[1], f"</{opening[1]}>"
+    if not text.endswith(closing):
+        return False
+    at, last, depth = opening.end(), len(text) - len(closing), 1
+    while (end := text.find(closing, at)) != last:
+        depth += text.count(f"<{name}>", at, end) + text.count(f"<{name} ", at, end) - 1
+        if depth == 0:
+            return False
+        at = end + len(closing)
+    return True
 
 
 # ---- the session that a log is of, by its file name ----

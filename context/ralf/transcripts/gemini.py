@@ -1,17 +1,21 @@
-"""Gemini CLI's session logs: messages that are appended, and appended once more when they have grown.
+"""Gemini CLI's session logs, in its three forms.
 
-The client writes a message when it is complete, and the whole message again, with the same id, once its calls are
-answered. A record `$set` replaces fields of the session, the list of messages among them: after a compaction of its
-window, and when a session is resumed.
+* Lines: the client writes a message when it is complete, and the whole message again, with the same id, once its calls
+  are answered. A record `$set` replaces fields of the session, the list of messages among them: after a compaction of
+  its window, and when a session is resumed. `$rewindTo` takes a message and all after it back.
+* One document with the same messages, as versions before 2026 wrote it anew at each change.
+* The events that a run without a terminal prints (`--output-format stream-json`).
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -19,16 +23,23 @@ from pathlib import Path
 from ralf.storage.files import content_of
 from ralf.text.cleaning import besides
 from ralf.text.patterns import regex
+from ralf.transcripts.elements import Document
 from ralf.transcripts.events import (
+    DECLINED,
     START,
     Event,
+    Form,
     Position,
     Record,
     arguments,
     blocks,
     first,
+    is_frame,
+    labels,
     leaves,
     object_in,
+    status_of,
+    time_of,
     tokens_of,
     words,
 )
@@ -54,6 +65,20 @@ _SNAPSHOT = "<state_snapshot>"
 _OPENED = ("<session_context>", _SNAPSHOT)
 """How texts begin that the client itself puts into the user's messages."""
 
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
+"""Around the files that the client adds to a message."""
+
+_CANCELLED = "Request cancelled."
+"""The client's sentence for a turn that the person interrupted."""
+
+_DISMISSED = "User dismissed ask_user dialog without answering."
+
+_APPROVED, _REJECTED, _PLACE = "Plan approved.", "Plan rejected. ", "\n\nThe plan is stored at: "
+
+_FEEDBACK = "User feedback: "
+
+_FIRST_LINES = 2  # of a log: a list of messages that is set there was told by no record before
+
 _SHELL = "run_shell_command"
 
 _UNTRUSTED = regex(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.S)
@@ -62,13 +87,31 @@ _AROUND = regex(r"(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID):
 
 _EXIT = "Exit Code: "
 
+_BEFORE = regex(r"(?:Command: (?:[^\n]*\n){1,200}?Directory: [^\n]*\n)?(?:Output|Stdout): ")
+"""What stands before what a command printed; earlier versions repeated the command."""
 
-def reader(path: Path, head: Head) -> Gemini | None:
+_NOTHING = ("(none)", "0")
+"""An error or a signal that there was not, in earlier versions."""
+
+
+def reader(path: Path, head: Head) -> Gemini | GeminiDocument | GeminiStream | None:
     """The log of a session of Gemini CLI; None for any other file."""
-    if not head.in_lines:
-        return None
-    meta = next(iter(head.records), {})
-    return Gemini(path, meta) if "projectHash" in meta and words(meta.get("sessionId")) else None
+    meta = next(iter(head.records), {}) if head.in_lines else head.document
+    if "projectHash" in meta and words(meta.get("sessionId")):
+        is_document = not head.in_lines or isinstance(meta.get("messages"), list)
+        return GeminiDocument(path, meta) if is_document else Gemini(path, meta)
+    records = list(islice(head.records, _LOOKED_AT)) if head.in_lines else []
+    return GeminiStream(path, records) if any(map(_is_of_stream, records)) else None
+
+
+_LOOKED_AT = 20  # records of a stream, which may have lost its beginning
+
+
+def _is_of_stream(record: Record) -> bool:
+    kind = record.get("type")
+    if kind == "init":
+        return bool(words(record.get("session_id"))) and "timestamp" in record
+    return kind in ("tool_use", "tool_result") and bool(words(record.get("tool_id"))) and "timestamp" in record
 
 
 def without_injected(text: str) -> str:
@@ -111,41 +154,73 @@ class Gemini(Log):
 
     def __init__(self, path: Path, meta: Record) -> None:
         super().__init__(path, session=words(meta.get("sessionId")), cwd=project_of(path))
+        self._form = _form_of(meta)
 
     def events(self, after: Position = START) -> Iterator[Event]:
         """The events after a place."""
-        return self._read(_Pass(self.skipped, self.cwd), after)
+        return self._read(_Pass(self.skipped, self.cwd, self._form), after)
+
+
+class GeminiDocument(Document):
+    """A session of Gemini CLI in one document; see ralf.transcripts.reader.Transcript for the fields."""
+
+    format = "gemini"
+
+    def __init__(self, path: Path, meta: Record) -> None:
+        super().__init__(path, session=words(meta.get("sessionId")), cwd=project_of(path))
+        self._form = _form_of(meta)
+
+    def _pass(self) -> Pass:
+        return _Pass(self.skipped, self.cwd, self._form)
+
+    def _accepts(self, record: Record) -> bool:
+        return "type" in record
+
+
+def _form_of(meta: Record) -> Form:
+    return "program" if meta.get("kind") == "subagent" else ""
 
 
 class _Pass(Pass):
-    """What was told of the last messages, which may be written once more."""
+    """What was told of the last messages, which may be written once more. `form`: how the person's came."""
 
-    def __init__(self, skipped: Counter[str], cwd: str) -> None:
+    def __init__(self, skipped: Counter[str], cwd: str, form: Form) -> None:
         super().__init__(skipped)
         self._cwd = cwd
+        self._form = form
         self._told: dict[str, set[str]] = {}  # message → what was told of it
 
     def passed_over(self, line: Line) -> str:
         """What a finished line is that says nothing; see `Pass`."""
-        return "state" if line.data.startswith(b'{"$set"') and _SNAPSHOT.encode() not in line.data else ""
+        if not line.data.startswith(b'{"$set"') or line.number < _FIRST_LINES:
+            return ""
+        return "" if _SNAPSHOT.encode() in line.data or b'"summary"' in line.data else "state"
 
     def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one record."""
         base = Base(record, line, self._cwd)
         if "$set" in record:
-            yield from self._compacted(object_in(record, "$set"), base)
+            yield from self._set(object_in(record, "$set"), line, base)
+            return
+        if "$rewindTo" in record:
+            yield base.event("mark", "", form="rewound", input={"to": words(record.get("$rewindTo"))})
             return
         kind, id_ = words(record.get("type")), words(record.get("id"))
         if kind == "user":
             text = self._typed(record)
-            if text and self._is_new(id_, "text"):
-                yield base.event("user", text)
+            if is_frame(text):
+                self.skipped["unknown frame"] += 1
+                yield base.event("other", text)
+            elif text and self._is_new(id_, "text"):
+                yield base.event("user", text, form=self._form, id=id_)
         elif kind == "gemini":
             yield from self._answered(record, id_, base)
         elif kind == "error":
-            yield base.event("other", leaves(record.get("content")))
+            yield base.event("mark", leaves(record.get("content")), form="stopped")
+        elif kind == "info" and leaves(record.get("content")).strip() == _CANCELLED:
+            yield base.event("mark", "", form="interrupted")
         else:
-            self.skipped[kind or ("rewound" if "$rewindTo" in record else "session")] += 1
+            self.skipped[kind or "session"] += 1
 
     def _is_new(self, id_: str, what: str) -> bool:
         told = self._told.setdefault(id_, set())
@@ -160,7 +235,10 @@ class _Pass(Pass):
         content = record.get("displayContent") or record.get("content")
         texts = [words(block.get("text")) for block in blocks(content)]
         kept = [without_injected(text).strip() for text in texts if not text.lstrip().startswith(_OPENED)]
-        text = besides(self.others("\n".join(filter(None, kept)))).strip()
+        text = "\n".join(filter(None, kept))
+        if _FILES in text and (end := text.rfind(_FILES_END)) >= 0:
+            text = text[: text.index(_FILES)] + text[end + len(_FILES_END) :]
+        text = besides(self.others(text)).strip()
         if not text:
             self.skipped["injected"] += 1
         return text
@@ -197,9 +275,10 @@ class _Pass(Pass):
         if found := _UNTRUSTED.match(text):
             text = found[1]
         status = None
-        if tool == _SHELL and text.startswith("Output: "):
-            text, status = _printed(text)
+        if tool == _SHELL and (printed := _BEFORE.match(text)):
+            text, status = _printed(text[printed.end() :])
         display = object_in(call, "resultDisplay")
+        is_refused = state == "cancelled" or (tool == "exit_plan_mode" and text.startswith(_REJECTED))
         yield base.event(
             "result",
             self.others(text),
@@ -207,9 +286,24 @@ class _Pass(Pass):
             call_id=call_id,
             exit_status=status,
             failed=failed or state != "success" or bool(status),
-            refused=state == "cancelled",
+            refused=is_refused,
+            form="refused" if is_refused else "",
             created=display.get("isNewFile") is True,
         )
+        for words_, form, about in _decided(tool, given, text, is_cancelled=state == "cancelled"):
+            yield base.event("user", words_, form=form, input=about, call_id=call_id if form == "refused" else "")
+
+    def _set(self, changed: Record, line: Line, base: Base) -> Iterator[Event]:
+        """What fields of the session say: its title, its messages where no record has told them, a compaction."""
+        base.timestamp = time_of(changed.get("lastUpdated"))
+        if title := words(changed.get("summary")):
+            yield base.event("mark", title, form="titled")
+        if line.number < _FIRST_LINES:
+            for message in blocks(changed.get("messages")):
+                if "$set" not in message:
+                    yield from self.events(message, line)
+        else:
+            yield from self._compacted(changed, base)
 
     def _compacted(self, changed: Record, base: Base) -> Iterator[Event]:
         """The summary of a window that the client has compacted just now. A session that is resumed repeats it."""
@@ -223,6 +317,108 @@ class _Pass(Pass):
                 yield base.event("compaction", text)
                 return
         self.skipped["state"] += 1
+
+
+class GeminiStream(Log):
+    """What a run without a terminal printed; see ralf.transcripts.reader.Transcript for the fields."""
+
+    format = "gemini"
+
+    def __init__(self, path: Path, records: list[Record]) -> None:
+        super().__init__(path, session=first(records, "session_id"))
+
+    def events(self, after: Position = START) -> Iterator[Event]:
+        """The events after a place. Pieces of a message wait for what follows the last of them."""
+        return self._read(_StreamPass(self.skipped), after)
+
+
+class _StreamPass(Pass):
+    """Which tools were called, and the pieces of the message that the agent is writing."""
+
+    def __init__(self, skipped: Counter[str]) -> None:
+        super().__init__(skipped)
+        self._tools: dict[str, str] = {}
+        self._pieces = list[str]()
+        self._end = START
+
+    def passed_over(self, line: Line) -> str:
+        """No line can be told by its bytes."""
+        return ""
+
+    def events(self, record: Record, line: Line) -> Iterator[Event]:
+        """The events of one record."""
+        base, kind, text = Base(record, line, ""), words(record.get("type")), words(record.get("content"))
+        if kind == "message" and record.get("role") == "assistant" and record.get("delta") is True:
+            if not self.waiting:
+                self.waiting, self._pieces = [base.event("assistant", "")], []
+            self._pieces.append(text)
+            self._end = base.end
+            return
+        held, self.waiting = self.waiting, []
+        if held and (said := self.others("".join(self._pieces))).strip():
+            yield replace(held[0], text=said, end=self._end)
+        if kind == "message" and record.get("role") == "assistant":
+            yield from [base.event("assistant", said)] if (said := self.others(text)).strip() else ()
+        elif kind == "message" and record.get("role") == "user":
+            typed = besides(self.others(without_injected(text))).strip()
+            yield from [base.event("user", typed, form="program")] if typed else ()
+        elif kind == "tool_use":
+            yield self._called(record, base)
+        elif kind == "tool_result":
+            yield self._answered(record, base)
+        elif kind in ("error", "result"):
+            yield _ended(record, base)
+        else:
+            self.skipped[kind or "untyped"] += 1
+
+    def _called(self, record: Record, base: Base) -> Event:
+        call_id, tool, given = words(record.get("tool_id")), words(record.get("tool_name")), record.get("parameters")
+        self._tools[call_id] = tool
+        input_ = arguments(given)
+        return base.event("call", leaves(input_), tool=tool, call_id=call_id, input=input_)
+
+    def _answered(self, record: Record, base: Base) -> Event:
+        call_id = words(record.get("tool_id"))
+        tool, error = self._tools.pop(call_id, ""), words(object_in(record, "error").get("message"))
+        status = status_of(error, {}) if tool == _SHELL else None
+        failed = record.get("status") != "success"
+        text = self.others(words(record.get("output")) or error)
+        return base.event("result", text, tool=tool, call_id=call_id, failed=failed, exit_status=status)
+
+
+def _ended(record: Record, base: Base) -> Event:
+    """How a run ended, or what failed in it; a warning is kept and says nothing of that."""
+    if record.get("type") == "result" and record.get("status") == "success":
+        return base.event("mark", "", form="ended")
+    is_warning = record.get("severity") == "warning"
+    text = words(record.get("message")) or words(object_in(record, "error").get("message"))
+    return base.event("other", text) if is_warning else base.event("mark", text, form="stopped")
+
+
+def _decided(tool: str, given: Record, text: str, *, is_cancelled: bool) -> Iterator[tuple[str, Form, Record]]:
+    """What a person decided by the dialog of a tool: their words, how they came, and what they answer.
+
+    given         the call's arguments
+    text          the tool's answer
+    is_cancelled  the dialog was closed
+    """
+    if tool == "ask_user":
+        questions = given.get("questions")
+        try:
+            answers: Record = {} if is_cancelled or text == _DISMISSED else dict(json.loads(text)["answers"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        for number, question in enumerate(questions if isinstance(questions, list) else []):
+            asked = question if isinstance(question, dict) else {}
+            about = {"about": words(asked.get("question")), "options": labels(asked.get("options"))}
+            if answer := words(answers.get(str(number))) or ("" if answers else DECLINED):
+                yield answer, "answer", about
+    elif tool == "exit_plan_mode" and not is_cancelled:
+        about = {"about": first([given], "plan_path") or first([given], "plan_filename")}
+        if text.startswith(_APPROVED):
+            yield "(plan approved)", "plan", about
+        elif text.startswith(_REJECTED + _FEEDBACK):
+            yield text.removeprefix(_REJECTED + _FEEDBACK).partition(_PLACE)[0].strip(), "refused", about
 
 
 def _calls(record: Record) -> list[Record]:
@@ -242,13 +438,13 @@ def _output(call: Record) -> tuple[str, bool]:
 
 def _printed(text: str) -> tuple[str, int | None]:
     """What a command printed, and its exit status, which the client only tells where it is not 0."""
-    lines, status = text.removeprefix("Output: ").split("\n"), 0
+    lines, status = text.split("\n"), 0
     while len(lines) > 1 and _AROUND.fullmatch(lines[-1]):
         line = lines.pop()
         if line.startswith(_EXIT):
             told = line.removeprefix(_EXIT)
             status = int(told) if _STATUS.match(told) else 1
-        elif line.startswith(("Error: ", "Signal: ")):
+        elif line.startswith(("Error: ", "Signal: ")) and line.partition(": ")[2] not in _NOTHING:
             status = status or 1
     printed = "\n".join(lines)
     return ("" if printed == "(empty)" else printed), status

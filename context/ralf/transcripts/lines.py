@@ -331,6 +331,13 @@ class Growing:
         if len(self.malformed) < MALFORMED_SHOWN:
             self.malformed.append(number + 1)
 
+    def refuse_unread(self) -> None:
+        """Raise DamagedTranscript for a file of which a reading has understood nothing, unless it is only begun."""
+        unread = ", ".join(f"{count} {what}" for what, count in sorted(self.skipped.items()) if what != "unfinished")
+        if unread or (self.size() > HEAD and not self.skipped):
+            what = f"no record in it could be read ({unread or 'it holds no list of messages'})"
+            raise DamagedTranscript(self.path, what, _HINT)
+
     def size(self) -> int:
         """Bytes of the file now."""
         return self.path.stat().st_size
@@ -394,6 +401,8 @@ class Log(Growing):
                 if record is not None:
                     yield from reading.events(record, line)
                 self.end = reading.waiting[0].start if reading.waiting else Position(line.end, line.number + 1)
+        if reading.waiting:
+            self.skipped["unfinished"] += 1
 
     def _record(self, line: Line, reading: Pass) -> Record | None:
         if line.finished and (what := reading.passed_over(line)):
@@ -431,7 +440,7 @@ class Base:
 def parsed(data: bytes | str, decode: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:
     """Return the JSON object that a line or text is, None for anything else."""
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8", "replace").removeprefix("\ufeff")
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace").lstrip("\ufeff\0")
         record = decode(text)
     except (ValueError, RecursionError):
         return None

@@ -150,7 +150,7 @@ def reader(path: Path, head: Head) -> Plain | None:
     """
     if not head.is_text():
         raise head.damaged("is binary, not a transcript")
-    if not head.data.strip() or _is_begun(head.data):
+    if not head.data.strip() or (head.whole and _is_begun(head.data)):
         return Plain(path)
     raise _no_session(path, head)
 

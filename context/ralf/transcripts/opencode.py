@@ -1,4 +1,4 @@
-"""opencode's sessions, in the log that ralf keeps of them.
+"""opencode's sessions, in the log that ralf keeps of them, and in the document that `opencode export` prints.
 
 opencode keeps its sessions in a database whose rows change while the agent works: no place in it lies before another
 for good, and its tables differ between versions. So each message, call and result is logged once, when it is complete,
@@ -21,7 +21,23 @@ from pathlib import Path
 from ralf.storage.files import open_single_link
 from ralf.text.cleaning import besides
 from ralf.text.patterns import regex
-from ralf.transcripts.events import START, Event, Position, Record, arguments, leaves, object_in, whole, words
+from ralf.transcripts.elements import Document
+from ralf.transcripts.events import (
+    DECLINED,
+    START,
+    Event,
+    Form,
+    Position,
+    Record,
+    arguments,
+    blocks,
+    is_frame,
+    labels,
+    leaves,
+    object_in,
+    whole,
+    words,
+)
 from ralf.transcripts.lines import (
     FINGERPRINT_HEAD,
     FINGERPRINT_TAIL,
@@ -50,6 +66,7 @@ _OWN_WORDS = frozenset(
     (
         *("type", "role", "id", "time", "tool", "status", "exit", "created", "synthetic", "summary", "cwd", "window"),
         *("message", "reasoning", "call", "result", "user", "assistant", "completed", "tokens", *_TEXTS),
+        *("finish", "failure", "rewound"),
     )
 )
 """Names and values of the log itself, which are never masked."""
@@ -57,13 +74,32 @@ _OWN_WORDS = frozenset(
 _SILENT = b'{"type":"message","role":"user"'
 
 
-def reader(path: Path, head: Head) -> OpenCode | None:
-    """The log of a session of opencode; None for any other file."""
-    if not head.in_lines:
-        return None
-    meta = next(iter(head.records), {})
-    is_ours = meta.get("type") == "session" and meta.get("client") == "opencode" and meta.get("log") in (1, VERSION)
-    return OpenCode(path, meta) if is_ours else None
+_RAN = "The following tool was executed by the user"
+"""The client's sentence before a command that the person ran."""
+
+_REJECTED = "The user rejected permission to use this specific tool call"
+
+_FEEDBACK = f"{_REJECTED} with the following feedback: "
+
+_DISMISSED = "The user dismissed this question"
+
+_ABORTED = ("MessageAbortedError", "The operation was aborted.", "Aborted")
+"""The name and the texts of the error of a turn that the person interrupted."""
+
+_UNANSWERED = "Unanswered"
+
+_PLACEHOLDER = regex(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+
+
+def reader(path: Path, head: Head) -> OpenCode | Export | None:
+    """The log or the export of a session of opencode; None for any other file."""
+    meta = next(iter(head.records), {}) if head.in_lines else head.document
+    if head.in_lines and meta.get("type") == "session":
+        is_ours = meta.get("client") == "opencode" and meta.get("log") in (1, VERSION)
+        return OpenCode(path, meta) if is_ours else None
+    info = object_in(meta, "info")
+    is_export = words(info.get("id")).startswith("ses_") and ("messages" in meta or not head.whole)
+    return Export(path, info) if is_export else None
 
 
 class OpenCode(Log):
@@ -92,77 +128,281 @@ class OpenCode(Log):
         return Fingerprint(hashlib.sha256(head).hexdigest(), hashlib.sha256(sizes.encode()).hexdigest())
 
 
-class _Pass(Pass):
-    """Where the session works, and which of its calls wait for their results."""
+class Export(Document):
+    """The export of a session of opencode; see ralf.transcripts.reader.Transcript for the fields."""
 
-    def __init__(self, skipped: Counter[str], cwd: str) -> None:
+    format = "opencode"
+
+    def __init__(self, path: Path, info: Record) -> None:
+        super().__init__(path, session=words(info.get("id")), cwd=words(info.get("directory")))
+        self._info = info
+
+    def _pass(self) -> Pass:
+        title = words(self._info.get("title"))
+        form: Form = "program" if words(self._info.get("parentID")) else ""
+        return _ExportPass(self.skipped, self.cwd, form, "" if _PLACEHOLDER.match(title) else title)
+
+    def _accepts(self, record: Record) -> bool:
+        return "parts" in record and "role" in object_in(record, "info")
+
+    def _after(self, line: Line) -> Iterator[Event]:
+        """The messages that are taken back, and that the next one will delete."""
+        if to := words(object_in(self._info, "revert").get("messageID")):
+            base = Base({"timestamp": _time(object_in(self._info, "time").get("updated"))}, line, self.cwd)
+            yield base.event("mark", "", form="rewound", input={"to": to})
+
+
+class _Session(Pass):
+    """What the log and the export of a session share: where it works, which calls are the person's or ask them."""
+
+    def __init__(self, skipped: Counter[str], cwd: str, form: Form = "") -> None:
         super().__init__(skipped)
         self._cwd = cwd
+        self._form = form
+        self._is_shell = False  # the next command is the person's
+        self._shell = ""  # the call that is
+        self._asked: dict[str, object] = {}
 
     def passed_over(self, line: Line) -> str:
         """What a finished line is that says nothing; see `Pass`."""
         return "message" if line.data.startswith(_SILENT) else ""
 
+    def _typed(self, text: str, id_: str, base: Base) -> Iterator[Event]:
+        text = besides(self.others(_unquoted(text))).strip()
+        if is_frame(text):
+            self.skipped["unknown frame"] += 1
+            yield base.event("other", text)
+        elif text:
+            yield base.event("user", text, form=self._form, id=id_)
+
+    def _put_in(self, text: str) -> None:
+        """A text of the client's or of a plugin's in the person's name."""
+        self._is_shell = text == _RAN
+        self.skipped["injected"] += 1
+
+    def _called(self, tool: str, call_id: str, value: object, base: Base) -> Event:
+        given = arguments(value)
+        if tool == "question":
+            self._asked[call_id] = given.get("questions")
+        if self._is_shell and tool == "bash":
+            self._is_shell, self._shell = False, call_id
+            return base.event("mark", words(given.get("command")), form="ran")
+        return base.event("call", leaves(given), tool=tool, call_id=call_id, input=given)
+
+    def _answered(
+        self,
+        tool: str,
+        call_id: str,
+        state: Record,
+        base: Base,
+        *,
+        status: object,
+        created: bool,
+        chosen: object = None,
+    ) -> Iterator[Event]:
+        """A result, and the words of a person in it.
+
+        state   its `status`, `output` and `error`
+        status  the exit status
+        chosen  for each question the labels that were chosen, None where only the output tells
+        """
+        status = status if isinstance(status, int) and not isinstance(status, bool) else None
+        failed = state.get("status") != "completed"
+        error = words(state.get("error"))
+        text = error or words(state.get("output"))
+        text = "" if _is_masked(text) else self.others(text)
+        if call_id and call_id == self._shell:
+            self._shell = ""
+            yield base.event("mark", text, form="printed", exit_status=status, failed=failed or bool(status))
+            return
+        is_refused = failed and ("rejected permission" in error or error == _DISMISSED)
+        yield base.event(
+            "result",
+            text,
+            tool=tool,
+            call_id=call_id,
+            exit_status=status,
+            failed=failed or bool(status),
+            refused=is_refused,
+            form="refused" if is_refused else "",
+            created=created,
+        )
+        if failed and error.startswith(_FEEDBACK):
+            yield base.event("user", error.removeprefix(_FEEDBACK).strip(), form="refused", call_id=call_id)
+        for answer, about in _answers(self._asked.pop(call_id, None), text, chosen):
+            yield base.event("user", answer, form="answer", input=about)
+
+    def _ended(self, name: str, said: str, finish: object, base: Base) -> Iterator[Event]:
+        """How an answer of the model ended."""
+        if name in _ABORTED or said in _ABORTED:
+            yield base.event("mark", "", form="interrupted")
+        elif name or said:
+            yield base.event("mark", said or name, form="stopped")
+        elif finish == "stop":
+            yield base.event("mark", "", form="ended")
+
+
+class _Pass(_Session):
+    """The log: a record for each text, call and result."""
+
+    _message = ""
+
     def events(self, record: Record, line: Line) -> Iterator[Event]:
         """The events of one record."""
         base = Base({"timestamp": _time(record.get("time"))}, line, self._cwd)
-        kind, text = words(record.get("type")), words(record.get("text"))
+        kind, text, id_ = words(record.get("type")), words(record.get("text")), words(record.get("id"))
+        tool = words(record.get("tool"))
         if _is_masked(text) or (kind == "call" and _is_masked(leaves(record.get("input")))):
             self.skipped["forgotten"] += 1
         elif kind == "text":
-            yield from self._said(record, text, base)
+            yield from self._said(record, text, id_, base)
         elif kind == "reasoning":
             yield from [base.event("thinking", text)] if text.strip() else ()
         elif kind == "call":
-            given = arguments(record.get("input"))
-            call_id, tool = words(record.get("id")), words(record.get("tool"))
-            yield base.event("call", leaves(given), tool=tool, call_id=call_id, input=given)
+            yield self._called(tool, id_, record.get("input"), base)
         elif kind == "result":
-            yield self._answered(record, base)
+            status, created = record.get("exit"), record.get("created") is True
+            yield from self._answered(tool, id_, record, base, status=status, created=created)
         elif kind == "message" and record.get("role") == "assistant":
-            yield from self._told(record, base)
+            yield from self._usage(record, base)
+        elif kind == "rewound" and id_:
+            yield base.event("mark", "", form="rewound", input={"to": id_})
         else:
             self.skipped[kind or "untyped"] += 1
 
-    def _said(self, record: Record, text: str, base: Base) -> Iterator[Event]:
+    def _said(self, record: Record, text: str, id_: str, base: Base) -> Iterator[Event]:
         role = record.get("role")
-        if record.get("synthetic") is True:  # by the client, or by a plugin
-            self.skipped["injected"] += 1
+        if record.get("synthetic") is True:
+            self._put_in(text if role == "user" else "")
         elif role == "summary":
             yield base.event("compaction", text)
         elif role == "user":
-            if text := besides(self.others(_unquoted(text))).strip():
-                yield base.event("user", text)
+            of = words(record.get("message")) or id_
+            yield from self._typed(text, of if of != self._message else id_, base)
+            self._message = of
         elif text := self.others(text).strip():
             yield base.event("assistant", text)
 
-    def _answered(self, record: Record, base: Base) -> Event:
-        status = record.get("exit")
-        status = status if isinstance(status, int) and not isinstance(status, bool) else None
-        failed = record.get("status") != "completed"
-        text = words(record.get("error")) or words(record.get("output"))
-        return base.event(
-            "result",
-            "" if _is_masked(text) else self.others(text),
-            tool=words(record.get("tool")),
-            call_id=words(record.get("id")),
-            exit_status=status,
-            failed=failed or bool(status),
-            refused=failed and "rejected permission" in words(record.get("error")),
-            created=record.get("created") is True,
-        )
-
-    def _told(self, record: Record, base: Base) -> Iterator[Event]:
+    def _usage(self, record: Record, base: Base) -> Iterator[Event]:
         """What the window holds after an answer; that of a summary says how full it was before."""
         self._cwd = base.cwd = words(record.get("cwd")) or self._cwd
-        tokens, said = object_in(record, "tokens"), words(record.get("error"))
-        cache = object_in(tokens, "cache")
-        counts = (*(tokens.get(key) for key in ("input", "output", "reasoning")), cache.get("read"), cache.get("write"))
-        window = sum(whole(count) or 0 for count in counts)
-        if record.get("summary") is True or not (window or said):
+        window = _window(record)
+        is_summary = record.get("summary") is True
+        if window and not is_summary:
+            yield base.event("other", "", window=window, capacity=whole(record.get("window")) or None)
+        failure, said = words(record.get("failure")), words(record.get("error"))
+        marks = [] if is_summary else list(self._ended(failure, said, record.get("finish"), base))
+        yield from marks
+        if is_summary or not (window or marks):
             self.skipped["message"] += 1
+
+
+class _ExportPass(_Session):
+    """The export: a record for each message, with its parts. `title`: the session's, told with the first one."""
+
+    def __init__(self, skipped: Counter[str], cwd: str, form: Form, title: str) -> None:
+        super().__init__(skipped, cwd, form)
+        self._title = title
+        self._last = ""  # what was typed last
+        self._ids = set[str]()  # of messages
+        self._again = ""  # what the client sends once more behind the summary of a window that had overflown
+
+    def events(self, record: Record, line: Line) -> Iterator[Event]:
+        """The events of one message."""
+        info, parts = object_in(record, "info"), list(blocks(record.get("parts")))
+        base = Base({"timestamp": _time(object_in(info, "time").get("created"))}, line, self._cwd)
+        if (id_ := words(info.get("id"))) in self._ids:
+            self.skipped["repeated"] += 1
+            return
+        self._ids.update([id_] if id_ else [])
+        if self._title:
+            yield base.event("mark", self._title, form="titled")
+            self._title = ""
+        if info.get("role") == "user":
+            yield from self._asks(info, parts, base)
+        elif info.get("role") == "assistant":
+            self._cwd = base.cwd = words(object_in(info, "path").get("cwd")) or self._cwd
+            yield from self._answers(info, parts, base)
         else:
-            yield base.event("other", said, window=window or None, capacity=whole(record.get("window")) or None)
+            self.skipped["no role"] += 1
+
+    def _asks(self, info: Record, parts: list[Record], base: Base) -> Iterator[Event]:
+        typed = list[str]()
+        for part in parts:
+            kind, text = words(part.get("type")), words(part.get("text"))
+            if kind == "compaction":
+                self._again = self._last if part.get("overflow") is True else ""
+            if kind == "text" and not (part.get("synthetic") is True or part.get("ignored") is True):
+                typed.append(text)
+            elif kind == "text":
+                self._put_in(text)
+            else:
+                self.skipped[kind or "untyped"] += 1
+        text = "\n".join(filter(None, typed))
+        if text and text == self._again:
+            self.skipped["repeated"] += 1
+        else:
+            yield from self._typed(text, words(info.get("id")), base)
+        self._last, self._again = text or self._last, "" if text else self._again
+
+    def _answers(self, info: Record, parts: list[Record], base: Base) -> Iterator[Event]:
+        is_summary, began = info.get("summary") is True, base.timestamp
+        for part in parts:
+            kind, text = words(part.get("type")), words(part.get("text"))
+            base.timestamp = _time(object_in(part, "time").get("end")) or began
+            if kind == "tool":
+                yield from self._used(part, object_in(part, "state"), base)
+            elif kind == "reasoning" and text.strip():
+                yield base.event("thinking", text)
+            elif kind == "text" and is_summary:
+                yield base.event("compaction", text)
+            elif kind == "text" and part.get("synthetic") is not True and (said := self.others(text).strip()):
+                yield base.event("assistant", said)
+            elif kind != "step-start":
+                self.skipped[kind or "untyped"] += 1
+        base.timestamp = _time(object_in(info, "time").get("completed")) or base.timestamp
+        if not is_summary:
+            if window := _window(info):
+                yield base.event("other", "", window=window)
+            error = object_in(info, "error")
+            said = words(object_in(error, "data").get("message"))
+            yield from self._ended(words(error.get("name")), said, info.get("finish"), base)
+
+    def _used(self, part: Record, state: Record, base: Base) -> Iterator[Event]:
+        tool, call_id, times = words(part.get("tool")), words(part.get("id")), object_in(state, "time")
+        base.timestamp = _time(times.get("start")) or base.timestamp
+        yield self._called(tool, call_id, state.get("input"), base)
+        if state.get("status") in ("completed", "error"):
+            base.timestamp = _time(times.get("end")) or base.timestamp
+            meta = object_in(state, "metadata")
+            created = tool == "write" and meta.get("exists") is False
+            chosen, status = meta.get("answers"), meta.get("exit")
+            yield from self._answered(tool, call_id, state, base, status=status, created=created, chosen=chosen)
+
+
+def _window(record: Record) -> int | None:
+    """Tokens in the window after an answer, None where the record does not tell."""
+    tokens = object_in(record, "tokens")
+    cache = object_in(tokens, "cache")
+    counts = (*(tokens.get(key) for key in ("input", "output", "reasoning")), cache.get("read"), cache.get("write"))
+    return sum(whole(count) or 0 for count in counts) or None
+
+
+def _answers(asked: object, text: str, chosen: object) -> Iterator[tuple[str, Record]]:
+    """What a person answered to the tool `question`, each answer with what it answers. Arguments as above."""
+    questions = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
+    for number, question in enumerate(questions):
+        about = words(question.get("question"))
+        if isinstance(chosen, list):
+            given = chosen[number] if number < len(chosen) else []
+            answer = ", ".join(map(words, given)) if isinstance(given, list) else words(given)
+        else:  # "question"="answer", and so on
+            following = questions[number + 1 :]
+            end = f'", "{words(following[0].get("question"))}"="' if following else '". '
+            answer = text.partition(f'"{about}"="')[2].partition(end)[0]
+            answer = "" if answer == _UNANSWERED else answer
+        if answer or text == _DISMISSED:
+            yield answer or DECLINED, {"about": about, "options": labels(question.get("options"))}
 
 
 def _is_masked(text: str) -> bool:
@@ -244,7 +484,8 @@ def _blanked(line: bytes) -> bytes:
     if record is None or record.keys().isdisjoint(_TEXTS):
         return line
     text = line.decode("utf-8", "surrogateescape")
-    kept = {*_OWN_WORDS, *(words(record.get(name)) for name in ("id", "call", "tool", "status"))}
+    names = ("id", "call", "message", "tool", "status", "finish", "failure")
+    kept = {*_OWN_WORDS, *(words(record.get(name)) for name in names)}
 
     def masked(string: str) -> Spans:
         return [(0, len(string))] if string not in kept else ()

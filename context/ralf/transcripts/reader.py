@@ -297,7 +297,7 @@ def logs_of_gemini(project: Project) -> Iterator[tuple[float, Path]]:
 
     home, roots = environment.gemini_folder(), _roots(project)
     for folder in _named(home / "tmp") if home is not None else ():
-        logs = [path for path in _named(folder / "chats") if path.suffix == ".jsonl"]
+        logs = [path for path in _named(folder / "chats") if path.suffix in (".jsonl", ".json")]
         if logs and gemini.project_of(logs[0]) in roots:
             yield from _own(logs)
 

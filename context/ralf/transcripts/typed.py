@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from ralf.text.cleaning import besides, one_line, outside
 from ralf.text.patterns import regex
@@ -98,14 +98,41 @@ _ARGUMENTS = r"(?s)\s*+<command-args>(.*?)</command-args>"
 
 _EXPANDED = "<command-message>"
 
+BUILT_IN = frozenset(
+    """add-dir agents allowed-tools app bashes bg branch bug cd checkpoint chrome clear color compact config context
+    continue copy cost desktop diff doctor effort exit export extra-usage fast feedback fork heapdump help hooks ide
+    install-github-app install-slack-app ios keybindings login logout marketplace mcp memory mobile model new
+    output-style passes permissions plan plugin plugins powerup privacy-settings quit rate-limit-options rc
+    release-notes reload-plugins remote-control remote-env rename reset resume rewind sandbox settings skills stats
+    status stickers tag tasks teleport terminal-setup theme think-back todos undo upgrade usage vim voice""".split()
+)
+"""The commands that the client carries out itself: without arguments they ask the agent for nothing."""
+
+_SHELL_INPUT = "<bash-input>"
+
+_PRINTED = r"(?s)\s*<bash-(stdout|stderr|exit-code)>(.*?)</bash-\1>(?=\s*(?:<bash-(?:stdout|stderr|exit-code)>|\Z))"
+
+_PRINTS = ("<bash-stdout>", "<bash-stderr>", "<bash-exit-code>")
+
+_LOCAL = ("<local-command-", "<task-notification")
+"""Frames that the client alone writes, whatever else its record says."""
+
+_ELEMENT = r"<([A-Za-z][\w.:-]{0,80})(?:\s[^<>]{0,400})?>"
+
 _MEMORY = r"(?s)<user-memory-input>(.*?)</user-memory-input>"
 
 
 def outside_tags(text: str) -> str:
-    """The words of a text that stand in no client's tag, "" where the text is the client's.
+    """The words of a text that stand in no client's tag, "" where the text is the client's; see `without_tags`."""
+    rest = without_tags(text)
+    return "" if re.match(_IS_ALONE, rest) else rest
 
-    A block around a person's words goes from its tag to the last closing tag of that name, or, where the text begins
-    with it and it is never closed, to the end. Such a tag that is only mentioned is the person's word.
+
+def without_tags(text: str) -> str:
+    """The words of a text that stand in no tag that a client sets around a person's words.
+
+    Such a block goes from its tag to the last closing tag of that name, or, where the text begins with it and it is
+    never closed, to the end. Such a tag that is only mentioned is the person's word.
     """
     text = text.strip()
     if "<" not in text:
@@ -126,12 +153,12 @@ def outside_tags(text: str) -> str:
             at = end + len(name) + 3
         elif not has_words:
             return ""
-    rest = "".join([*kept, text[at:]]).strip()
-    return "" if re.match(_IS_ALONE, rest) else rest
+    return "".join([*kept, text[at:]]).strip()
 
 
 def command(text: str) -> str | None:
-    """A slash command as it was typed, `/name arguments`: "" for one without arguments, None for any other text.
+    """A slash command as it was typed, `/name arguments`: "" for one of the client's own without arguments, None for
+    any other text.
 
     Neither a name nor the arguments go beyond their first closing tag.
     """
@@ -142,11 +169,15 @@ def command(text: str) -> str | None:
         return memory[1].strip()
     if not re.match(_COMMAND, text):
         return None
-    called = re.match(_CALLED, text)
+    given = re.match(_ARGUMENTS, text)
+    called = re.match(_CALLED, text[given.end() if given else 0 :])
     name = re.search(_NAME, called[0]) if called else None
-    given = re.match(_ARGUMENTS, text[called.end() :]) if called else None
+    if called and not given:
+        given = re.match(_ARGUMENTS, text[called.end() :])
     words = given[1].strip() if given else ""
-    return f"/{name[1]} {words}" if name and words else ""
+    if not name or not (words or name[1] not in BUILT_IN):
+        return ""
+    return f"/{name[1]} {words}".rstrip()
 
 
 def expands(text: str) -> bool:
@@ -163,11 +194,14 @@ _MACHINE = (
     "[Image: source:",
     "Stop hook feedback:",
     "Base directory for this skill:",
-    "Continue from where you left off.",
     "<<autonomous-loop",
 )
 
-_BARE_COMMAND = regex(r"/[\w:.-]+\Z")
+_MACHINE_ALONE = ("Continue from where you left off.",)
+
+_INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
+
+_BARE_COMMAND = regex(r"/([\w:.-]+)\Z")
 
 DECLINED = "The user doesn't want to"
 """How the result of a call begins that a person declined."""
@@ -178,7 +212,9 @@ _CLARIFY = "The user wants to clarify these questions"
 
 _NOTE = "\n\nNote: The user's next message may contain"
 
-_CLARIFIED = r"(?m)^ +(?:Answer|User notes): (.+)$"
+_QUESTION = regex(r'\s*- "(.{1,2000})"\s*\Z')
+
+_CLARIFIED = regex(r" +(?:Answer|User notes): (.+)\Z")
 
 _ANSWERED = ("User has answered your questions:", "The user answered:", "Your questions have been answered:")
 
@@ -187,19 +223,75 @@ _ANSWER = (
 )
 
 
-def typed(text: str) -> str:
-    """The words of a user's message that a person typed, "" if there are none.
+Part = Literal["message", "command", "ran", "printed", "interrupted", "client", "unknown"]
+"""What a text in a record of the person is.
 
-    The client's tags, our own output and a loop's standing prompt are taken out; a slash command with arguments is
-    `/name arguments`, one without is not a request.
+message      the person's words
+command      a slash command of theirs, `/name arguments`
+ran          a command that they ran in a shell
+printed      what that command printed
+interrupted  that they interrupted the agent
+client       a frame of the client, or output of ralf: no words of theirs
+unknown      one element that no list names, from its first character to its last
+"""
+
+
+def part(text: str, *, proven: bool = False) -> tuple[Part, str]:
+    """What a text is, and the words of it that matter: "" for a text of the client.
+
+    The client's tags around a person's words, our own output and a loop's standing prompt are taken out.
+
+    proven  a field of the record says that the person sent it: then it is a message, also where it begins like a frame
+            that people paste
     """
-    text = outside_tags(besides(outside(text)))
-    if text.startswith(_MACHINE):
-        return ""
+    text = besides(outside(text)).strip()
+    if text.startswith(_SHELL_INPUT):
+        return "ran", text.removeprefix(_SHELL_INPUT).removesuffix("</bash-input>").strip()
+    if text.startswith(_PRINTS):
+        return "printed", _printed(text)
+    text = without_tags(text)
+    if text in _INTERRUPTED:
+        return "interrupted", ""
     called = command(text)
     if called is not None:
-        return called
-    return "" if _BARE_COMMAND.match(text) else text
+        return "command" if called.startswith("/") else "message" if called else "client", called
+    if not text or text.startswith(_LOCAL) or ((bare := _BARE_COMMAND.match(text)) and bare[1] in BUILT_IN):
+        return "client", ""
+    if proven:
+        return "message", text
+    if text.startswith(_MACHINE) or text in _MACHINE_ALONE or (text.startswith("<") and re.match(_IS_ALONE, text)):
+        return "client", ""
+    return ("unknown" if _is_element(text) else "message"), text
+
+
+def typed(text: str) -> str:
+    """The words of a user's message that a person typed, "" if there are none; see `part`."""
+    kind, found = part(text)
+    return found if kind in ("message", "command", "unknown") else ""
+
+
+def _printed(text: str) -> str:
+    """What a command printed, on both of its outputs. What the text holds may have the closing tags in it, too."""
+    found: list[str] = []
+    at = 0
+    while match := re.compile(_PRINTED).match(text, at):
+        at = match.end()
+        if match[1] != "exit-code" and match[2].strip():
+            found.append(match[2].strip("\n"))
+    return "\n".join(found) if at else text
+
+
+def _is_element(text: str) -> bool:
+    """Whether a text is one element: the tag that it begins with is closed by the text's end, and not before."""
+    opening = re.match(_ELEMENT, text) if text.startswith("<") else None
+    if not opening or not text.endswith(f"</{opening[1]}>"):
+        return False
+    depth = 0
+    for tag in re.finditer(rf"<(/?){re.escape(opening[1])}(?=[\s/>])", text):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return tag.end() + 1 == len(text)
+    return False
 
 
 def reason_given(text: str, feedback: object) -> str:
@@ -213,23 +305,39 @@ def reason_given(text: str, feedback: object) -> str:
     return _feedback(text.partition(_SAID)[2]) if text.startswith(DECLINED) else ""
 
 
-def answered(text: str, details: Record) -> str:
-    """What a person answered to the client's questions, each answer behind its question, one pair a line.
-
-    text     the result
-    details  the record's `toolUseResult`: it holds `answers`, and `annotations` with notes
+def clarified(reason: str) -> list[tuple[str, str]] | None:
+    """The questions that a person answered, with their answers, where they declined to answer all of them; None for
+    a reason in words of their own.
     """
-    if text.startswith(DECLINED):
-        return ""
+    if not reason.startswith(_CLARIFY):
+        return None
+    pairs: list[tuple[str, str]] = []
+    question = ""
+    for line in reason.split("\n"):
+        if found := _QUESTION.match(line):
+            question = found[1]
+        elif found := _CLARIFIED.match(line):
+            pairs.append((question, found[1].strip()))
+    return pairs
+
+
+def answered(text: str, details: Record, questions: Sequence[str]) -> list[tuple[str, str]]:
+    """What a person answered to the client's questions: each question with its answer.
+
+    text       the result
+    details    the record's `toolUseResult`: it holds `answers`, and `annotations` with notes
+    questions  those that were asked
+    """
     answers = details.get("answers")
-    if isinstance(answers, Mapping) and ("questions" in details or "annotations" in details):
-        return "\n".join(_pairs(answers, object_in(details, "annotations")))
+    if isinstance(answers, Mapping):
+        return _pairs(answers, object_in(details, "annotations"))
     if text.startswith(_ANSWERED):
-        return "\n".join(" ".join(part for part in found.groups() if part) for found in re.finditer(_ANSWER, text))
-    return ""
+        found = (part.groups() for part in re.finditer(_ANSWER, text))
+        return [(question, " ".join(filter(None, said))) for question, *said in found if any(said)]
+    return [(questions[0] if len(questions) == 1 else "", text.strip())] if text.strip() else []
 
 
-def _pairs(answers: Mapping[str, Any], notes: Record) -> list[str]:
+def _pairs(answers: Mapping[str, Any], notes: Record) -> list[tuple[str, str]]:
     pairs = []
     for question in [*answers, *(q for q in notes if q not in answers)]:
         answer, remark = answers.get(question), object_in(notes, question).get("notes")
@@ -237,63 +345,67 @@ def _pairs(answers: Mapping[str, Any], notes: Record) -> list[str]:
             answer = ", ".join(part for part in answer if isinstance(part, str))
         said = [part.strip() for part in (answer, remark) if isinstance(part, str) and part.strip()]
         if said:
-            pairs.append(" ".join([str(question), *said]))
+            pairs.append((str(question), " ".join(said)))
     return pairs
 
 
 def _feedback(text: str) -> str:
-    text = text.partition(_NOTE)[0].strip()
-    if text.startswith(_CLARIFY):
-        return "\n".join(found[1].strip() for found in re.finditer(_CLARIFIED, text))
-    return text
+    return text.partition(_NOTE)[0].strip()
 
 
 class Queue:
-    """What was typed while the agent worked, so that a text which arrives once more is still one request."""
+    """What was queued while the agent worked, so that a text which arrives once more is still one request.
+
+    Each has an id, "" for a notice of the client, which leaves the queue in its turn like what people typed.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[str] = deque(maxlen=16)
-        self._leaving: deque[str] = deque(maxlen=16)
+        self._waiting: deque[tuple[str, str]] = deque(maxlen=64)
+        self._leaving: deque[tuple[str, str]] = deque(maxlen=16)
         self._recent: deque[str] = deque(maxlen=32)
 
-    def put(self, text: str) -> None:
+    def put(self, text: str, own: str) -> None:
         """A text was queued."""
         words = one_line(text)
-        self._waiting.append(words)
-        self._recent.append(words)
+        self._waiting.append((words, own))
+        if own:
+            self._recent.append(words)
 
     def took(self, operation: object, text: str) -> None:
-        """Texts left the queue: `remove` gave the oldest to the running turn, others send theirs as a message."""
+        """Texts left the queue: `remove` gave the oldest to the running turn, `dequeue` sends it as a message, `popAll`
+        gives what people typed back to them: what they send then is a message of its own.
+        """
         words = one_line(text)
         if operation == "popAll":
-            self._leaving.extend(self._waiting)
-            self._waiting.clear()
+            self._waiting = deque((one for one in self._waiting if not one[1]), maxlen=64)
         elif self._waiting:
-            taken = words if words in self._waiting else self._waiting[0]
+            taken = next((one for one in self._waiting if one[0] == words), self._waiting[0])
             self._waiting.remove(taken)
-            if operation != "remove":
+            if operation != "remove" and taken[1]:
                 self._leaving.append(taken)
 
-    def again(self, text: str) -> bool:
-        """Whether a message repeats queued texts, alone or joined; those that had left count for this one only."""
+    def again(self, text: str) -> str:
+        """The id of the first of the queued texts that a message repeats, alone or joined; "" where it repeats none.
+        Those that had left count for this message only.
+        """
         words = one_line(text)
-        leaving, waiting = list(self._leaving), list(self._waiting)
+        candidates = [*self._leaving, *(one for one in self._waiting if one[1])]
         self._leaving.clear()
-        candidates = leaving + waiting
-        for first in range(len(candidates)):
+        for first, (begins, _) in enumerate(candidates):
+            if not words.startswith(begins):
+                continue
             for last in range(first + 1, len(candidates) + 1):
-                if " ".join(candidates[first:last]) == words:
+                if " ".join(queued for queued, _ in candidates[first:last]) == words:
                     for used in candidates[first:last]:
                         if used in self._waiting:
                             self._waiting.remove(used)
-                    return True
-        return False
+                    return candidates[first][1]
+        return ""
 
     def handed_over(self, text: str) -> bool:
         """Whether a text that the client handed to the running turn is one that was queued in this pass."""
         words = one_line(text)
-        if words in self._waiting:
-            self._waiting.remove(words)
-        if words in self._leaving:
-            self._leaving.remove(words)
+        for place in (self._waiting, self._leaving):
+            if found := next((one for one in place if one[0] == words), None):
+                place.remove(found)
         return words in self._recent

@@ -25,12 +25,14 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 from ralf import config
 from ralf.checkpointing.due import Piece, cut
 from ralf.errors import RalfError
-from ralf.facts import facts
+from ralf.facts import noted
+from ralf.facts.facts import facts_of
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.summarize import Segment
 from ralf.summarize.extractive import named
+from ralf.talk.recording import record
 from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown
 from ralf.transcripts.events import START, Event
@@ -67,9 +69,10 @@ def _sections(project: Project, pieces: Iterable[Piece], session: str, base: str
         if not any(event.text.strip() for event in piece.events):
             continue
         events, _ = redactor_for(project).events(piece.events)
-        found = facts.extract(events, base=base, session=session)
+        entries = record(events, base, session)
+        decided = noted.decisions(events, session, "")
         summary = summarizer.summarize(
-            Segment(session, events, found.facts, piece.tokens, active_work=found.work, noted=found.decisions)
+            Segment(session, events, facts_of(entries), piece.tokens, noted=decided, entries=entries)
         )
         lines = [f"### {summary.title}", "", summary.text, ""]
         if summary.decisions:

@@ -219,6 +219,8 @@ export const Ralf = async ({ directory, client }) => {
       cwd: info.path?.cwd,
       window: windows.get(`${info.providerID}/${info.modelID}`),
       tokens: stage === "completed" ? info.tokens : undefined,
+      finish: info.finish,
+      failure: info.error?.name,
       error: info.error?.data?.message ?? info.error?.name,
       time: info.time?.[stage],
     })
@@ -231,8 +233,8 @@ export const Ralf = async ({ directory, client }) => {
     if (role === undefined) return // of an earlier process: it stands in the log
     if (part.type === "text" || part.type === "reasoning") {
       if (!part.text || (role !== "user" && !part.time?.end && !isPast)) return
-      const { type, id, text, synthetic } = part
-      once(session, id, { type, role, id, text, synthetic, time: part.time?.end ?? Date.now() })
+      const { type, id, messageID, text, synthetic } = part
+      once(session, id, { type, role, id, message: messageID, text, synthetic, time: part.time?.end ?? Date.now() })
       if (role === "summary" && type === "text") summaries.set(session, text)
     } else if (part.type === "tool") {
       const { id, callID: call, tool, state } = part // a provider gives the same callID in each conversation
@@ -270,6 +272,10 @@ export const Ralf = async ({ directory, client }) => {
     if (!started.has(session)) return // many events a second: nothing is looked for here
     if (type === "message.updated") message(properties.info)
     else if (type === "message.part.updated") keep(properties.part)
+    else if (type === "message.removed" && roles.get(properties.messageID) === "user") {
+      const id = properties.messageID // the person had gone back behind it, and has now sent another
+      once(session, `${id} rewound`, { type: "rewound", id, time: Date.now() })
+    }
     else if (type === "session.idle") {
       if (!isMine(session)) started.delete(session) // the person has opted out meanwhile
       else {

@@ -36,7 +36,7 @@ from ralf_integrations import inbox
 from ralf_integrations.health import rules, tail
 from ralf_integrations.health.rules import Session
 from ralf_integrations.health.tail import Tail, seconds
-from ralf_integrations.hooks import receipts, session_registry, usage
+from ralf_integrations.hooks import handover, receipts, session_registry, usage
 from ralf_integrations.hooks.session_registry import KnownSession
 
 RECENT = 24 * 3_600
@@ -225,7 +225,7 @@ class _Looking:
 
     def _to_checkpoint(self, end: Tail, window: int) -> float | None:
         """Minutes until the next checkpoint falls due, by text or by pressure; 0 where one is due."""
-        by_text = _minutes(end.unsaved, self._settings.segment_limit, end.speech)
+        by_text = _minutes(end.unsaved, self._settings.due_at, end.speech)
         by_pressure = _minutes(end.filled, self._settings.pressure * window // 100, end.growth)
         return by_text if not by_pressure else min(by_pressure, by_text if by_text is not None else by_pressure)
 
@@ -345,7 +345,7 @@ def _nudged(project: Project, session: Session, mark: int) -> bool:
     told = _Told(before.crossings + 1, above=True, compaction=session.compaction)
     missing = session.told < mark or not _has_arrived(project, session)
     if missing:
-        text = config.typed(_text(session), project.command)
+        text = config.typed(handover.full(session.route, session.percent), project.command)
         inbox.send(project, session.session, text, sender="ralf health", key=_key(mark, told.crossings))
     _keep(project, session.session, told)
     return missing
@@ -361,14 +361,6 @@ def _has_arrived(project: Project, session: Session) -> bool:
 
 def _key(mark: int, crossing: int) -> str:
     return f"{mark}-{crossing}"
-
-
-def _text(session: Session) -> str:
-    return (
-        f"This session's context window is {session.percent:.0f} % full (about {session.tokens:,} of"
-        f" {session.window:,} tokens). Finish the step that you are at, begin no other one, then have the window"
-        f" compacted or hand over. To have everything kept first: ralf context checkpoint {session.route}"
-    )
 
 
 def _read(project: Project, session: Session, mark: int) -> _Told:

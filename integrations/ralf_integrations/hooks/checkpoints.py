@@ -397,23 +397,31 @@ def tools_used(session: Session) -> Answer:
     if look is None:
         usage.write_hint(session.project, session.payload.session, session.payload.transcript, size=0, until=0)
         return Answer()
-    told, now = usage.mark_reached(session.settings, look, session.known.told)
-    in_loop = bool(environment.lease())
-    word = usage.mark_text(session.settings, look, told, in_loop=in_loop) if now else ""
-    back = told < session.known.told
-    if not takes_context(session.payload):
-        told, word, back = session.known.told, "", False
-    if told != session.known.told:
-        session.note(told=told)
-    if word:
-        from ralf_integrations.hooks import handover  # few looks have something to say
-
-        how = handover.words(config.typed(usage.route_commands(session.route), session.project.command))
-        word = session.hand("pressure", f"{word}\n{how}")
-    elif back:
-        word = session.hand("pressure", usage.TAKEN_BACK)
+    text = _asked(session, look) if takes_context(session.payload) else ""
     apply_look(session, look)
-    return Answer(context=word)
+    return Answer(context=text)
+
+
+def _asked(session: Session, look: Look) -> str:
+    """The line that asks the agent to hand over, once in a window that is nearly full, and once where a task is set to
+    done; "" also where that has been handed over lately.
+    """
+    known, settings = session.known, session.settings
+    told = usage.told_since(settings, look, known.told)
+    is_full = not told and usage.is_full(settings, look)
+    is_done = look.due == "task-completed" and session.standing.position.byte >= known.done
+    if is_full:
+        told = int(look.percent or 0)
+    changes = {"told": told, "done": look.size if is_done else known.done}
+    if changes != {"told": known.told, "done": known.done}:
+        session.note(**changes)
+    if not (is_full or is_done):
+        return ""
+    from ralf_integrations.hooks import handover  # few looks have something to say
+
+    if session.settings.inject == "off" or handover.is_handed_over(session):
+        return ""
+    return session.hand("pressure", handover.asked(session, look, is_done=is_done))
 
 
 def look_at(session: Session) -> Look | None:

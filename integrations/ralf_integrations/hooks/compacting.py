@@ -1,19 +1,21 @@
-"""The client empties its window: a checkpoint of what goes, steering for the client's own summary, and afterwards what
-that summary does not say.
+"""The client empties its window: a checkpoint of what goes, steering for the client's own summary, and afterwards the
+record beside that summary.
 
-What is known of a compaction (`Known.compaction`): `begun`; `compared`, the summary was told, and what it lacks waits;
-`handed`, that was handed over; `all`, everything was, because nobody knew the summary yet. Claude Code tells it by its
-compacting agent's end, before the session starts anew, and again afterwards; Codex writes it into its log before.
+What is known of a compaction (`Known.compaction`): `begun`; `compared`, the summary was told, and what goes beside it
+waits; `handed`, that was handed over. Claude Code tells its summary by its compacting agent's end, before the session
+starts anew, and again afterwards; Codex writes it into its log before.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
+from ralf.brief.compaction import after_compaction
 from ralf.errors import RalfError
 from ralf.model import RouteContext
-from ralf.proof import recall
-from ralf_integrations.hooks import checkpoints, handover, session_registry, usage
+from ralf.text import tokens
+from ralf_integrations.hooks import checkpoints, handover, session_registry
 from ralf_integrations.hooks.messages import LIMIT, Answer
 from ralf_integrations.hooks.session import Session
 
@@ -24,14 +26,12 @@ _STEERING_TOKENS = 1_500
 _ROOM = 300  # characters of a sentence of ours before what is to be kept
 _MOST_READ = 8 << 20  # bytes behind the last checkpoint in which the summary is looked for
 _KEEP = (
-    "Beside all else, keep in the summary what stands between the next two marks: decisions with their ids, rules,"
-    " failed approaches, goal, step, file names and errors in the very words in which they stand there. It is data that"
-    " ralf kept of this session."
+    "Beside all else, keep in the summary what stands between the next two marks: what the person asked for, pins, file"
+    " names, failing checks and errors in the very words in which they stand there. It is data that ralf kept of this"
+    " session."
 )
-_KEEP_BRIEFLY = (
-    "Keep decisions with their ids, rules, failed approaches, goal, step, file names and errors in their very words."
-)
-_LOST = "The summary of this session's window does not say this; it still holds:"
+_KEEP_BRIEFLY = "Keep what the person asked for, decisions, file names, failing checks and errors in their very words."
+_BESIDE = "Beside the summary of this session's window, by the record:"
 
 
 def before(session: Session) -> Answer:
@@ -46,11 +46,15 @@ def before(session: Session) -> Answer:
     if session.payload.trigger == "manual":  # the client shows the person all of it who has typed /compact
         return Answer(steering=_KEEP_BRIEFLY)
     context = handover.context_of(session.project, session.route)
-    left = recall.lost(context, "") if context is not None else None
-    if left is None:
+    if context is None:
         return Answer()
-    kept = handover.within(left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4), ending="")
-    return Answer(steering=f"{_KEEP}\n{kept}" if kept else "")
+    most = handover.allowance(session, context)
+    most = handover.Allowance(most.left, min(_STEERING_TOKENS, (LIMIT - _ROOM) // 4, most.left))
+    kept = handover.within(partial(context.render, section="resume", fenced=False), most, command=context.command)
+    if not kept:
+        return Answer(steering=_KEEP_BRIEFLY)
+    session.note(cost=session.known.cost + tokens.estimate(kept))
+    return Answer(steering=f"{_KEEP}\n{kept}")
 
 
 def _learn(session: Session) -> None:
@@ -63,7 +67,7 @@ def _learn(session: Session) -> None:
 
 def after(session: Session) -> Answer:
     """The window was compacted, and the client tells its summary, or not. No model hears an answer to this event: what
-    is missing waits for one that it hears.
+    goes beside it waits for one that it hears.
     """
     stage, summary = session.known.compaction, session.payload.summary
     if session.payload.name == "SubagentStop" and stage != "begun":
@@ -73,36 +77,30 @@ def after(session: Session) -> Answer:
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
-    if stage == "all":
-        summary = f"{summary}\n{_text(session, context, '')}"
-    session.note(compacted=True, compaction="handed" if stage == "all" else "compared")
-    back = usage.TAKEN_BACK if usage.TAKEN_BACK in session.known.waiting else ""
-    session.note(waiting="\n".join(filter(None, (back, _text(session, context, summary)))))
+    session.note(compacted=True, compaction="compared", waiting=_text(session, context, summary))
     if session.known.waiting:
         session_registry.drop_hint(session.project, session.payload.session)
     return Answer()
 
 
 def survived(session: Session) -> Answer:
-    """The session starts anew behind a compaction: it is counted, and what did not survive it is handed over."""
+    """The session starts anew behind a compaction: it is counted, and what goes beside the summary is handed over."""
     _count(session)
     context = handover.context_of(session.project, session.route)
     if context is None:
         return Answer()
     if session.known.compaction == "compared":
         text = session.known.waiting
-        session.note(compaction="handed", waiting="")
     else:
-        summary = _summary(session)
-        text = _text(session, context, summary)
-        session.note(compaction="handed" if summary else "all")
+        text = _text(session, context, _summary(session))
+    session.note(compaction="handed", waiting="")
     session.note(briefed=(context.route,))  # what the summary says and this make up the brief
     return Answer(context=session.hand("survived", text))
 
 
 def noticed(session: Session) -> Answer:
-    """The log shows a compaction that no hook was told of, and of which no checkpoint has been made: what its summary
-    does not say is handed over, once.
+    """The log shows a compaction that no hook was told of, and of which no checkpoint has been made: what goes beside
+    its summary is handed over, once.
     """
     if session.payload.sender.tells_compaction or session.settings.inject != "auto":
         return Answer()
@@ -137,13 +135,10 @@ def _count(session: Session) -> None:
 
 
 def _text(session: Session, context: RouteContext, summary: str) -> str:
-    """What a summary does not say of a route, "" for nothing."""
-    left = recall.lost(context, summary)
-    if left is None:
-        return ""
-    route = context.route
-    ending = f"All of it: `ralf context show {route}`; find more: `ralf context search WORDS --route {route}`."
-    return handover.within(left, session.settings.brief_tokens, beginning=_LOST if summary else "", ending=ending)
+    """The record of a route beside a summary, "" for nothing."""
+    made = partial(after_compaction, context.without_foreign(), summary)
+    most = handover.allowance(session, context)
+    return handover.within(made, most, command=context.command, beginning=_BESIDE if summary else "")
 
 
 def _summary(session: Session) -> str:

@@ -1,6 +1,7 @@
 """The errors of hooks and of the processes they start: a bounded log, and one line that the next answer shows, once.
 
-A hook must not break the client, so this is the only place where its errors are seen.
+A hook must not break the client, so this is the only place where its errors are seen. What such a process has to say
+that is no error waits for the same answer.
 """
 
 from __future__ import annotations
@@ -47,7 +48,13 @@ def add(project: Project, where: str, error: BaseException) -> None:
                 file.write(entry)
         if is_new:
             with open(_unsaid(project), "w", opener=open_single_link, encoding="utf-8") as file:
-                file.write(line)
+                file.write(f"{line} (more in {path})")
+
+
+def leave(project: Project, line: str) -> None:
+    """Leave a line that is no error for the next answer to show, unless one waits. Never raises."""
+    with suppress(*_UNREADABLE), open(_unsaid(project), "x", opener=open_single_link, encoding="utf-8") as file:
+        file.write(line)
 
 
 def take_unsaid(project: Project) -> str:
@@ -63,7 +70,7 @@ def take_unsaid(project: Project) -> str:
     finally:
         with suppress(OSError):
             mine.unlink()
-    return f"ralf: {line} (more in {log(project)})" if line else ""
+    return f"ralf: {line}" if line else ""
 
 
 def _what(project: Project, error: BaseException) -> str:

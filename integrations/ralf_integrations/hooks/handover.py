@@ -1,17 +1,20 @@
-"""The texts that are handed to the model: a route's brief, and the line that says that there is one.
+"""The texts that are handed to the model: a route's brief, the line that says that there is one, and the line that asks
+for a hand-over.
 
-Each stands in the fence as a whole, so that none of it is ever taken for somebody's words, and is noted, so that its
-arrival can be confirmed (`receipts`).
+What the route holds stands in the fence as a whole, so that none of it is ever taken for somebody's words. Each text is
+noted, so that its arrival can be confirmed (`receipts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
 
-from ralf import config
-from ralf.brief.rendering import CHARACTERS_PER_TOKEN
+from ralf import config, environment
 from ralf.errors import RouteNotFound
 from ralf.finding.reader import get_context
 from ralf.model import RouteContext
@@ -20,12 +23,23 @@ from ralf.route.load import load_state
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, fence_characters, fenced, shown
 from ralf.text.patterns import regex
-from ralf_integrations.hooks import prompt_intent
+from ralf.text.tokens import CHARACTERS_PER_TOKEN
+from ralf_integrations.hooks import prompt_intent, session_registry, usage
 from ralf_integrations.hooks.messages import LIMIT, length
 from ralf_integrations.hooks.session import Session
+from ralf_integrations.hooks.usage import Look
 
+_SHARE, _LEAST = 20, 350  # part of what a route has consumed that may be handed over of it, and tokens at least
 _FEWEST = 40  # tokens without which a brief says nothing
 _MUCH = 500  # tokens of a segment in which more was said than one says to a greeting
+_LATELY = 10_000  # tokens within which a hand-over is new enough
+_TAIL = 1 << 20  # bytes at the end of a log in which these tokens are looked for
+_FULL = "ralf: the window is {percent:.0f} % full."
+_FORM = (
+    'in at most 400 words: ralf handover {route} <<\'EOF\' \u2026 EOF, with the parts "## Now", "## Next", "## Open",'
+    ' "## Decided" (a bullet each, then "why:" and "not:" on lines of their own), "## Avoid", "## Facts". Files,'
+    " commands and the person's words are recorded already."
+)
 _SECONDS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 _ZONE = regex(r"(?:Z|[+-]\d\d:?\d\d)\Z")
 
@@ -51,7 +65,7 @@ def _has_substance(context: RouteContext) -> bool:
         return True
     asked = [text for text in (context.goal, *(fact.request for fact in facts.requests)) if text]
     if asked:
-        return any(map(prompt_intent.is_request, asked))
+        return any(map(prompt_intent.says_enough, asked))
     return bool(context.checkpoint_history or work.attempts)
 
 
@@ -60,25 +74,48 @@ def brief(session: Session, context: RouteContext, *, said: Sequence[str] = ()) 
 
     said  sentences of ours that stand below it; "" is left out
     """
-    route = context.route
-    ending = [
-        *filter(None, said),
-        f"The whole of it: `ralf context show {route}`; find more: `ralf context search WORDS --route {route}`; the"
-        f" lines behind an item: `ralf context why {route} ID`. Read files again before you change them.",
-    ]
-    return within(context, session.settings.brief_tokens, ending=" ".join(ending)) or line(session, route, said=said)
+    ending = " ".join([*filter(None, said), "Read files again before you change them."])
+    made = partial(context.render, section="resume", fenced=False)
+    most = allowance(session, context)
+    return within(made, most, command=context.command, ending=ending) or line(session, context.route, said=said)
 
 
-def within(context: RouteContext, most: int, *, ending: str, beginning: str = "") -> str:
-    """A context in the fence, with sentences of ours around it, in at most so many tokens, and no more than LIMIT
-    characters; "" where they hold next to nothing.
+class Allowance(NamedTuple):
+    """The tokens that a hook may hand over: `left`, but at least 300 of a route, and never more than `most`."""
+
+    left: int
+    most: int
+
+    def beside(self, ours: int, given: int = 0) -> int:
+        """Those that are left beside so many of our own words, and so many that this hook has handed over already."""
+        return min(self.most, max(self.left, _LEAST - given + ours)) - ours
+
+
+def allowance(session: Session, context: RouteContext | None) -> Allowance:
+    """What a hook may hand over of a route: what is configured, and a twentieth of what the route has consumed, less
+    all that hooks have handed over of it.
+    """
+    consumed = context.total_tokens_consumed + context.since.tokens if context is not None else 0
+    route = context.route if context is not None else session.route
+    known = replace(session.known, route=session.route)
+    left = consumed // _SHARE - session_registry.cost(session.project, route, known)
+    return Allowance(left, session.settings.brief_tokens)
+
+
+def within(made: Callable[[int], str], most: Allowance, *, command: str, ending: str = "", beginning: str = "") -> str:
+    """A text in the fence, with sentences of ours around it, within an allowance and LIMIT characters; "" where they
+    hold next to nothing, or where there is no text.
+
+    made     makes the text, within so many tokens
+    command  how `ralf` is typed
     """
     before = f"{shown(beginning)}\n" if beginning else ""
-    behind = f"_{shown(config.typed(ending, context.command))}_\n" if ending else ""
+    behind = f"_{shown(config.typed(ending, command))}_\n" if ending else ""
     ours = len(before) + len(behind) + fence_characters()
-    room = min(most - FENCE_TOKENS - tokens.estimate(before + behind), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
+    room = min(most.beside(FENCE_TOKENS + tokens.estimate(before + behind)), (LIMIT - ours) // CHARACTERS_PER_TOKEN)
     while room >= _FEWEST:
-        text = fenced(f"{before}{context.render(room, section='resume', fenced=False)}{behind}")
+        said = made(room).strip("\n")
+        text = fenced(f"{before}{said}\n{behind}") if said else ""
         if length(text) <= LIMIT:
             return text
         room = room * 9 // 10  # characters outside the basic plane count twice
@@ -147,3 +184,37 @@ def briefed(session: Session, context: RouteContext, *, said: Sequence[str] = ()
     text = session.hand("brief", brief(session, context, said=said))
     session.note(briefed=tuple(dict.fromkeys((*session.known.briefed, context.route))))
     return text
+
+
+# ---- what is asked of the agent ----
+
+
+def asked(session: Session, look: Look, *, is_done: bool) -> str:
+    """The line that asks the agent to hand over: its window is nearly full, or its task `is_done`. It stops nobody, but
+    an agent that a loop has started, which begins a fresh one on the same task.
+    """
+    percent, form = look.percent or 0.0, _FORM.format(route=session.route)
+    if is_done:
+        text = f"ralf: the task is set to done. Hand over what it leaves behind, {form}"
+    elif environment.lease():
+        text = (
+            f"{_FULL.format(percent=percent)} Finish the step at hand, hand over and end your turn without `ralf task"
+            f" done`, unless the task is complete: a fresh agent goes on with it. Hand over {form}"
+        )
+    else:
+        text = full(session.route, percent)
+    return config.typed(text, session.project.command)
+
+
+def full(route: str, percent: float) -> str:
+    """The line for the agent of a session whose window is so full."""
+    return f"{_FULL.format(percent=percent)} Before it is compacted, hand over, {_FORM.format(route=route)}"
+
+
+def is_handed_over(session: Session) -> bool:
+    """Whether the agent or the person has handed over within the last 10,000 tokens of the session."""
+    state, source = load_state(session.project, session.route), session.readable
+    made = state.own.handover.last if state is not None else None
+    if made is None or made.author not in ("agent", "person") or source is None:
+        return False
+    return usage.tokens_after(source, made.at, _TAIL) < _LATELY

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from ralf import config, routing
-from ralf.errors import Damaged
+from ralf.errors import RalfError
+from ralf.model import RouteContext
 from ralf.text.cleaning import besides, outside, trimmed
 from ralf_integrations.hooks import (
     checkpoints,
+    error_log,
     handover,
     memory,
     previous_sessions,
     prompt_intent,
     session_registry,
-    usage,
 )
 from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
@@ -32,18 +34,6 @@ _OTHER_MACHINES = 3.0
 
 
 def started(session: Session) -> Answer:
-    """What a session that starts is handed (`_started`). What it was told of its full window before a compaction is
-    taken back, by the next hook where this one hands over something else.
-    """
-    is_emptied = session.payload.source == "compact" and session.known.told > 0
-    answer = _started(session)
-    if is_emptied:
-        session.note(waiting="\n".join(filter(None, (session.known.waiting, usage.TAKEN_BACK))))
-        session_registry.drop_hint(session.project, session.payload.session)
-    return answer
-
-
-def _started(session: Session) -> Answer:
     """What a session that starts is handed, by the configured `inject`.
 
     auto   after a compaction what did not survive it; the brief where the environment names the route, or a loop's run
@@ -55,6 +45,7 @@ def _started(session: Session) -> Answer:
     source, mode = session.payload.source, session.settings.inject
     if source not in _STILL_THERE:
         session.note(told=0, briefed=(), recalled=False)
+        session_registry.drop_hint(session.project, session.payload.session)  # its figures are of another window
     session.note(ended=False)
     if source in ("clear", "compact"):
         session.note(compacted=True)
@@ -87,7 +78,8 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
     context = handover.context_of(session.project, session.route) if session.has_route else None
     if context is None:
         here = source not in _STILL_THERE and not session.is_route_chosen
-        return Answer(context=session.hand("line", previous_sessions.left_work_line(session))) if here else Answer()
+        return Answer(context=_unfinished(session)) if here else Answer()
+    _tell_off(session, context)
     if handover.is_held(session, context):
         return Answer()
     said = [
@@ -97,13 +89,24 @@ def _handed(session: Session, left: list[KnownSession]) -> Answer:
         ),
         previous_sessions.untaken_text(left),
     ]
-    named = session.is_route_chosen and session.choice.rule != routing.CHOSEN
+    named = session.is_route_chosen and not session.choice.is_kept
     if source not in _STILL_THERE and (mode == "brief" or (mode == "auto" and named)):
         if session.project.run:  # its prompt may hold the brief
             session.note(owed=handover.brief(session, context, said=said))
             return Answer()
         return Answer(context=handover.briefed(session, context, said=said))
     return Answer(context=session.hand("line", handover.line(session, session.route, said=said)))
+
+
+def _tell_off(session: Session, context: RouteContext) -> None:
+    """Have the answer say, once, that the model is switched off which hands over this route."""
+    if not context.context_checkpoint.spend.failed:
+        return
+    from ralf.refining import refine  # few routes have such a model
+
+    with suppress(RalfError, OSError):
+        if what := refine.is_off(session.project, context):
+            error_log.add(session.project, session.payload.name, RalfError(context.route, what))
 
 
 # ---- prompts ----
@@ -125,50 +128,55 @@ def prompted(session: Session) -> Answer:
 def _prompted(session: Session) -> Answer:
     """The brief of a route that a prompt asks for, once in a window that does not hold it.
 
-    A route that is named becomes the session's where nobody has chosen one and nothing of the session is in a
-    checkpoint; a session without a route gets one that is named after its first request. With `inject: off` only
-    `--load-context` brings anything.
+    The first prompt of a session gives it its route: the one that it names, or a new one. It stays there whatever a
+    later prompt names. A prompt that says nothing but to go on means the session's route, or, where it has none, the
+    only work that was interrupted here within a day. With `inject: off` only `--load-context` brings anything.
     """
     if session.known.owed:
         return _of_run(session)
     prompt = besides(outside(session.payload.prompt))
-    wish = prompt_intent.read(prompt, routing.names_of(session.project))
+    names = routing.names_meant(session.project)
+    wish = prompt_intent.read(prompt, names, partial(prompt_intent.ids_of, session.project))
     if (session.settings.inject == "off" and wish.kind != "load") or (session.known.forked and wish.kind == "continue"):
         wish = Wish()
-    route, said = _meant(session, wish) if wish.kind else ("", [])
-    if not route and wish.kind != "load":
-        return Answer() if prompt_intent.name_by_request(session, prompt) else _in_doubt(session)
-    if not route:
+    if wish.kind == "load" and not wish.route and wish.other:
         return _unknown(session, wish)
+    prompt_intent.name_by_work(session)
+    said: list[str] = []
+    route, is_own = wish.route, wish.kind in ("load", "continue")
+    if wish.kind == "continue" and not _goes_on(session):
+        found = previous_sessions.unfinished(session)
+        one = previous_sessions.interrupted(session, found)
+        if one is not None:
+            route = one.session.route
+            said = previous_sessions.about([one, *(other for other in found if other is not one)])
+    if session.is_open and not prompt_intent.give_route(session, prompt, route) and wish.kind != "load":
+        return _in_doubt(session)
+    route = route or (session.route if is_own else "")
+    if not route:
+        return Answer()
     left = previous_sessions.catch_up(session.project, route, session.payload.session)
     said.append(previous_sessions.untaken_text(left))
     context = handover.context_of(session.project, route)
     if context is None:
         return _unknown(session, wish) if wish.kind == "load" else Answer()
-    own = route == session.route
-    if not own and not session.is_route_chosen and not _is_taken(session):
-        session.use(route)
-        own = True
     if route in session.known.briefed or handover.is_held(session, context):
         return Answer(notice=f"ralf: this window holds the context of {route} already" if wish.kind == "load" else "")
     said.append(
-        f"{route} is the route of this session now." if own else f"The route of this session is {session.route}."
+        f"{route} is the route of this session now."
+        if route == session.route
+        else f"The route of this session is {session.route}, and stays it: what stands above is of {route}."
     )
     return Answer(context=handover.briefed(session, context, said=said))
 
 
-def _meant(session: Session, wish: Wish) -> tuple[str, list[str]]:
-    """The route that is asked for, "" for none, and what is to be said of the choice."""
-    if wish.route:
-        return wish.route, []
-    if wish.other:
-        return "", []
-    if session.is_route_chosen or (session.has_route and handover.context_of(session.project, session.route)):
-        return session.route, []
-    if session.has_route or prompt_intent.has_begun(session):
-        return "", []  # it goes on with what it has begun itself
-    found = previous_sessions.sessions_meant(session, wish.about)
-    return (found[0].route, previous_sessions.sentences_about(found)) if found else ("", [])
+def _goes_on(session: Session) -> bool:
+    """Whether a session has something of its own to go on with: the work of its route, or what it has begun."""
+    if not session.is_open:
+        return True
+    if session.has_route and handover.context_of(session.project, session.route) is not None:
+        return True
+    return session.readable is not None and prompt_intent.has_worked(session.readable)
 
 
 def _of_run(session: Session) -> Answer:
@@ -195,15 +203,14 @@ def _unknown(session: Session, wish: Wish) -> Answer:
 
 def _in_doubt(session: Session) -> Answer:
     """One line about the work that was interrupted here, for a session that may mean it, once; never its brief."""
-    client_asked = session.payload.prompt.lstrip().startswith(prompt_intent.NO_REQUEST)
-    if session.settings.inject == "off" or session.known.forked or client_asked:
-        return Answer()
+    is_for_client = prompt_intent.NO_REQUEST.match(session.payload.prompt)
     is_told = any(one.what == "line" for one in session.known.handed)
-    return Answer() if is_told else Answer(context=session.hand("line", previous_sessions.left_work_line(session)))
+    if session.settings.inject == "off" or session.known.forked or is_for_client or is_told:
+        return Answer()
+    return Answer(context=_unfinished(session))
 
 
-def _is_taken(session: Session) -> bool:
-    """Whether a part of the session was taken into its route; nothing can be where that is damaged."""
-    with suppress(Damaged):
-        return bool(session.standing.position.byte)
-    return False
+def _unfinished(session: Session) -> str:
+    """The line about what is unfinished here, for a session that has no route, noted."""
+    found = previous_sessions.unfinished(session)
+    return session.hand("line", previous_sessions.unfinished_line(session, found))

@@ -326,8 +326,13 @@ def _number_behind(text: bytes, key: bytes) -> int:
 
 def _completes(payload: "dict[str, Any]") -> bool:
     calls = payload.get("tool_calls")
-    calls = calls if isinstance(calls, list) else [payload]
-    return any(isinstance(call, dict) and call.get("tool_name") in _COMPLETING for call in calls)
+    for call in calls if isinstance(calls, list) else [payload]:
+        if isinstance(call, dict):
+            given = call.get("tool_input")
+            command = given.get("command") if isinstance(given, dict) else ""
+            if call.get("tool_name") in _COMPLETING or "task done" in str(command):
+                return True
+    return False
 
 
 def _parsed(data: bytes) -> "dict[str, Any]":

@@ -11,12 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ralf import environment
-from ralf.brief.rendering import CHARACTERS_PER_TOKEN
+from ralf import config, environment
 from ralf.errors import RalfError
 from ralf.memory.model import DEFAULT_AGENT
+from ralf.model import RouteContext
 from ralf.project import Project
+from ralf.text import tokens
 from ralf.text.cleaning import besides, outside
+from ralf.text.tokens import CHARACTERS_PER_TOKEN
 from ralf.transcripts.reader import open_transcript
 from ralf_integrations.hooks import error_log, handover, receipts, session_registry
 from ralf_integrations.hooks.messages import LIMIT, Answer, length, takes_context
@@ -34,18 +36,21 @@ def handed_over(session: Session, said: Answer) -> Answer:
     if not wanted or not takes_context(session.payload) or (known.waiting and not said.context):
         return said
     room = LIMIT - length(said.context) - 1
-    if room < _FEWEST * CHARACTERS_PER_TOKEN:
+    context = handover.context_of(session.project, session.route) if session.has_route else None
+    most = handover.allowance(session, context).beside(0, given=tokens.estimate(said.context))
+    most = min(room // CHARACTERS_PER_TOKEN, most)
+    if most < _FEWEST:
         return said  # the next prompt may have room
     session.note(recalled=True)
     from ralf.memory import selection, writing  # once in a window
 
-    most = min(selection.UNASKED, room // CHARACTERS_PER_TOKEN)
+    most = min(selection.UNASKED, most)
     try:
         name = environment.memory_name()
         if not writing.is_there(session.project, name):
             return said
         warnings: list[str] = []
-        chosen = selection.for_task(session.project, name, _task_of(session), tokens=most, warnings=warnings)
+        chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most, warnings=warnings)
         for warning in warnings:
             error_log.add(session.project, session.payload.name, RalfError(session.project.local_config_file, warning))
     except (RalfError, OSError) as error:  # what else there is to say is said all the same
@@ -57,12 +62,11 @@ def handed_over(session: Session, said: Answer) -> Answer:
     return replace(said, context=session.hand_more(said.context, "memory", chosen.text, labels))
 
 
-def _task_of(session: Session) -> str:
+def _task_of(session: Session, context: RouteContext | None) -> str:
     """What the prompt asks for, and what the session's route is about."""
     from ralf.memory.selection import task_of
 
     asked = besides(outside(session.payload.prompt))
-    context = handover.context_of(session.project, session.route) if session.has_route else None
     return "\n".join(filter(None, (asked, task_of(context) if context is not None else "")))
 
 
@@ -90,7 +94,12 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
     from ralf.memory import harvest, judging, writing
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
-    harvest.take_in(project, route, agent=name)
+    offered = harvest.take_in(project, route, agent=name).offered
+    if ended and offered:  # the client shows nothing at the end itself
+        line = (
+            f"{len(offered)} offered to the memory: ralf memory show; to take one in: ralf memory accept {offered[0]}"
+        )
+        error_log.leave(project, config.typed(line, project.command))
     labels, at = _arrived(project, session) if ended else ([], 0)
     for transcript in ended if labels else ():
         source = open_transcript(transcript)

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf import environment, extensions, routing
 from ralf.errors import RalfError
+from ralf.model import ActiveWork, RouteContext
 from ralf.project import Project
 from ralf.route import offsets
+from ralf.route.closing import why_closed
 from ralf.storage import git_files
 from ralf.text import cleaning
+from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.lines import open_regular, read_lines
-from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import checkpoints, prompt_intent, session_registry
 from ralf_integrations.hooks.checkpoints import Why
 from ralf_integrations.hooks.handover import age, context_of, line
@@ -38,10 +41,9 @@ _PATIENCE = 8.0  # seconds that it waits for that at the most, where the machine
 
 _LEAST = 0.5  # seconds without which none is begun
 _MOST_TRIED = 3  # of sessions that may have left nothing
-_MOST_ASKED = 10  # of routes that are looked at for words
-_SHORTEST_WORD = 4  # letters of a word that tells what work is about
-_WORD = regex(r"[^\W_]+")
 _MOST_TOLD = 4  # routes that are offered in words
+_A_DAY = 86_400
+_LONGEST_WORDS = 80  # characters of the last words of unfinished work
 
 
 def ended_sessions(project: Project, route: str, but: str) -> list[KnownSession]:
@@ -49,11 +51,13 @@ def ended_sessions(project: Project, route: str, but: str) -> list[KnownSession]
     return [found for found in _over(project, but) if found.route == route and not found.unnamed]
 
 
-def catch_up(project: Project, route: str, but: str) -> list[KnownSession]:
+def catch_up(project: Project, route: str, but: str, *, deadline: float = 0.0) -> list[KnownSession]:
     """Take into a route what its dead sessions have left, in a time that a person can wait; those for which it was too
     much, or whose transcript cannot be read. The session `but` is left alone.
+
+    deadline  by the monotonic clock; 0.0: in `SECONDS`
     """
-    deadline = time.monotonic() + SECONDS
+    deadline = deadline or time.monotonic() + SECONDS
     left = []
     for found in ended_sessions(project, route, but):
         try:
@@ -70,27 +74,71 @@ def catch_up(project: Project, route: str, but: str) -> list[KnownSession]:
     return left
 
 
-def sessions_meant(session: Session, about: str = "") -> list[KnownSession]:
-    """The sessions that a person may mean who wants to go on, where the session has no route of its own yet: one for
-    each route, all of this worktree and over; those whose client was killed first, then the ones seen last. What they
-    have left is taken in, and the first of them has something to hand over.
-
-    about  words for the work that is meant: only routes that have them, "" for any
+class Unfinished(NamedTuple):
+    """Work of this worktree that is over and not closed: its newest session, and its context, None where that could not
+    be taken in yet.
     """
-    found = _left_here(session)
-    if about:
-        found = [one for one in found[:_MOST_ASKED] if _is_about(session, one, about)]
-    for number, one in enumerate(found[:_MOST_TRIED]):
-        catch_up(session.project, one.route, session.payload.session)
-        if context_of(session.project, one.route) is not None:
-            return found[number:]
-    return []
+
+    session: KnownSession
+    context: RouteContext | None
 
 
-def left_work_line(session: Session) -> str:
-    """The line about the work that was interrupted in this worktree, for a session that has no route; "" for none."""
-    found = sessions_meant(session)
-    return line(session, found[0].route, said=sentences_about(found)) if found else ""
+def unfinished(session: Session) -> list[Unfinished]:
+    """What is unfinished in this worktree, for a session that has no route of its own yet, one for each route: those
+    whose client was killed first, then the ones seen last. What they have left is taken in while there is time.
+    """
+    deadline, found = time.monotonic() + SECONDS, []
+    for one in _left_here(session):
+        left = catch_up(session.project, one.route, session.payload.session, deadline=deadline)
+        context = context_of(session.project, one.route)
+        if context is None and not left:
+            continue
+        work = context.active_work if context is not None else ActiveWork()
+        if not why_closed(session.project, one.route, work.work_status, work.current_task):
+            found.append(Unfinished(one, context))
+        if len(found) == _MOST_TOLD:
+            break
+    return found
+
+
+def interrupted(session: Session, found: Sequence[Unfinished]) -> Unfinished | None:
+    """The work to go on with that nobody has named: the only one that was interrupted within a day, by a kill or by
+    this client when it cleared its window.
+    """
+    since, pid = time.time() - _A_DAY, session.known.pid
+    killed = [one for one in found if not one.session.ended or (pid and one.session.pid == pid)]
+    late = [one for one in killed if one.session.seen >= since]
+    return late[0] if len(late) == 1 and late[0].context is not None else None
+
+
+def unfinished_line(session: Session, found: Sequence[Unfinished]) -> str:
+    """The line about what is unfinished in this worktree, with its last words, and how to load it; "" for nothing."""
+    first = next((one for one in found if one.context is not None), None)
+    if first is None:
+        return ""
+    found = [first, *(one for one in found if one is not first)]
+    words = [f"Its last request: {_last_words(first)}." if _last_words(first) else "", *about(found)]
+    words.append("To go on with one of them, read it before you do anything else: then it is this session's route.")
+    return line(session, first.session.route, said=words)
+
+
+def about(found: Sequence[Unfinished]) -> list[str]:
+    """What is to be said of unfinished work, of which the first is gone on with or told of."""
+    return [last_session_text(found[0].session), _others_text(found[1:])]
+
+
+def _others_text(found: Sequence[Unfinished]) -> str:
+    routes = [
+        f"{one.session.route} ({', '.join(filter(None, (_how_it_ended(one.session), _last_words(one))))})"
+        for one in found
+    ]
+    return f"Other unfinished work: {', '.join(routes)}; `ralf context show ROUTE --brief`." if routes else ""
+
+
+def _last_words(one: Unfinished) -> str:
+    """What the person has said last of it, in quotes."""
+    said = (one.context.active_work.last_request or one.context.goal) if one.context is not None else ""
+    return f"“{trimmed(one_line(said), _LONGEST_WORDS)}”" if said else ""
 
 
 def _left_here(session: Session) -> list[KnownSession]:
@@ -153,42 +201,23 @@ def _place(session: Session, folder: str) -> Path:
     return root if path.is_relative_to(root) else path
 
 
-def _is_about(session: Session, one: KnownSession, about: str) -> bool:
-    """Whether at least half of the words that tell the work stand in a route's name, goal or requests."""
-    words = {word for word in _WORD.findall(about.casefold()) if len(word) >= _SHORTEST_WORD}
-    texts = [one.route]
-    with suppress(RalfError, OSError):
-        if (context := context_of(session.project, one.route)) is not None:
-            texts += [context.goal, *(fact.request for fact in context.facts.requests)]
-        if one.transcript:
-            texts += requests(open_transcript(Path(one.transcript)))
-    there = set(_WORD.findall(" ".join(texts).casefold()))
-    return bool(words) and 2 * len(words & there) >= len(words)
-
-
-def sentences_about(found: list[KnownSession]) -> list[str]:
-    """What is to be said of the sessions that may be meant, of which the first one is."""
-    return [last_session_text(found[0]), other_work_text(found[1:])]
-
-
 def last_session_text(found: KnownSession) -> str:
     """A session that is over, in words."""
     if not found.session:
         return f"Its file was written {age(found.seen)}."
-    how = "ended" if found.ended else "was interrupted"
-    return f"Its last session {how} {age(found.seen)}.{_origin_text(found)}"
+    return f"Its last session {_how_it_ended(found)}.{_origin_text(found)}"
+
+
+def _how_it_ended(found: KnownSession) -> str:
+    if not found.session:
+        return f"written {age(found.seen)}"
+    return f"{'ended' if found.ended else 'was interrupted'} {age(found.seen)}"
 
 
 def _origin_text(found: KnownSession) -> str:
     """What the route of a session went on from, in words."""
     before = [route for route in (*found.routes, *found.briefed) if route != found.route]
     return f" It went on from {before[-1]}: `ralf context show {before[-1]} --brief`." if before else ""
-
-
-def other_work_text(found: list[KnownSession]) -> str:
-    """Routes of sessions that are over, in words; "" for none."""
-    routes = [f"{one.route} ({'ended' if one.ended else 'interrupted'} {age(one.seen)})" for one in found[:_MOST_TOLD]]
-    return f"Other work that was left here: {', '.join(routes)}; `ralf context show ROUTE --brief`." if routes else ""
 
 
 def untaken_text(left: list[KnownSession]) -> str:
@@ -257,7 +286,7 @@ def find_origin(session: Session) -> None:
     session.note(origin=origin.session, begins=begins)
     session_registry.save(session.project, session.known)  # before anybody takes a part of it
     if not session.has_route and (route := prompt_intent.route_of_ended(session.project, origin)):
-        session.use(route)
+        session.use(route, routing.FORKED)
         session.note(route=route)  # it has left none
 
 

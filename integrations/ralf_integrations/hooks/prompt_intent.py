@@ -1,18 +1,17 @@
-"""What a prompt asks for of our notes: a route by its name, or to go on with what was left; and the name of the route
-of a session that has none.
+"""What a prompt names of our routes, or that it says nothing but to go on; and the route of a session that has none.
 
-Precise rather than eager: a brief that nobody asked for costs the agent its window. A route is named after the first
-request that says what it is about, or, where none does, once the session has worked. A greeting makes no route, and no
-checkpoint.
+Exact names and ids alone choose a route, in the first prompt of a session: a brief that nobody asked for costs the
+agent its window, and puts work into another's route. No words are understood but those of one table, each a whole
+prompt: every other wish to go on is understood by the agent, which is told what is unfinished.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -20,88 +19,125 @@ from typing import Literal
 from ralf import config, routing
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.routing import DEFAULT
+from ralf.routing import DEFAULT, TASK_ID
+from ralf.storage import git_files
 from ralf.text import cleaning
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import Transcript, open_transcript, requests
+from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
 
 Kind = Literal["load", "named", "continue", ""]
 
-_READ = 20_000  # characters of a prompt
-_CLOSE, _CLEARLY = 0.84, 0.06  # how like a name words must be, and how much more than any other
-_SHORTEST_CLOSE = 5
-_MOST_COMPARED = 5_000  # pairs of words and names of like length and the same numbers
-_BEFORE = 40  # characters before a word in which a sign of a name may stand
+GO_ON = frozenset(
+    (
+        *("continue", "please continue", "go on", "carry on", "keep going", "resume", "proceed"),
+        *("weiter", "mach weiter", "weitermachen", "continuez", "vas-y", "reprends", "continúa", "sigue", "continua"),
+        *("vai avanti", "ga door", "ga verder", "kontynuuj", "fortsätt", "devam et", "продолжай", "продовжуй"),
+        *("继续", "繼續", "続けて", "계속", "استمر", "जारी रखें"),
+    )
+)
+"""The prompts, without marks around them, that say nothing but to go on: at most thirty."""
 
-NO_REQUEST = ("/", "<", "!", "#")
+NO_REQUEST = regex(r"\s*(?:[/<!]|#(?!\d))")
 """How prompts begin that ask the client, or that the client has written."""
 
+_READ = 20_000  # characters of a prompt
+
 _LOAD = regex(r"(?<![\w-])--load-context(?:([ =]+)[`'\"]?([^\s`'\",;]+))?")
-_TOKEN = regex(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]|[A-Za-z0-9]")
-_FLAT = regex(r"[-_./\s]+")
-_NUMBER = regex(r"\d+")
-_SHAPE = regex(r"[A-Za-z0-9][-_.][A-Za-z0-9]|\d")
-_BEFORE_PATHS, _AFTER_PATHS = frozenset("/@-\\#="), frozenset("/@\\(")
-_MOST_STARTS, _MOST_WORDS = 400, 8
-_CUE = regex(
-    r"(?:\broutes?|\bcontext (?:of|for)|\bresume|\bcontinue(?: with| on)?|\b(?:carry|go) on with)\s+(?:the\s+)?\Z",
-    re.I,
-)
-_QUOTES = "`'\"\u201c\u201d\u2018\u2019\xab\xbb"
+
+_TOKEN = regex(r"#\d{1,9}|[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?")
+
+_SHAPE = regex(r"[A-Za-z0-9][-_][A-Za-z0-9]|\d")
+
+_ID = regex(rf"#\d{{1,9}}|{TASK_ID}")
+
+_HEADED = regex(rf"\s*(?:\S+\s+)?({_ID.pattern})\s*:")
+
+_FEW = 20  # characters of a prompt that is no greeting
+
+_HEAD = 2  # words of a request among which its id stands
+
+_MARKS = " \t\r\n.,:;!?…()[]{}\"'`*_\u2014\u2013\u3002\uff01\uff1f\u061f"
+
+_BEFORE_PATHS, _AFTER_PATHS = frozenset("/@-\\#=."), frozenset("/@\\(-")
+
+_UNSPACED = regex(r"[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7a3]")
+"""Letters of scripts in which a name may stand beside a word, or beside a particle, without a blank."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What is asked for.
 
-    kind    load: `--load-context`; named: a route is named in passing; continue: to go on; "": nothing
+    kind    load: `--load-context`; named: a route is named in passing; continue: to go on, and no more; "": nothing
     route   the route that is named, "" where none is
     other   load: what stands for a route and names none
-    about   continue: the words for the work that is meant, "" where none say it
     """
 
     kind: Kind = ""
     route: str = ""
     other: str = ""
-    about: str = ""
 
 
-def read(prompt: str, routes: Sequence[str]) -> Wish:
-    """What a prompt asks for, given the names of all routes."""
-    text, names_ = prompt[:_READ], _Names(routes)
+Ids = Callable[[], Mapping[str, Collection[str]]]
+"""Tells which routes have each id, in lower case."""
+
+
+def read(prompt: str, routes: Sequence[str], ids: Ids = dict) -> Wish:
+    """What a prompt asks for, given the names of all routes and their ids."""
+    text, names = prompt[:_READ], _Names(routes, ids)
     if found := _LOAD.search(text):
         word = (found[2] or "").rstrip(".,;:!?)")
-        route = names_.exact(word) or names_.like([word])
-        names_one = _is_shaped(word) or "=" in (found[1] or "")
+        route = names.exact(word)
+        names_one = bool(_SHAPE.search(word)) or "=" in (found[1] or "")
         return Wish("load", route, word if not route and names_one else "")
-    if route := _named(text, names_):
+    if route := _named(text, names):
         return Wish("named", route)
-    goes_on, about = wish_to_go_on(text)
-    return Wish("continue", about=about) if goes_on else Wish()
+    return Wish("continue") if prompt.strip(_MARKS).casefold() in GO_ON else Wish()
 
 
 def is_request(prompt: str) -> bool:
-    """Whether a prompt asks for work and says for what: it is not for the client, nor for ralf, nor written by the
-    client, nor a wish to go on, nor a greeting.
-    """
-    if prompt.lstrip().startswith(NO_REQUEST) or config.is_all(prompt):
-        return False
-    return not read(prompt, ()).kind and names_subject(prompt)
+    """Whether a prompt asks for work: it is not for the client, nor for ralf, nor says it nothing but to go on."""
+    return not NO_REQUEST.match(prompt) and not config.is_all(prompt) and prompt.strip(_MARKS).casefold() not in GO_ON
+
+
+def says_enough(prompt: str) -> bool:
+    """Whether a prompt is a request, and longer than a greeting: a character of a wide script says as much as three."""
+    units = sum(3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in prompt[:_READ])
+    return units >= _FEW and is_request(prompt)
+
+
+def ids_at_head(request: str) -> tuple[str, ...]:
+    """The ids at the head of a request: `PROJ-7 …`, `issue #41: …`."""
+    words = [word.strip(_MARKS) for word in request[:_READ].split(maxsplit=_HEAD)[:_HEAD]]
+    return tuple(word for word in words if _ID.fullmatch(word))
+
+
+def ids_of(project: Project) -> dict[str, set[str]]:
+    """The routes that have each id, in lower case: that of their task, and those at the head of their first request."""
+    from ralf.finding.reader import list_routes  # few prompts have a word that looks like an id
+
+    found: dict[str, set[str]] = {}
+    for one in list_routes(root=project.root):
+        for id_ in (*ids_at_head(one.began_as or one.goal), one.current_task):
+            found.setdefault(id_.casefold(), set()).add(one.route)
+    for known in session_registry.all_sessions(project):
+        for id_ in known.ids:
+            found.setdefault(id_.casefold(), set()).add(known.route)
+    return found
 
 
 class _Names:
-    """The names of all routes, to look words up in."""
+    """The names and ids of all routes, to look words up in."""
 
-    def __init__(self, routes: Sequence[str]) -> None:
+    def __init__(self, routes: Sequence[str], ids: Ids) -> None:
         self._all = frozenset(routes)
+        self._ids = ids
         self._folded: dict[str, list[str]] = {}
-        self._flat: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for route in routes:
             self._folded.setdefault(route.casefold(), []).append(route)
-            flat = _flattened(route)
-            self._flat.setdefault(tuple(_NUMBER.findall(flat)), []).append((flat, route))
 
     def exact(self, word: str) -> str:
         """The route of this name, or of the branch of this name; case counts only between names that differ in it."""
@@ -112,260 +148,92 @@ class _Names:
             return slug
         return found[0] if len(found) == 1 else ""
 
-    def like(self, words: Iterable[str]) -> str:
-        """The one route that is surely meant by words that are like its name, "" for none, or more than one."""
-        best: dict[str, float] = {}
-        compared = 0
-        for word in dict.fromkeys(map(_flattened, words)):
-            if len(word) < _SHORTEST_CLOSE:
-                continue
-            matcher = difflib.SequenceMatcher(None, "", word, autojunk=False)
-            for flat, route in self._flat.get(tuple(_NUMBER.findall(word)), ()):
-                if (
-                    abs(len(flat) - len(word)) <= max(2, len(flat) // 5)
-                    and (compared := compared + 1) <= _MOST_COMPARED
-                ):
-                    matcher.set_seq1(flat)
-                    if matcher.quick_ratio() >= _CLOSE and (ratio := matcher.ratio()) >= _CLOSE:
-                        best[route] = max(best.get(route, 0.0), ratio)
-        ranked = sorted(best.items(), key=lambda found: -found[1])
-        if not ranked or (len(ranked) > 1 and ranked[0][1] - ranked[1][1] < _CLEARLY):
-            return ""
-        return ranked[0][0]
+    def of_id(self, word: str) -> Collection[str]:
+        """The routes that have an id."""
+        return self._by_id.get(word.casefold(), ()) if _ID.fullmatch(word) else ()
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Collection[str]]:
+        return self._ids()
 
 
-def _flattened(name: str) -> str:
-    return _FLAT.sub("-", name.casefold())
+def _named(text: str, names: _Names) -> str:
+    """The one route that a prompt names, or has an id of; "" for none, and for several. One that begins with an id and
+    a colon names no other.
+    """
+    if head := _HEADED.match(text):
+        return names.exact(head[1]) or _only(names.of_id(head[1]))
+    found: set[str] = set()
+    for token in _TOKEN.finditer(text):
+        if _touches(token, text):
+            continue
+        if (route := names.exact(token[0])) and _means(route, token, text):
+            found.add(route)
+        elif not route:
+            found.update(names.of_id(token[0]))
+    return _only(found)
 
 
-def _named(text: str, routes: _Names) -> str:
-    """The one route that a prompt names; "" for none, and for several."""
-    tokens = list(_TOKEN.finditer(text))
-    exact = {route for token in tokens if (route := routes.exact(token[0])) and _means(route, token, text)}
-    if exact:
-        return exact.pop() if len(exact) == 1 else ""
-    words = [token[0] for token in tokens if _is_shaped(token[0]) and not _is_path(token, text)]
-    words += [token[0] for token in tokens if _is_cued(token, text)]
-    return routes.like([*words, *_phrases(tokens, text)])
+def _only(routes: Collection[str]) -> str:
+    return next(iter(routes)) if len(routes) == 1 else ""
 
 
 def _means(route: str, token: re.Match[str], text: str) -> bool:
-    """Whether a token that is a route's name is meant as one: a name that is a plain word needs a sign of it."""
-    if _is_path(token, text) and "/" not in token[0]:
-        return False
-    if _is_shaped(route):
-        return True
-    around = text[token.start() - 1 : token.start()], text[token.end() : token.end() + 1]
-    return all(sign and sign in _QUOTES for sign in around) or text.strip() == token[0] or _is_cued(token, text)
+    """Whether a token that is a route's name is meant as one: a plain word only in backticks, or as whole prompt."""
+    in_ticks = text[token.start() - 1 : token.start()] == "`" == text[token.end() : token.end() + 1]
+    return bool(_SHAPE.search(route)) or in_ticks or text.strip(_MARKS) == token[0]
 
 
-def _is_cued(token: re.Match[str], text: str) -> bool:
-    return bool(_CUE.search(text[max(0, token.start() - _BEFORE) : token.start()]))
-
-
-def _is_shaped(word: str) -> bool:
-    """Whether a word has a form that names have and words of a language do not."""
-    return len(word) >= 3 and bool(_SHAPE.search(word)) and not word.isdecimal()
-
-
-def _is_path(token: re.Match[str], text: str) -> bool:
-    """Whether a token is part of a path, an address or an option."""
+def _touches(token: re.Match[str], text: str) -> bool:
+    """Whether a token is part of a longer word, an address or an option."""
     before, after = text[max(0, token.start() - 1) : token.start()], text[token.end() : token.end() + 1]
-    return before in _BEFORE_PATHS or after in _AFTER_PATHS or "/" in token[0]
-
-
-def _phrases(tokens: Sequence[re.Match[str]], text: str) -> Iterator[str]:
-    """What is said in several words, as a name would join them: three or more, or two behind a sign of a name."""
-    for first, token in enumerate(tokens[:_MOST_STARTS]):
-        for count in range(2 if _is_cued(token, text) else 3, _MOST_WORDS + 1):
-            found = tokens[first : first + count]
-            between = text[token.start() : found[-1].end()]
-            if len(found) < count or not between.replace(" ", "").replace("-", "").isalnum():
-                break
-            yield "-".join(match[0] for match in found)
-
-
-# ---- how people ask an agent to go on, and what they say that asks for nothing yet, in their languages ----
-
-# Expressions are tried at a text's beginning, in its first few hundred characters, and are linear in them.
-
-_LETTER = r"[^\W\d_]"
-_NO_SPACES = r"\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f"  # kana, Chinese, Thai: words stand without blanks between
-_ENDS = rf"(?=[\s.,!?:\u2026\u3002\uff01\uff0c\u3001\uff1a\u2013\u2014-]|\Z|[{_NO_SPACES}])"
-
-_POLITE = regex(
-    r"\s*+(?:(?:please|pls|plz|ok(?:ay)?|hi(?: there)?|hey|hello|yes|yeah|now|so|then|well|great|right|alright|thanks"
-    r"|(?:can|could|would|will) (?:you|we)|let(?:'?s| us)|go ahead and|and|just"
-    r"|(?:i(?:'d like| want| need)|we(?: want| need)) (?:you )?to|we (?:can|should|will)|we'll"
-    r"|bitte|gut|also|jetzt|dann|hallo|moin|servus|komm|lass(?:t)? uns|kannst du|können wir|wir"
-    r"|s'il (?:te|vous) pla[iî]t|svp|stp|bonjour|salut|allez|alors|d'accord|peux[- ]tu|pouvez[- ]vous|on peut"
-    r"|hola|por favor|vale|bueno|venga|puedes|podemos|olá|oi|pode|vamos(?: a)?|ciao|prego|per favore|va bene|dai"
-    r"|puoi|hoi|hallo|alsjeblieft|graag|kun je|cześć|proszę"
-    r"|привет|пожалуйста"
-    r"|давай(?:те)?|ок|lütfen|hej|tack|snälla"
-    r"|请|請|你好|好的?)(?:[\s,.!:\uff0c\u3002\uff01-]++|(?<=[请請好的])))*+",
-    re.I,
-)
-"""Matches what stands before what is asked for: greetings, and words of politeness."""
-
-_CONTINUE = (
-    r"continue|resume|carry on|keep (?:going|working|at it)|go on|proceed|pick (?:it |this |things )?(?:back )?up"
-    r"|where (?:were|are) we|where did (?:we|you) (?:stop|leave off|get to)|back to work"
-    r"|weiter(?:machen|arbeiten|gehen|gehts|geht's)?|(?:mach|mache|machen wir|arbeite|geht?)(?: es| wir)?"
-    r"(?: bitte| da| jetzt| mal| dort| hier)*+ weiter|(?:fahr|fahre|fahren)(?: wir| bitte)*+ fort|fortfahren|fortsetzen"
-    r"|wo waren wir|wo sind wir stehen ?geblieben"
-    r"|continuer|continuez|continuons|reprends|reprenez|reprendre|reprenons|poursuis|poursuivez|poursuivre|vas[- ]y"
-    r"|on (?:continue|reprend|poursuit)|où en (?:étions|sommes)[- ]nous"
-    r"|continúa|continúe|continua|continuar|continuemos|continuamos|sigue|seguir|sigamos|seguimos|prosigue"
-    r"|retoma|retomar|adelante|(?:dónde|por dónde) (?:estábamos|íbamos|nos quedamos)"
-    r"|prossiga|siga|retome|onde (?:parámos|paramos|estávamos)"
-    r"|continuare|continuiamo|prosegui|proseguire|riprendi|riprendiamo|vai avanti|andiamo avanti|dove eravamo"
-    r"|ga(?: maar| alsjeblieft)?(?: door| verder)|doorgaan|verder(?: gaan)?|waar waren we"
-    r"|kontynuuj|kontynuować|dalej|jedź dalej|pokračuj(?:te|me)?"
-    r"|fortsätt|fortsett|fortsæt|jatka(?:a|kaa)?|folytasd|continuă|nastavi|devam(?: et(?:elim)?)?"
-    r"|lanjut(?:kan)?|tiếp tục"
-    r"|продолж(?:ай|айте|им|ить|и|аем)"
-    r"|дальше|продовжуй"
-    r"|συνέχισε"
-    r"|继续|繼續|接着(?:做|来|干)?|続け(?:て|る|よう)?"
-    r"(?:ください)?|続き|계속(?:해(?:줘|주세요)?)?"
-    r"|استمر|تابع|أكمل|واصل"
-    r"|תמשיך|המשך|जारी रखें"
-    r"|ทำต่อ"
-)
-_WISH = regex(rf"(?:{_CONTINUE}){_ENDS}[ \t]*+", re.I)
-"""Matches the words that ask to go on."""
-
-_OUR_WORK = (
-    r"(?:with |on |from |at |mit |an |avec |con |com )?"
-    r"(?:the |your |our |my |this |that |it|der |die |unserer |le |la |el )?"
-    r"(?:(?:last|previous|earlier|interrupted|same|unfinished|remaining|next) )?"
-    r"(?:work|tasks?|sessions?|plan|job|steps?|checkpoint|arbeit|aufgabe|schritt|teil|trabajo|tarea|travail|tâche)"
-    r"(?: \d+)?"
-)
-_SAYS_NO_MORE = regex(
-    rf"(?:[\s,]*+(?:please|pls|now|then|thanks|thank you|again|working|so|bitte|jetzt|stp|svp|por favor|per favore"
-    r"|下去|吧|工作|from (?:here|there)"
-    r"|(?:from |at )?where (?:we|you|i|it) (?:left (?:it |things )?off|stopped|were|was)"
-    r"|(?:da,? )?wo (?:wir|du) aufgehört (?:haben|hast)|là où [^,.;]{1,30}+|donde [^,.;]{1,30}+"
-    rf"|{_OUR_WORK})(?!{_LETTER}))*+",
-    re.I,
-)
-"""Matches what may follow and says no more."""
-
-_CLAUSE = regex(
-    r"\s*+(?:\Z|[,.!?\u2026:\u3002\uff01\uff0c\u3001\uff1a\u2013\u2014\n](?!\w)|-\s"
-    r"|(?:and|but|then|by|und|aber|dann|y|pero|luego|et|mais|puis|e|ma|poi|mas|depois|en|maar|i|ale|и|но)\s)",
-    re.I,
-)
-"""Matches the beginning of one clause more, or the end."""
-
-_ABOUT = regex(
-    r"\s*+(?:with|on|mit|an|avec|sur|con|en|com|met|z|ze|med"
-    r"|(?:working|writing|fixing|doing|implementing|building|testing)(?: on| with)?)\s++([^.,;:!?\n]{1,120}+)",
-    re.I,
-)
-"""Matches what the work is that is to go on."""
-
-_NOTHING = frozenset(
-    "a again ahead allo already any anyone back begin bereit bien bitte bom bon bonjour bonsoir boas buenas "
-    "buenos buongiorno bye can check chao chat ciao cool cześć da dag dank danke das day de dia did dies dobrý do "
-    "doing done el else en es est evening everything fine for geht go going good goedemorgen gracias grazie great "
-    "gruezi günaydin guten gut guy guys hallo hei hej hello help here hey hi hoi hola how howdy i is it ja jetzt "
-    "jour just k kannst la left les let lets like los luego maintenant me mach merci merhaba moin more morgen "
-    "morning my nas next nein new nice no noch noches not now nun nuit obrigado oi ok okay olá on one ou our ping "
-    "please pls quoi ready right s salut salve say servus shall should si sim so start started status still sup "
-    "sure tack tag tardes test thank thanks that the then there this to today tot tu u und up us was we welcome "
-    "well what whats who with work works wir yeah yep yes yo you your ça да привет здравствуйте ок нет и что "
-    "теперь".split()
-)
-"""Words that name no subject."""
-
-_VERBS = frozenset(
-    "add analyse analyze apply backport benchmark build bump change clean cleanup clone compare compile configure "
-    "convert copy create debug delete deploy describe design disable document draft drop enable explain extend "
-    "extract find fix format generate implement improve inline inspect install integrate investigate lint list "
-    "load merge migrate mock move open optimise optimize parse patch plan port print profile publish push read "
-    "rebase refactor release remove rename replace reproduce resolve revert review rewrite run search set setup "
-    "show simplify sketch solve sort speed split summarise summarize support test trace translate try undo update "
-    "upgrade upload use validate verify write".split()
-)
-"""Words with which an order begins that may be as short as two words."""
-
-_ARTICLES = frozenset(
-    "the a an this these all every my our den die das dem einen eine le la les un une el los las una".split()
-)
-"""Words by which an order as short as three words says that it has an object."""
-
-_WORDS = regex(r"[^\W_][\w'\u2019]*")
-_SHAPED = regex(r"[\w`/\\~@#$&=*+|<>{}\[\]()-][./\\_:#@=*+|<>{}\[\]()-]\w|`|\d|[a-z][A-Z]|[\"\u201c\u00ab]")
-_UNSPACED = regex(rf"[{_NO_SPACES}]")
-_FEW_WORDS, _FEW_CHARACTERS, _FEW_UNSPACED = 3, 30, 8
-_MOST_READ = 600  # characters of a prompt that are looked at
-
-
-def wish_to_go_on(text: str) -> tuple[bool, str]:
-    """Whether a prompt asks to go on, whatever it asks for besides; and the words for the work that it means, "" where
-    it names none.
-    """
-    text = text[:_MOST_READ]
-    polite = _POLITE.match(text)
-    wish = _WISH.match(text, polite.end() if polite else 0)
-    if wish is None:
-        return False, ""
-    rest = _SAYS_NO_MORE.match(text, wish.end())
-    end = rest.end() if rest else wish.end()
-    if _CLAUSE.match(text, end) or _UNSPACED.match(text, end):
-        return True, ""
-    about = _ABOUT.match(text, end) or _ABOUT.match(text, wish.end())
-    return (True, about[1].strip()) if about else (False, "")
-
-
-def names_subject(text: str) -> bool:
-    """Whether a request says what it is about. A short one in a language that nobody here reads is in doubt: no."""
-    polite = _POLITE.match(text[:_MOST_READ])
-    rest = text[polite.end() if polite else 0 :].strip()
-    if _SHAPED.search(rest[:_MOST_READ]):
+    joined = (one for one in (before, after) if one.isalnum() or one == "_")
+    if any(not _UNSPACED.match(one) for one in joined):
         return True
-    words = [word.casefold() for word in _WORDS.findall(rest[:_MOST_READ])]
-    telling = [word for word in words if word.rstrip("'\u2019") not in _NOTHING]
-    if not telling:
-        return False
-    if len(words) > _FEW_WORDS or len(rest) > _FEW_CHARACTERS:
-        return True
-    if len(_UNSPACED.findall(rest)) > _FEW_UNSPACED:
-        return True
-    return len(telling) > 1 and (words[0] in _VERBS or not _ARTICLES.isdisjoint(words))
+    return before in _BEFORE_PATHS or after in _AFTER_PATHS
 
 
 # ---- the route of a session that has none ----
 
 _MOST_EVENTS = 2_000  # in which a session that has worked has called a tool
+
 _MUCH = 2_000  # characters that an agent says that was asked for something
 
 
-def name_by_request(session: Session, prompt: str) -> bool:
-    """Name the session's route after the first of its requests that makes a name, its newest prompt included: people
-    begin with a greeting, too. Whether it has a route now; a fork waits for the one of the session that it comes from.
+def give_route(session: Session, prompt: str, named: str = "") -> bool:
+    """Give a session without a route the one that its first prompt names, else the one of its branch, else a new one
+    that is named after the prompt; it keeps that. A prompt that makes no name leaves it to the next one. Whether it has
+    a route now; a fork waits for the one of the session that it comes from.
+
+    named  the route that is meant by the prompt
     """
-    if session.has_route:
-        return True
-    project, redact = session.project, partial(_redacted, session.project)
+    project, id_ = session.project, session.payload.session
     for request in () if session.known.forked else (*first_requests(session), prompt):
-        if is_request(request) and routing.name(project, request, session=session.payload.session, redact=redact):
-            session.rerouted()
-            return True
-    session.note(unnamed=True)
-    return False
+        route, task = named if request == prompt else "", routing.task_named(request)
+        if not route and not is_request(request):
+            continue
+        if route := route or read(request, routing.names_meant(project), partial(ids_of, project)).route or task:
+            session.use(route, routing.NAMED)
+        elif branch := routing.of_branch(project, git_files.branch(project.root)):
+            session.use(branch.route, branch.rule)
+        elif not routing.name(project, request, session=id_, redact=partial(_redacted, project)):
+            continue
+        session.rerouted()
+        session.note(ids=ids_at_head(request), unnamed=False)
+        return True
+    session.note(unnamed=not session.has_route)
+    return session.has_route
 
 
 def name_by_work(session: Session) -> bool:
     """Name the route of a session that has worked though no request of it makes a name. Whether what is new in its log
-    has a route to go to.
+    has a route to go to: a greeting has none, and makes none.
     """
+    if session.has_route and session.choice.rule == routing.FIRST_REQUEST and session.readable is not None:
+        return has_content(session.readable)
     if session.has_route or not session.known.unnamed:
         return True
-    if session.transcript is None or not has_worked(session.transcript):
+    if session.readable is None or not has_worked(session.readable):
         return False
     if routing.number(session.project, session=session.payload.session):
         session.rerouted()
@@ -373,21 +241,17 @@ def name_by_work(session: Session) -> bool:
 
 
 def route_of_ended(project: Project, known: KnownSession) -> str:
-    """The route of a session that is over: a new one where it worked on none and has worked, "" where it has not."""
-    if known.route != DEFAULT or not known.unnamed or not routing.names_sessions(project):
+    """The route of a session that is over: a new one where it has none and has worked, "" where it was only greeted."""
+    is_unnamed = known.route == DEFAULT and known.unnamed and routing.names_sessions(project)
+    if not is_unnamed and (not known.transcript or routing.known(project, known.route) is not None):
         return known.route
     try:
-        worked = bool(known.transcript) and has_worked(open_transcript(Path(known.transcript)))
+        source = open_transcript(Path(known.transcript)) if known.transcript else None
+        if not is_unnamed and source is not None:
+            return known.route if has_content(source) else ""
+        return routing.number(project, session=known.session) if source is not None and has_worked(source) else ""
     except (RalfError, OSError):  # what is wrong with its log is no business of a session that begins
         return known.route
-    return routing.number(project, session=known.session) if worked else ""
-
-
-def has_begun(session: Session) -> bool:
-    """Whether the session has a conversation of its own to go on with."""
-    source = session.readable
-    others = (request for request in first_requests(session) if request != session.payload.prompt.strip())
-    return any(map(is_request, others)) or (source is not None and has_worked(source))
 
 
 def has_worked(source: Transcript) -> bool:
@@ -399,6 +263,11 @@ def has_worked(source: Transcript) -> bool:
         if event.kind == "call" or much > _MUCH:
             return True
     return False
+
+
+def has_content(source: Transcript) -> bool:
+    """Whether a session is more than a greeting: it has worked, or was asked for something."""
+    return has_worked(source) or any(map(says_enough, requests(source)))
 
 
 def first_requests(session: Session) -> Iterator[str]:

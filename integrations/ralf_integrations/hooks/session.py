@@ -16,6 +16,7 @@ from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
 from ralf.routing import Choice
+from ralf.text import tokens
 from ralf.transcripts.reader import Transcript, open_transcript
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.messages import Payload
@@ -53,17 +54,27 @@ class Session:
     @property
     def has_route(self) -> bool:
         """Whether the session has a route of its own, and not only the one of all that have none; it has that one once
-        something of it was taken there. Nothing can be where that is damaged.
+        something of it was taken there.
         """
-        if self.choice.rule != routing.DEFAULT or not routing.names_sessions(self.project):
-            return True
+        return self.choice.rule != routing.DEFAULT or not routing.names_sessions(self.project) or self._is_taken
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its first prompt has still to say which route is the session's."""
+        if self.is_route_chosen or routing.kept(self.project, self.payload.session) is not None:
+            return False
+        return not self._is_taken and (self.choice.rule != routing.DEFAULT or routing.names_sessions(self.project))
+
+    @property
+    def _is_taken(self) -> bool:
+        """Whether something of it was taken into its route; nothing can be where that is damaged."""
         with suppress(Damaged):
             return bool(self.standing.position.byte)
         return False
 
-    def use(self, route: str) -> None:
-        """Make a route the session's, for this hook and those that follow."""
-        routing.use(self.project, route, session=self.payload.session)
+    def use(self, route: str, rule: str) -> None:
+        """Make a route the session's by a rule of `routing`, for this hook and those that follow."""
+        routing.use(self.project, route, session=self.payload.session, rule=rule)
         self.rerouted()
 
     def rerouted(self) -> None:
@@ -123,7 +134,7 @@ class Session:
             handed = session_registry.Handed(
                 self.payload.name, what, digest, len(text), text[:_START], at, labels, int(time.time())
             )
-            self.note(handed=self.known.with_handed(handed).handed)
+            self.note(handed=self.known.with_handed(handed).handed, cost=self.known.cost + tokens.estimate(text))
         return text
 
     def hand_more(self, text: str, what: str, more: str, labels: tuple[str, ...] = ()) -> str:
@@ -133,7 +144,7 @@ class Session:
         if text:
             *before, last = self.known.handed
             what, more = last.what, f"{text}\n{more}"
-            self.note(handed=tuple(before))
+            self.note(handed=tuple(before), cost=self.known.cost - tokens.estimate(text))
         return self.hand(what, more, labels)
 
     @property

@@ -47,7 +47,9 @@ LONGEST = 1 << 20
 _MOST_KNOWN = 1_000  # secrets that are looked for again
 _SESSION = regex(r"[A-Za-z0-9_-]{1,64}")
 _TEXTS = ("text", "output", "error")
-_PLAIN = ("type", "role", "id", "call", "tool", "status", "client", "session")  # words of the client
+_PLAIN = (  # words of the client
+    *("type", "role", "id", "call", "message", "tool", "status", "finish", "failure", "client", "session"),
+)
 _FOLDERS = ("directory", "cwd")  # of any name: nothing in it is cleaned away
 _FIGURES = ("time", "window", "tokens", "exit", "summary", "synthetic", "created")
 _KINDS: Mapping[str, Kind] = {"reasoning": "thinking", "call": "call", "result": "result", "message": "other"}

@@ -63,7 +63,8 @@ class KnownSession:
     pid, born   the client's process, and when that began (`/proc/PID/stat`, clock ticks); 0 where unknown
     machine     of that process, "" where unknown
     seen        when a hook called last, seconds since 1970: for people, and for telling silence; order is never by it
-    told        the highest percent of pressure that the agent was told of since its window was last emptied
+    told        percent of its window at which its agent was asked to hand over, 0 where that was emptied since
+    done        bytes of the transcript at which it was asked to hand over what a task that is done leaves behind
     routes      those that it was on before, and that have a checkpoint of it
     left        of these, the ones whose last checkpoint nobody has waited for: each with the byte of the transcript up
                 to which that has to go before another route takes anything
@@ -72,6 +73,7 @@ class KnownSession:
     briefed     routes whose brief it was handed since its window was last emptied
     recalled    whether it was handed what the memory has of its task since then, if anything
     handed      what it was handed, newest last
+    cost        tokens of all that it was handed, by estimate
     ended       the client said that the session is over
     compacted   its window was compacted or cleared, so that it does not hold all that the session has done
     compaction  how far its newest compaction has come: see `compacting`
@@ -82,6 +84,7 @@ class KnownSession:
     origin      the session of which it is a fork, "" for none
     begins      bytes and lines at the beginning of its transcript that are that session's
     unnamed     a prompt of it was seen, and none yet of which a route's name can be made
+    ids         at the head of the request from which it has its route, such as that of a task
     taken       bytes of its transcript that were taken into its route after it ended, or hold nothing for it
     memory      whose memory it reads and writes, "" where unknown
     """
@@ -96,6 +99,7 @@ class KnownSession:
     machine: str = ""
     seen: float = 0.0
     told: int = 0
+    done: int = 0
     routes: tuple[str, ...] = ()
     left: tuple[tuple[str, int], ...] = ()
     window: int = 0
@@ -103,6 +107,7 @@ class KnownSession:
     briefed: tuple[str, ...] = ()
     recalled: bool = False
     handed: tuple[Handed, ...] = ()
+    cost: int = 0
     ended: bool = False
     compacted: bool = False
     compaction: str = ""
@@ -113,6 +118,7 @@ class KnownSession:
     origin: str = ""
     begins: tuple[int, int] = (0, 0)
     unnamed: bool = False
+    ids: tuple[str, ...] = ()
     taken: int = 0
     memory: str = ""
 
@@ -143,6 +149,12 @@ def worked_in(project: Project, route: str, run: str) -> bool:
     """Returns whether a route has something of the log of a session in this run of a loop."""
     found = (known for known in all_sessions(project) if run and known.run == run)
     return any(offsets.ingest_offset(project, route, known.session).position.byte for known in found)
+
+
+def cost(project: Project, route: str, own: KnownSession) -> int:
+    """Returns the tokens that sessions on a route were handed, by estimate; `own`: one of them, as it is now."""
+    others = (one for one in all_sessions(project) if one.session != own.session)
+    return sum(one.cost for one in (own, *others) if route == one.route or route in one.routes)
 
 
 def save(project: Project, known: KnownSession) -> None:
@@ -189,8 +201,8 @@ def _made(tree: dict[str, Any]) -> KnownSession:
             raise ValueError(name)
     if not is_own_log(values.get("transcript", "")):
         values["transcript"] = ""
-    for name in ("briefed", "routes"):
-        values[name] = tuple(str(route) for route in values.get(name, ()))
+    for name in ("briefed", "routes", "ids"):
+        values[name] = tuple(str(one) for one in values.get(name, ()))
     values["left"] = tuple((str(route), int(byte)) for route, byte in values.get("left", ()))
     byte, line = map(int, values.get("begins", (0, 0)))
     values["begins"] = (max(0, byte), max(0, line))

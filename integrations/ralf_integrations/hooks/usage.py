@@ -1,8 +1,7 @@
-"""A session's usage since its last checkpoint, how full its window is, and the messages about it to the agent; and the
-hint up to which transcript size the fast path may skip a session.
+"""A session's usage since its last checkpoint, how full its window is, and when its agent is asked to hand over; and
+the hint up to which transcript size the fast path may skip a session.
 
 Usage is read off the transcript anew at each look, never accumulated. What it does not hold yet, the next look finds.
-The agent is told at each mark of pressure once, until its window has been emptied.
 
 A hint holds while everything that it was made of stands as it did: the configuration, the chosen route, the inbox, the
 transcript's identity. It is a cache: losing it costs a look.
@@ -64,6 +63,7 @@ class Look(NamedTuple):
     reserve    tokens at the window's end that the client keeps free
     format     of the transcript
     wished     percent of the window at which a person has the client compact, 100 for as it does by itself
+    armed      the mark at which a checkpoint is due has not been reached yet, or the window was emptied since
     """
 
     due: str
@@ -77,6 +77,7 @@ class Look(NamedTuple):
     reserve: int = 0
     format: str = ""
     wished: int = 100
+    armed: bool = True
 
     @property
     def compacts(self) -> int:
@@ -151,7 +152,7 @@ def look(
         size = min(size, source.end.byte)
     left = watcher.threshold - state.tokens
     if limits.adaptive:  # each edit to come brings it nearer, down to half
-        left = max(left // 2, limits.tokens // 2 - state.tokens)
+        left = max(left // 2, limits.due_of(watcher.window) // 2 - state.tokens)
     found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
     return Look(
         state.due,
@@ -165,6 +166,7 @@ def look(
         client.reserve,
         source.format,
         client.compacts_at(),
+        state.armed,
     )
 
 
@@ -208,6 +210,16 @@ def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[B
     return found, compacted
 
 
+def tokens_after(source: Transcript, time: str, most: int) -> int:
+    """Estimated tokens of what a transcript holds after a time, as far as its last `most` bytes tell."""
+    found, now = 0, ""
+    for event in source.events(_line_start(source, max(0, source.size() - most))):
+        now = event.timestamp or now
+        if now > time:
+            found += _estimate(counted(event))
+    return found
+
+
 def _line_start(source: Transcript, byte: int) -> Position:
     """The first place from `byte` on at which a line begins."""
     if not byte:
@@ -218,88 +230,52 @@ def _line_start(source: Transcript, byte: int) -> Position:
         return Position(file.tell(), 0)
 
 
-# ---- marks of pressure ----
+# ---- when the agent is asked to hand over ----
 
 
-_REARM = 10  # points by which the figure has to fall below a mark before that is told again
 _FULL = 100
 
-TAKEN_BACK = "[ralf] This session's context window was emptied: what ralf said before of how full it is holds no more."
-"""What the agent is told once the marks that it was told count as not told any more."""
+_REARM = 10  # percent of the window by which it has to be emptied below a mark before that counts again
+
+_BEFORE_COMPACTION = 0.9  # of the tokens at which the client compacts the window by itself
 
 
-def marks(settings: Config) -> tuple[int, ...]:
-    """Returns the marks in percent, rising."""
-    found = {settings.pressure, settings.pressure_again}
-    step = settings.pressure_step or _FULL
-    found.update(range(settings.pressure_from, _FULL + 1, step))
-    return tuple(sorted(mark for mark in found if mark <= _FULL))
-
-
-def mark_reached(settings: Config, look: Look, told: int) -> tuple[int, bool]:
-    """Returns the highest mark that counts as told from now on, and whether the agent has to be told.
-
-    told  the highest that was told since the window was last emptied
+def hand_over_mark(settings: Config, look: Look) -> int:
+    """Returns the tokens in the window at which its agent is asked to hand over, 0 for never: what is configured, or
+    less where the client has compacted the window by then.
     """
-    if look.percent is None:
-        return told, False
-    passed = max((mark for mark in marks(settings) if mark <= look.percent), default=0)
-    if passed < told and look.percent >= told - _REARM:
-        return told, False
-    return passed, passed > told
+    if settings.hand_over_at > _FULL:
+        return 0
+    mark = -(-settings.hand_over_at * look.window // _FULL)
+    return mark if mark < look.compacts else int(_BEFORE_COMPACTION * look.compacts)
 
 
-def next_mark(settings: Config, look: Look, told: int) -> int:
-    """Tokens in the window at which the next mark is reached, 0 where none follows. One above `look.compacts` does not
-    come, unless a person has switched the client's own compaction off.
+def is_full(settings: Config, look: Look) -> bool:
+    """Returns whether the window holds so much that its agent is to be asked."""
+    mark = hand_over_mark(settings, look)
+    return look.filled is not None and 0 < mark <= look.filled
+
+
+def told_since(settings: Config, look: Look, told: int) -> int:
+    """Returns what counts as told of the window: 0 once it was emptied since."""
+    if look.filled is None or look.filled >= _rearmed(hand_over_mark(settings, look), look):
+        return told
+    return 0
+
+
+def _rearmed(mark: int, look: Look) -> int:
+    """Returns the tokens in the window below which a mark counts again."""
+    return max(0, mark - _REARM * look.window // _FULL)
+
+
+def _next_marks(settings: Config, look: Look, told: int) -> tuple[int, int]:
+    """Returns the tokens in the window below which a mark that was reached counts again, and those at which the next
+    one is reached; 0 for none. Marks: the one at which a checkpoint is due, and the one at which the agent is asked.
     """
-    mark = next((mark for mark in marks(settings) if mark > told), 0)
-    return -(-mark * look.window // _FULL)
-
-
-def rearm_below(look: Look, told: int) -> int:
-    """Returns the tokens in the window below which the marks are armed again."""
-    return max(0, told - _REARM) * look.window // _FULL
-
-
-def mark_text(settings: Config, look: Look, mark: int, *, in_loop: bool = False) -> str:
-    """What the agent is told at a mark, without the route: its name is no word of ours (`route_commands`).
-
-    in_loop  whether a loop has started it, which starts a fresh one on the same task once it has handed over and ended
-    """
-    how = (
-        f"This session's context window is {look.percent:.0f} % full (about {look.filled:,} of {look.window:,} tokens)."
-    )
-    if look.compacts < look.window:
-        how = f"{how} The client compacts it by itself at about {look.compacts:,}."
-    if in_loop:
-        return (
-            f"[ralf] {how} Finish the step at hand, hand over and end your turn without `ralf task done`, unless the"
-            " task is complete: a fresh agent goes on with the same task, and begins with what you hand over."
-        )
-    if mark < settings.pressure_again:
-        return (
-            f"[ralf] {how} A checkpoint of its route is being made, so now is a good moment to compact or to hand over"
-            " to a fresh session, at the next step that is complete. Whoever goes on reads the route first."
-        )
-    if mark < settings.pressure_from:
-        return (
-            f"[ralf] {how} Finish the step at hand, record what was decided and is not written down yet, then ask the"
-            " person to compact (/compact), or end here and hand over: the next session reads the route."
-        )
-    return (
-        f"[ralf] {how} Compact or hand over now: begin no new step, tell the person that the window is nearly full. The"
-        " route is kept by ralf; the next session goes on with it."
-    )
-
-
-def route_commands(route: str) -> str:
-    """Returns the commands that read the route and record a decision in it."""
-    return (
-        f"Before you hand over, write what only you know: `ralf handover {route} --state TEXT --next TEXT --open TEXT`."
-        f" Read route {route}: `ralf context show {route} --brief`; record a decision in it:"
-        f' `ralf context decide {route} "WHAT" --because "WHY" --origin agent`'
-    )
+    checkpoint, hand_over = -(-settings.pressure * look.window // _FULL), hand_over_mark(settings, look)
+    reached = [mark for mark, is_armed in ((checkpoint, look.armed), (hand_over, not told)) if mark and not is_armed]
+    coming = [mark for mark, is_armed in ((checkpoint, look.armed), (hand_over, not told)) if mark and is_armed]
+    return max((_rearmed(mark, look) for mark in reached), default=0), min(coming, default=0)
 
 
 # ---- the hint for the fast path ----
@@ -336,8 +312,8 @@ def write_hint(
 
     size   bytes of the transcript at this look
     until  bytes that it has to have before anything can fall due
-    low    tokens in the client's window below which it has been emptied: marks are to be told again
-    mark   tokens in it at which the agent is to be told, 0 for none
+    low    tokens in the client's window below which it has been emptied: marks count again
+    mark   tokens in it at which the next mark is reached, 0 for none
     scale  tokens for each estimated one in this session's texts, 0.0 where nobody has counted any
     left   tokens that may follow before anything falls due; 0: then only a look can tell
     filled  tokens in the client's window, 0 where unknown or where no mark is near enough to matter
@@ -402,10 +378,10 @@ def write_next_hint(
 ) -> None:
     """Write the hint that follows from a look at the session.
 
-    told   the highest mark of pressure that the agent was told of
+    told   percent of the window at which its agent was asked to hand over, 0 where it was not
     scale  as for `write_hint`
     """
-    mark = next_mark(settings, look, told)
+    low, mark = _next_marks(settings, look, told)
     until = look.size + (_SOON if look.due else max(growth.FEWEST, int(growth.BYTES * look.left)))
     filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
     if filled:
@@ -416,7 +392,7 @@ def write_next_hint(
         transcript,
         size=look.size,
         until=until,
-        low=rearm_below(look, told),
+        low=low,
         mark=mark,
         scale=scale,
         left=0 if look.due or settings.limits.adaptive else look.left,  # what is nearer by edits, tokens do not tell

@@ -193,10 +193,10 @@ class Work:
         others  sessions whose hand-overs do not count
         """
         context = self._context(route)
-        made = context.handover if context is not None else None
+        made = context.handover.last if context is not None else None
         if made is None or made.author != "agent" or (made.session and made.session in others):
             return ""
-        return f"{made.timestamp} {hashlib.sha256(repr(made).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        return f"{made.at} {hashlib.sha256(repr(made).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
     def _context(self, route: str) -> RouteContext | None:
         with suppress(RalfError, OSError):

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from ralf.brief.rendering import CHARACTERS_PER_TOKEN
 from ralf.finding.reader import RouteSummary
 from ralf.finding.search import SearchHit
 from ralf.routing import BRANCH
 from ralf.text import tokens
 from ralf.text.cleaning import FENCE_TOKENS, clean, fence_characters, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
+from ralf.text.tokens import CHARACTERS_PER_TOKEN
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,11 @@ class Hit:
     id: str
     score: float
     status: str
-    sure: bool
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: hits that answer, then those that may (`sure` is false), each best first; `left_out`: hits
-    for which the budget had no room.
-    """
+    """What a search found, best first; `left_out`: hits for which the budget had no room."""
 
     hits: list[Hit]
     left_out: int
@@ -76,13 +73,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class HandedOver:
-    """A hand-over that was recorded: how many items of each kind it holds."""
+    """A hand-over that was recorded: the ids of its new entries, and names in it that are not in the record."""
 
-    next: int
-    questions: int
-    done: int
-    decided: int
-    never: int
+    ids: list[str]
+    not_found: list[str]
     timestamp: str
     text: str
 
@@ -94,7 +88,6 @@ class Written:
     checkpoint_id: str
     tokens: int
     tokens_stored: int | None
-    recall: float | None
 
 
 @dataclass(frozen=True)
@@ -105,8 +98,6 @@ class Checkpointed:
     checkpoints: list[Written]
     tokens_read: int
     tokens_stored: int
-    kept: int
-    dropped: int
     text: str
     warnings: str = ""
 
@@ -139,9 +130,8 @@ class Routes:
 
 @dataclass(frozen=True)
 class Used:
-    """The route that was chosen: for a session or, where the client names none, for the project."""
+    """The route that was chosen for the session."""
 
-    for_session: bool
     exists: bool
     text: str
 
@@ -200,9 +190,12 @@ class Received:
 # ---- labels, ids and times of ours, which can spell nobody's words, and so may stand outside the fence ----
 
 
-KINDS = ("decision", "rule", "failed-approach", "checkpoint", "fact", "evidence")
-STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped")
-ORIGINS = ("user", "agent", "human-edit", "import", "unknown")
+KINDS = (
+    *("decision", "rule", "failed-approach"),
+    *("turn", "text", "failure", "note", "handover", "checkpoint", "evidence"),
+)
+STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped", "taken back", "reverted", "extracted")
+ORIGINS = ("user", "agent", "answer", "human-edit", "import", "unknown")
 
 _ID = regex(r"(?:DEC|cp|trap|command|preference|fact|pattern|relationship)-\d{1,9}", re.ASCII)
 _TIME = regex(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
@@ -248,7 +241,8 @@ def of_route(number: int, found: RouteSummary) -> str:
     """A route in the list of routes."""
     parts = [f"{found.checkpoint_count} checkpoints"]
     parts += [f"last {short(found.last_checkpoint)}"] if found.last_checkpoint else []
-    parts += [short(part) for part in (found.current_task, found.work_status) if part]
+    parts += [short(part) for part in (found.current_task, found.title, found.work_status) if part]
+    parts += [f"asked last: {short(found.last_request)}"] if found.last_request else []
     parts += [f"damaged: {short(found.damage)}"] if found.damage else []
     parts += ["holds what came with the repository"] if found.foreign else []
     return f"{number}. {found.route}: {', '.join(parts)}\n"

@@ -60,6 +60,8 @@ _Tokens = Annotated[
 _Query = Annotated[str, Field(min_length=1, max_length=2_000)]
 _Kind = Literal["trap", "command", "preference", "fact", "pattern", "relationship"]
 _Words = Annotated[str, Field(max_length=20_000)]
+_List = Annotated[list[_Words] | None, Field(max_length=12)]
+_Items = Annotated[list[dict[str, Any]] | None, Field(max_length=12)]
 
 
 def run(root: str | os.PathLike[str] | None = None) -> None:
@@ -206,31 +208,30 @@ def _add_writing(made: MCPServer[Any], of: Tools) -> None:
 
     @made.tool(title="Hand over to whoever goes on", annotations=_WRITES)
     def hand_over(
-        state: Annotated[_Words, Field(description="How the work stands.")] = "",
-        next: Annotated[  # noqa: A002
-            list[_Words] | None, Field(max_length=20, description="What comes next, in order.")
+        now: Annotated[_Words, Field(description="What works, what is half done, what was asked last.")] = "",
+        why: Annotated[_Words, Field(description="What the work is for.")] = "",
+        next: Annotated[_List, Field(description="What comes next, in order.")] = None,  # noqa: A002
+        open: Annotated[_List, Field(description="What nobody answered, or checked.")] = None,  # noqa: A002
+        done: Annotated[_List, Field(description="What exists now, and how it works.")] = None,
+        facts: Annotated[_List, Field(description="Numbers, wordings, limits that nobody can guess.")] = None,
+        decisions: Annotated[
+            _Items, Field(description="New choices: text, reason, rejected (a list), words and line of the message.")
         ] = None,
-        goal: Annotated[_Words, Field(description="What the work is about now.")] = "",
-        questions: Annotated[
-            list[_Words] | None, Field(max_length=20, description="Questions that nobody has answered.")
+        avoid: Annotated[_Items, Field(description="What failed, or was turned down: what, why, line.")] = None,
+        lasting: Annotated[
+            _Items, Field(description="Of use in any later task, mostly none: text, words, line.")
         ] = None,
-        done: Annotated[list[_Words] | None, Field(max_length=20, description="What was finished.")] = None,
-        decided: Annotated[
-            list[_Words] | None,
-            Field(max_length=20, description='All choices that bind, recorded or not, each "what because why".'),
-        ] = None,
-        never: Annotated[
-            list[_Words] | None, Field(max_length=20, description="What failed, and is not to be tried again.")
-        ] = None,
-        text: Annotated[_Words, Field(description="Whatever else counts, as Markdown.")] = "",
+        ended: Annotated[_Items, Field(description="Entries that are over: id, why.")] = None,
         route: _Route = None,
     ) -> Annotated[CallToolResult, answers.HandedOver]:
         """Write the hand-over before you stop, before your context is compacted, or when it is nearly full: the next
-        agent reads it first. It needs no summary of what was done; say what only you know.
+        agent reads it first. It needs no summary of what was done: say what only you know, in at most 400 words.
         """
-        given = {"next": next, "questions": questions, "done": done, "decided": decided, "never": never}
-        lists = {name: items or () for name, items in given.items()}
-        return _answered(lambda: of.hand_over(route, goal=goal, state=state, text=text, **lists))
+        lists = {"next": next, "open": open, "done": done, "facts": facts, "lasting": lasting}
+        lists |= {"decisions": decisions, "avoid": avoid, "ended": ended}
+        given: dict[str, Any] = {name: items for name, items in lists.items() if items}
+        given |= {name: words for name, words in (("now", now), ("why", why)) if words}
+        return _answered(lambda: of.hand_over(route, **given))
 
     @made.tool(title="Checkpoint this session", annotations=_WRITES)
     def checkpoint(
@@ -245,9 +246,10 @@ def _add_writing(made: MCPServer[Any], of: Tools) -> None:
     @made.tool(title="Choose this session's route", annotations=_WRITES)
     def use_route(
         route: Annotated[str, Field(description="The route's name; it need not exist yet.")],
+        new: Annotated[bool, Field(description="Make it, however near its name is to another route's.")] = False,
     ) -> Annotated[CallToolResult, answers.Used]:
         """Choose the route that this session works on: its checkpoints go there, and it is meant when none is named."""
-        return _answered(lambda: of.use(route))
+        return _answered(lambda: of.use(route, is_new=new))
 
     @made.tool(title="Propose what to remember", annotations=_WRITES)
     def propose_memory(

@@ -11,14 +11,14 @@ import ralf
 from ralf import environment, project, routing
 from ralf.errors import Busy, Damaged, NotFound, RalfError, RouteNotFound, TranscriptNotFound, UsageError
 from ralf.finding.reader import RouteSummary
-from ralf.finding.search import UNSURE, SearchHit
+from ralf.finding.search import SearchHit
 from ralf.project import Project
 from ralf.route import history, offsets
 from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 from ralf.text.patterns import regex
 from ralf.transcripts.reader import newest_logs, open_transcript
-from ralf_integrations.hooks import session_registry
+from ralf_integrations.hooks import reading, session_registry
 from ralf_integrations.mcp import answers, caller
 from ralf_integrations.mcp.answers import (
     Checkpointed,
@@ -57,6 +57,7 @@ class Tools:
 
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
         self._root = root
+        self._used = ""  # the route of a session that its client does not name
 
     @property
     def _project(self) -> Project:
@@ -72,6 +73,8 @@ class Tools:
         """The context of a route; None: the one that is meant."""
         choice = self._choice(route)
         found = ralf.get_context(choice.route, root=self._root, query=query or None)
+        if route and (session := caller.session(self._project)):
+            reading.move_by_reading(self._project, session, found.route)
 
         def answer(text_tokens: int) -> Context:
             return Context(
@@ -103,7 +106,7 @@ class Tools:
         kind: str = "decision",
     ) -> Recorded:
         """Record an agent's decision."""
-        choice = self._choice(route)
+        choice = self._writing(route)
         if route and supersedes:  # under an earlier name, a label means what it meant there
             supersedes = history.label_now(self._project, route, history.label(supersedes, "DEC"))
         made = ralf.record_decision(
@@ -127,38 +130,16 @@ class Tools:
             text=noted(f"recorded in {choice.route} as {short(made.id)}{short(replaced)}"),
         )
 
-    def hand_over(
-        self,
-        route: str | None = None,
-        *,
-        goal: str = "",
-        state: str = "",
-        next: Sequence[str] = (),  # noqa: A002
-        questions: Sequence[str] = (),
-        done: Sequence[str] = (),
-        decided: Sequence[str] = (),
-        never: Sequence[str] = (),
-        text: str = "",
-    ) -> HandedOver:
+    def hand_over(self, route: str | None = None, *, text: str = "", **fields: Any) -> HandedOver:
         """Record what this session hands over to whoever goes on with a route."""
-        from ralf.route.steering import record_hand_over  # few calls need it
-
-        choice = self._choice(route)
-        given: dict[str, Any] = {"goal": goal, "state": state, "next": next, "questions": questions, "done": done}
-        given |= {"decided": decided, "never": never}
-        recorded = record_hand_over(choice.route, text, **given, root=self._root)
-        made, left = recorded.handover, recorded.left_out
-        more = f"; {left} item{'s' * (left != 1)} left out: it had no room for more" if left else ""
-        if recorded.buried:
-            more += f"; not recorded: {recorded.buried} that a person dropped, and only a person may decide again"
+        choice = self._writing(route)
+        made = ralf.hand_over(choice.route, text, root=self._root, **fields)
+        marks = dict.fromkeys((*made.handover.marks, *(mark for entry in made.added for mark in entry.marks)))
         return HandedOver(
-            next=len(made.next),
-            questions=len(made.questions),
-            done=len(made.done),
-            timestamp=answers.time_of(made.timestamp),
-            decided=len(recorded.decisions),
-            never=len(recorded.failed_approaches),
-            text=noted(f"handed over in {choice.route}: whoever goes on with it reads this first{more}"),
+            ids=[answers.id_of(entry.id) for entry in made.added if entry.id],
+            not_found=[short(mark) for mark in marks],
+            timestamp=answers.time_of(made.handover.at),
+            text=noted(short(str(made))),
         )
 
     def checkpoint(self, route: str | None = None, transcript: str | None = None) -> Checkpointed:
@@ -174,11 +155,9 @@ class Tools:
         report = ralf.checkpoint(choice.route, source, root=self._root, begin=begin)
         if report.checkpoints:
             offsets.keep(self._project, report.route, source)
-        made = [
-            Written(answers.id_of(one.checkpoint_id), one.tokens, one.tokens_stored, one.recall)
-            for one in report.checkpoints
-        ]
-        text = f"{choice.route}: nothing new in {one_line(str(path))}"
+        made = [Written(answers.id_of(one.checkpoint_id), one.tokens, one.tokens_stored) for one in report.checkpoints]
+        what = "no message and no call yet" if report.blank else "nothing new"
+        text = f"{choice.route}: {what} in {one_line(str(path))}"
         if made:
             names = ", ".join(one.checkpoint_id for one in made)
             text = f"{choice.route}: {names}: {report.tokens_read:,} tokens of {one_line(str(path))} became"
@@ -188,8 +167,6 @@ class Tools:
             checkpoints=made,
             tokens_read=report.tokens_read,
             tokens_stored=report.tokens_stored,
-            kept=report.kept,
-            dropped=report.dropped,
             text=noted(text),
             warnings=_warned([*report.warnings, *([report.damage] if report.damage else [])]),
         )
@@ -204,15 +181,18 @@ class Tools:
         """The names of all routes."""
         return routing.names_of(self._project)
 
-    def use(self, route: str) -> Used:
-        """Set the route of this session."""
+    def use(self, route: str, *, is_new: bool = False) -> Used:
+        """Set the route of this session; of one that its client does not name, for this server alone."""
         project = self._project
         session = caller.session(project)
         found = routing.known(project, route)
-        routing.use(project, found or route, session=session or None)
-        whose = "this session" if session else "this project's commands"
+        name = found or routing.check_typed(project, route, is_new=is_new)
+        if session:
+            routing.use(project, name, session=session)
+        else:
+            self._used = name
         new = "" if found else ": nothing is kept of it yet"
-        return Used(bool(session), found is not None, noted(f"{found or route} is the route of {whose}{new}"))
+        return Used(found is not None, noted(f"{name} is the route of this session{new}"))
 
     def resume(self, route: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
         """What a fresh agent is told to go on with a route."""
@@ -314,7 +294,16 @@ class Tools:
         choice = routing.choose(project, route or None, session=session or None)
         if session:
             choice = offsets.route_of(project, session, choice)
+        elif self._used and not route:
+            choice = routing.Choice(self._used, routing.CHOSEN)
         return routing.Choice(routing.known(project, choice.route) or choice.route, choice.rule)
+
+    def _writing(self, route: str | None) -> routing.Choice:
+        """The route to write to; UsageError for a name that is nearly an existing one's, and not this session's own."""
+        choice = self._choice(route)
+        if route and choice.route != self._choice(None).route:
+            routing.check_typed(self._project, choice.route)
+        return choice
 
     def _transcript(self, named: str | None) -> Path:
         """The session log that is meant. Only logs that clients keep of this project are read: an agent may call this
@@ -348,9 +337,6 @@ class Tools:
 def _found(hits: Sequence[SearchHit], text_tokens: int, warnings: Sequence[str]) -> Found:
     """The first hits whose lines fit the text, how many are left out, and what kept a search from finding more."""
     texts = [answers.of_hit(number, hit) for number, hit in enumerate(hits, start=1)]
-    first_unsure = next((n for n, hit in enumerate(hits) if not hit.sure), None)
-    if first_unsure is not None:
-        texts[first_unsure] = f"{UNSURE}\n{texts[first_unsure]}"
     texts = answers.fitting(texts, text_tokens)
     left = len(hits) - len(texts)
     closing = f"({left} more: a larger max_tokens, or a narrower query)\n" if left else ""
@@ -363,7 +349,6 @@ def _found(hits: Sequence[SearchHit], text_tokens: int, warnings: Sequence[str])
                 answers.id_of(hit.id),
                 hit.score,
                 answers.label(hit.status, answers.STATUSES),
-                hit.sure,
             )
             for number, hit in enumerate(hits[: len(texts)], start=1)
         ],
@@ -408,7 +393,7 @@ def _as_call(hint: str) -> str:
     """A command that shows a route as the call that does the same: who has the tools may have no terminal."""
     found = _SHOWS.fullmatch(hint)
     if found is None:
-        return hint
+        return hint.replace(" --new", " use_route(…, new=true)")
     section = f', section="{found[2]}"' if found[2] else ""
     return f'get_context(route="{found[1]}"{section})'
 

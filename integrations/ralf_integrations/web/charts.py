@@ -65,7 +65,7 @@ def pressure(line: Timeline, window: int, checkpoints: Marks, *, threshold: int,
 
 
 def checkpoints(entries: Sequence[Checkpoint]) -> Markup:
-    """Checkpoints in a row: tokens of the segment, what was stored of them, and the share that is given back."""
+    """Checkpoints in a row: tokens of the segment, and what was stored of them."""
     if not entries:
         return Markup("")
     most = max(1, *(entry.tokens for entry in entries))
@@ -79,18 +79,12 @@ def checkpoints(entries: Sequence[Checkpoint]) -> Markup:
 
     parts = [_tag("line", kind="axis", x1=str(_LEFT), x2=str(_WIDTH), y1=str(_FLOOR), y2=str(_FLOOR))]
     parts += [_tick(_LEFT - 6, y, text, "end") for y, text in ((_TOP + 4, _short(most)), (_FLOOR + 4, "0"))]
-    recalls = []
     for number, entry in enumerate(entries):
         middle = _LEFT + step * (number + 0.5)
         parts.append(bar("bar", middle, entry.tokens, _said(entry)))
         parts.append(bar("stored", middle, entry.tokens_stored or 0))
-        if entry.recall is not None:
-            recalls.append((f"{middle:.1f}", f"{_FLOOR - (_FLOOR - _TOP) * entry.recall:.1f}"))
         if number % max(1, round(_LABELLED / step)) == 0:
             parts.append(_tick(middle, _FLOOR + 18, entry.checkpoint_id, "middle"))
-    if recalls:
-        parts.append(_tag("polyline", kind="recall", points=" ".join(f"{x},{y}" for x, y in recalls)))
-        parts += [_tag("circle", kind="recall-dot", cx=x, cy=y, r="3") for x, y in recalls]
     total = sum(entry.tokens for entry in entries)
     said = f"{len(entries)} checkpoints of {total:,} tokens in all; the table below has the figures"
     return _svg(_WIDTH, 130, said, parts, "chart")
@@ -110,9 +104,8 @@ def gauge(percent: float | None) -> Markup:
 
 
 def _said(entry: Checkpoint) -> str:
-    recall = f", recall {100 * entry.recall:.0f} %" if entry.recall is not None else ""
     cost = f", ${entry.cost_usd:.4f}" if entry.cost_usd else ""
-    return f"{entry.checkpoint_id}: {entry.tokens:,} tokens{recall}{cost}"
+    return f"{entry.checkpoint_id}: {entry.tokens:,} tokens{cost}"
 
 
 def _scale(left: int, right: int, down: _Place, threshold: int) -> Iterator[Markup]:

@@ -15,8 +15,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ralf import environment
+from ralf.brief import left_out
 from ralf.errors import RalfError, UsageError
-from ralf.proof.provenance import why
+from ralf.route.why import why
 from ralf.text import cleaning
 from ralf_integrations.web import actions, rendering, routes, work
 from ralf_integrations.web.access import Access
@@ -169,7 +170,7 @@ class Pages:
             topic="routes",
             found=found,
             context=found.context,
-            brief=routes.brief(found.context, budget),
+            brief=left_out.brief(found.context, budget),
             configured=configured,
             least=routes.LEAST_BUDGET,
             most=routes.MOST_BUDGET,

@@ -4,14 +4,12 @@ what changed between two of its checkpoints.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ralf import config, routing
 from ralf.brief.changes import Told, place, value
-from ralf.brief.rendering import render
 from ralf.errors import Damaged, UsageError
 from ralf.finding.reader import RouteSummary, get_context, list_routes
 from ralf.format.codec import to_tree
@@ -20,18 +18,11 @@ from ralf.maintenance import trust
 from ralf.maintenance.trust import ForeignPart
 from ralf.model import Decision, RouteContext, Unresolved
 from ralf.route import history
-from ralf.text.cleaning import FENCE_TOKENS, trimmed
 from ralf_integrations.web.paging import Page, paged
 from ralf_integrations.web.reading import ViewedProject
 
 LEAST_BUDGET, MOST_BUDGET = 250, 8_000
 """Tokens between which the slider moves."""
-
-_MOST_LEFT_OUT = 120  # lines that are shown of what falls out
-
-_LONGEST_LINE = 220  # characters of one of these
-
-_LEAST_PART = 12  # characters by which a line is known as a part of another
 
 _MOST_CHANGES = 300  # rows of a difference
 
@@ -42,58 +33,19 @@ _MOST_CHANGES = 300  # rows of a difference
 def listed(project: ViewedProject, number: int, words: str = "") -> tuple[Page[RouteSummary], int]:
     """A page of the routes, the one with the newest checkpoint first, and how many there are in all.
 
-    words  only routes whose name, task or goal holds them
+    words  only routes whose name, task, title or last message holds them
     """
     found = list_routes(root=project)
     wanted = words.casefold().split()
-    fitting = [
-        one
-        for one in found
-        if all(word in f"{one.route} {one.current_task} {one.goal} {one.work_status}".casefold() for word in wanted)
-    ]
+    fitting = [one for one in found if all(word in _words_of(one) for word in wanted)]
     return paged(fitting, number), len(found)
 
 
+def _words_of(one: RouteSummary) -> str:
+    return f"{one.route} {one.current_task} {one.title} {one.last_request} {one.work_status}".casefold()
+
+
 # ---- the brief within a budget ----
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What a heading of the brief has at a budget: how many lines are kept whole, shortened, and left out.
-
-    fallen  the first lines that are not kept whole, each with whether it is only shortened
-    """
-
-    name: str
-    kept: int
-    shortened: int
-    left_out: int
-    fallen: tuple[tuple[str, bool], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """A brief at a budget.
-
-    text    as it would be handed over, without its fence
-    groups  by heading, what is kept and what falls out
-    more    how many lines that fall out, or are shortened, no group shows
-    """
-
-    budget: int
-    text: str
-    groups: tuple[Group, ...]
-    more: int
-
-    @property
-    def lost(self) -> int:
-        """How many lines fall out."""
-        return sum(group.left_out for group in self.groups)
-
-    @property
-    def shortened(self) -> int:
-        """How many lines are shortened."""
-        return sum(group.shortened for group in self.groups)
 
 
 def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
@@ -104,68 +56,6 @@ def budget_of(project: ViewedProject, asked: str) -> tuple[int, int]:
         configured = config.Config().brief_tokens
     wanted = int(asked) if asked.isdecimal() and len(asked) < 7 else configured
     return min(MOST_BUDGET, max(LEAST_BUDGET, wanted)), configured
-
-
-def brief(context: RouteContext, budget: int) -> Brief:
-    """The brief of a route for who goes on with it, as hooks hand it over, and what falls out at this budget."""
-    section = "resume" if not context.wholly_foreign else None
-    text = render(context, max(0, budget - FENCE_TOKENS), section=section, fenced=False)
-    kept, whole = _by_heading(text), _by_heading(render(context, section=section, fenced=False))
-    groups, left = [], _MOST_LEFT_OUT
-    more = 0
-    for name, lines in whole.items():
-        here = Counter(kept.get(name, ()))
-        missing = [line for line in lines if not _took(here, line)]
-        rest = list(here.elements())
-        fallen = [(_plain(line), _is_shortened(line, rest)) for line in missing]
-        shortened = sum(is_shortened for _, is_shortened in fallen)
-        counts = len(lines) - len(missing), shortened, len(missing) - shortened
-        groups.append(Group(name, *counts, tuple(fallen[:left])))
-        more += max(0, len(fallen) - left)
-        left = max(0, left - len(fallen))
-    return Brief(budget, text, tuple(groups), more)
-
-
-def _took(here: Counter[str], line: str) -> bool:
-    if not here[line]:
-        return False
-    here[line] -= 1
-    return True
-
-
-def _is_shortened(line: str, rest: list[str]) -> bool:
-    """Whether one of the lines that are left of a heading is a part of this line; takes that one out."""
-    label = _label(line)
-    for number, one in enumerate(rest):
-        head = one.removesuffix("[…]").rstrip().removesuffix("…").rstrip()
-        tail = one.removeprefix("> …")
-        begins = len(head) >= _LEAST_PART and line.startswith(head)
-        ends = tail != one and len(tail) >= _LEAST_PART and line.endswith(tail)
-        if (label and label == _label(one)) or begins or ends:
-            del rest[number]
-            return True
-    return False
-
-
-def _label(line: str) -> str:
-    """The label of an item's line, which stays whatever is cut from it; "" for a line without one."""
-    head = line[:40].removeprefix("- ").partition(":")[0]
-    return head if head.startswith(("DEC-", "cp-")) else ""
-
-
-def _plain(line: str) -> str:
-    return trimmed(line.removeprefix("- ").removeprefix("> "), _LONGEST_LINE)
-
-
-def _by_heading(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            name = line[3:]
-        elif line.strip("> ") and not line.startswith(("# ", "_")):
-            found.setdefault(name or "Above all", []).append(line)
-    return found
 
 
 # ---- decisions as a lineage ----

@@ -1,0 +1,108 @@
+"""Fills a budget: pieces of text are shown in one fixed order, whatever the budget, until one does not fit.
+
+So a larger budget never shows less, and nearly nothing of it stays unused as long as anything is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ralf.text import tokens
+
+
+@dataclass
+class Piece:
+    """A text that can be shown at several lengths.
+
+    place   where it stands: section, then order within it
+    levels  the text at each length, shortest first
+    heads   (key, text) of headings that are shown above it, each once
+    covers  (key of a piece, level of this one from which on it says all that the other does)
+    """
+
+    place: tuple[float, ...]
+    levels: Sequence[str]
+    heads: Sequence[tuple[str, str]] = ()
+    covers: tuple[str, int] = ("", 0)
+    level: int = -1
+    is_covered: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is shown of it."""
+        return self.levels[self.level] if self.level >= 0 and not self.is_covered else ""
+
+
+@dataclass
+class Budget:
+    """At most `most` tokens, by `o200k_base` and at four characters a token; None: no limit."""
+
+    most: int | None
+    tokens: int = 0
+    characters: int = 0
+    _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, texts: Iterable[str], instead_of: str = "") -> bool:
+        """Take these texts, each with a line end behind it, in the place of another, if they fit."""
+        new, old = [self.size(text) for text in texts], self.size(instead_of)
+        count = self.tokens + sum(size for size, _ in new) - old[0]
+        length = self.characters + sum(size for _, size in new) - old[1]
+        if self.most is not None and (count > self.most or length > self.most * tokens.CHARACTERS_PER_TOKEN):
+            return False
+        self.tokens, self.characters = count, length
+        return True
+
+    def size(self, text: str) -> tuple[int, int]:
+        """The tokens and characters of a text with its line end."""
+        if not text:
+            return 0, 0
+        if text not in self._sizes:
+            self._sizes[text] = tokens.count(f"{text}\n"), len(text) + 1
+        return self._sizes[text]
+
+
+def fill(budget: Budget, pieces: Mapping[str, Piece], grants: Iterable[tuple[str, int]]) -> bool:
+    """Show pieces at a length, grant by grant, until one does not fit; whether all did.
+
+    A piece that has no such length is shown at its longest one; one that does not fit, at the longest that does.
+    """
+    shown: set[str] = set()
+    for key, most in grants:
+        piece = pieces.get(key)
+        if piece is None or piece.is_covered:
+            continue
+        last = min(most, len(piece.levels) - 1)
+        levels = [level for level in range(piece.level + 1, last + 1) if len(piece.levels[level]) > len(piece.text)]
+        level = next((level for level in reversed(levels) if _show(budget, piece, level, shown)), None)
+        covered, since = pieces.get(piece.covers[0]), piece.covers[1]
+        if covered is not None and not covered.is_covered and piece.level >= since:
+            budget.take([], instead_of=covered.text)
+            covered.is_covered = True
+        if levels and level != levels[-1]:
+            return False
+    return True
+
+
+def _show(budget: Budget, piece: Piece, level: int, shown: set[str]) -> bool:
+    """Show a piece at a level, with those of its heads that are not shown yet, if that fits."""
+    heads = [(name, words) for name, words in piece.heads if name not in shown]
+    if not budget.take([piece.levels[level], *(words for _, words in heads)], instead_of=piece.text):
+        return False
+    piece.level = level
+    shown.update(name for name, _ in heads)
+    return True
+
+
+def joined(pieces: Iterable[Piece]) -> str:
+    """The pieces that are shown, each below its headings, in the order of their places."""
+    lines: list[str] = []
+    shown: set[str] = set()
+    for piece in sorted(pieces, key=lambda piece: piece.place):
+        if piece.text:
+            for name, words in piece.heads:
+                if name not in shown:
+                    shown.add(name)
+                    lines.append(words)
+            lines.append(piece.text)
+    return "\n".join(lines)

@@ -1,0 +1,360 @@
+"""The hand-over in a brief and in the route file: entries whole or not at all, those that are needed most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import merge
+
+from ralf.brief.filling import Budget, Piece
+from ralf.brief.lines import clock, indented, quotation
+from ralf.format.routefile import HANDED_TOKENS
+from ralf.model.entries import Entry, Item, Message, Step
+from ralf.model.handover import KEPT, MOST_IN_FILE, NAMES, Author, Carried, HandOver, Kept, Kind, Part
+from ralf.talk.handover_text import Bullet, Section, sections_of
+from ralf.talk.names import plain
+from ralf.text import cleaning
+from ralf.text.cleaning import one_line
+from ralf.text.patterns import regex
+from ralf.text.tokens import estimate
+
+FIRST, BETWEEN, LAST = 1.0, 5.5, 9.5
+"""Sections of the brief: a fresh hand-over; an old one, behind the log; its `now` and `next`, behind all else."""
+
+_LATE = 2_500  # tokens of a brief from which an old `now` and `next` are shown
+
+_STRUCTURE = regex(r"(?m)^\s*(?:#|```|~~~|<|>{7} )")
+
+_NOT_FOUND = " (not found in the record: "
+
+_ENDS = tuple(".!?\u2026:;\u3002\uff01\uff1f")
+
+Grant = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Since:
+    """What came after a hand-over: messages, calls, and whether all of that was nothing but reading."""
+
+    messages: int = 0
+    calls: int = 0
+    is_fresh: bool = True
+
+
+def since(handover: HandOver, entries: Iterable[Entry]) -> Since:
+    """What of some entries came after a hand-over: a message, an edit or a check makes it old."""
+    after = [entry for entry in entries if entry.at > handover.at]
+    messages = [entry for entry in after if isinstance(entry, Message) and entry.form not in ("ran", "unsent")]
+    steps = [entry for entry in after if isinstance(entry, Step)]
+    return Since(len(messages), len(steps), not messages and not any(step.files or step.checks for step in steps))
+
+
+# ---- in the brief ----
+
+
+@dataclass
+class Shown:
+    """The pieces of a hand-over, and the order in which they get the budget; `late`: of those that come last."""
+
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    grants: list[Grant] = field(default_factory=list)
+    late: list[Grant] = field(default_factory=list)
+    is_fresh: bool = True
+
+
+def shown(carried: Carried, after: Since, items: Sequence[Item] = (), day: str = "") -> Shown:
+    """A hand-over as pieces of a brief.
+
+    items  the to-do list: an old next step whose to-do is completed is not shown
+    day    the one that goes without saying
+    """
+    last, found = carried.last or HandOver(), Shown(is_fresh=after.is_fresh)
+    when, head = _clock(last.at, day), f"### Hand-over, by {author(last)}"
+    heads = {
+        FIRST: f"{head} {when}",
+        BETWEEN: f"{head}\nWritten {when}, {after.messages} messages and {after.calls} calls ago",
+        LAST: f"### Said in the hand-over of {when}, before what came since",
+    }
+    keys: dict[Kind, list[str]] = {kind: [] for kind in NAMES}
+    for place, (kind, heading, bullets) in enumerate(_parts(carried, day, last)):
+        section = FIRST if after.is_fresh else LAST if kind in ("now", "next") else BETWEEN
+        for number, levels in enumerate(bullets):
+            if section == LAST and kind == "next" and _is_completed(levels[0], items):
+                continue
+            keys[kind].append(f"hand-{place}-{number}")
+            top = [
+                (f"hand-{section}", cleaning.shown(heads[section])),
+                (f"hand-{place}", cleaning.shown(f"{heading}:")),
+            ]
+            found.pieces[keys[kind][-1]] = Piece((section, place, number), [*map(cleaning.shown, levels)], top)
+    order = [(key, 0) for key in _ordered(keys)]
+    order += [(key, 1) for key in keys["decision"] if len(found.pieces[key].levels) > 1]
+    is_late = set() if after.is_fresh else {*keys["now"], *keys["next"]}
+    found.grants = [grant for grant in order if grant[0] not in is_late]
+    found.late = [grant for grant in order if grant[0] in is_late]
+    return found
+
+
+def _ordered(keys: Mapping[Kind, Sequence[str]]) -> Iterator[str]:
+    """The order in which the budget is given."""
+    yield from (*keys["now"], *keys["next"][:2], *keys["open"][:2], *keys["decision"][:5], *keys["avoid"][:2])
+    yield from (*keys["done"][:1], *keys["why"], *keys["next"][2:], *keys[""], *keys["decision"][5:10])
+    yield from (*keys["fact"][:2], *keys["open"][2:], *keys["done"][1:], *keys["fact"][2:], *keys["decision"][10:])
+    yield from keys["avoid"][2:]
+
+
+def _parts(
+    carried: Carried, day: str = "", above: HandOver | None = None
+) -> Iterator[tuple[Kind, str, list[list[str]]]]:
+    """The parts as they were written, else in the fixed order: kind, heading, the bullets at each length."""
+    last = carried.last or HandOver()
+    moment: dict[Kind, Sequence[str]] = {
+        "now": [last.now],
+        "why": [last.why],
+        "next": [f"- {one}" for one in last.next],
+    }
+    order = [(part.kind, part.heading, part.items) for part in last.parts]
+    written = {kind for kind, _, _ in order if kind}
+    order += [(kind, "", tuple(moment.get(kind, ()))) for kind in NAMES if kind and kind not in written]
+    entries = {kind: carried.current(kind) for kind in KEPT}
+    for kind, heading, items in order:
+        name = one_line(heading) or NAMES[kind].capitalize()
+        if kind in KEPT:
+            yield kind, name, [_levels(entry, day, above) for entry in entries.pop(kind, ())]
+        elif kind != "lasting":
+            yield kind, name, [[_safe(item) + _marks(last.marks, item)] for item in items if item]
+
+
+def _safe(text: str) -> str:
+    """A text as it was written; with a heading or a fence in it, as a quotation."""
+    return quotation(text) if _STRUCTURE.search(text) else indented(text)
+
+
+def author(one: HandOver | Kept) -> str:
+    """Who wrote it, in words."""
+    return _AUTHORS.get(one.author) or one_line(f"model {one.model}")
+
+
+def _clock(at: str, day: str = "") -> str:
+    return one_line(clock(at, day))  # a file from elsewhere may hold any text there
+
+
+_AUTHORS: dict[Author, str] = {
+    "person": "the person",
+    "agent": "the agent",
+    "file": "the file",
+    "import": "somebody else (import)",
+}
+
+
+def _marks(marks: Iterable[str], text: str) -> str:
+    found = [mark for mark in marks if mark in text]
+    return f"{_NOT_FOUND}{', '.join(found)})" if found else ""
+
+
+def _levels(entry: Kept, day: str = "", above: HandOver | None = None) -> list[str]:
+    """An entry in one line, without and with the options that were turned down; `above`: the hand-over under whose
+    heading it stands, whose author and time go without saying.
+    """
+    is_said = above is not None and (entry.author, entry.at) == (above.author, above.at)
+    who = f"the {entry.by}" if entry.by else author(entry)
+    who = "" if is_said and entry.by in ("", entry.author) and entry.author != "import" else who
+    parts = ", ".join(filter(None, (who, "" if is_said else _clock(entry.at, day))))
+    head = f"- {entry.id}{f' ({parts})' if parts else ''} "
+    return [f"{head}{text}" for text in _said(entry)]
+
+
+def _said(entry: Kept) -> list[str]:
+    """What an entry says, without and with the options that were turned down."""
+    text = f"{entry.text}{_tail(entry)}"
+    text = f"{_stopped(text)}{_BECAUSE}{entry.reason}" if entry.reason else text
+    return [text, f"{_stopped(text)}{_NOT}{'; '.join(entry.rejected)}"] if entry.rejected else [text]
+
+
+def _stopped(text: str) -> str:
+    """A text that something follows, with a full stop where it has no end."""
+    return text if text.endswith(_ENDS) else f"{text}."
+
+
+def _tail(entry: Kept) -> str:
+    """What stands behind the text of an entry: names that were not found, and the words that it rests on."""
+    marks = _marks(entry.marks, " ".join((entry.text, entry.reason, *entry.rejected)))
+    at_line = "" if entry.by else f"the person at line {entry.line}: "
+    return f'{marks} \u2014 {at_line}"{entry.words}"' if entry.words else marks
+
+
+def _is_completed(step: str, items: Iterable[Item]) -> bool:
+    """Whether the to-do that a next step names, by its number or its words, is completed."""
+    said, numbers = plain(step)[0], {word.strip(".,:;()") for word in step.split()}
+    for item in items:
+        short, long = sorted((plain(item.text)[0], said), key=len)
+        is_same = short in long and len(short) * 2 > len(long)
+        if item.status == "completed" and (is_same or f"#{item.id}" in numbers):
+            return True
+    return False
+
+
+def said(carried: Carried, *, is_old: bool = False) -> Iterator[tuple[str, str]]:
+    """All that is handed over, each with the heading of its part."""
+    for kind, heading, bullets in _parts(carried):
+        then = ", then" if is_old and kind in ("now", "next") else ""
+        yield from ((heading.lower() + then, levels[-1].removeprefix("- ")) for levels in bullets)
+
+
+# ---- beside the record ----
+
+
+def interleaved(
+    pieces: Mapping[str, Piece], record: Iterable[Grant], handed: Shown, first: Sequence[str] = ("last", "status")
+) -> Iterator[Grant]:
+    """The grants of the record and of the hand-over in one order that does not depend on the budget.
+
+    Each comes at the smallest budget at which it fits in its share: of a fresh hand-over min(85 %, max(850, 60 %)), of
+    an old one 60 %, the rest the record's. So a larger budget never shows less, and neither leaves room unused.
+
+    pieces  of both
+    first   keys of the record that come before all else
+    """
+    leading = [(key, 0) for key in first]
+    sizes = Budget(None)
+
+    def due(grants: Iterable[Grant], kind: str, least: float = 0) -> Iterator[tuple[float, Grant]]:
+        used, levels = 0, dict[str, int]()
+        for key, level in grants:
+            texts = pieces[key].levels if key in pieces else ()
+            level = min(level, len(texts) - 1)
+            if level > levels.get(key, -1):
+                before = sizes.size(texts[levels[key]])[0] if key in levels else 0
+                used += max(0, sizes.size(texts[level])[0] - before)
+                levels[key] = level
+                yield (0.0 if (key, level) in leading else max(least, _due(used, kind))), (key, level)
+
+    share = "fresh" if handed.is_fresh else "old"
+    streams = [due([*leading, *record], f"beside {share}"), due(handed.grants, share), due(handed.late, share, _LATE)]
+    for _, grant in merge(*streams, key=lambda one: one[0]):
+        yield grant
+
+
+def _due(size: int, kind: str) -> float:
+    """The smallest budget in whose share so many tokens fit."""
+    if kind == "fresh":
+        return size / 0.85 if size <= 850 else size / 0.6
+    if kind == "beside fresh":
+        return size / 0.15 if size <= 150 else max(size + 850, size / 0.4)
+    return size / (0.6 if kind == "old" else 0.4)
+
+
+# ---- in the route file ----
+
+HEADING = "## Hand-over"
+
+_WRITTEN = regex(r"\*Written by .*\*")
+
+_ID = regex(r"((?:OPEN|DONE|FACT|DEC)-[\w-]+)(?: \([^()]*\))?:? +(.*)")
+
+_INDENT = regex(r"(?m)^(?:> ?|  )")
+
+_BECAUSE, _NOT = " Because: ", " Not: "
+
+
+def section(carried: Carried) -> tuple[str, frozenset[str]]:
+    """The section `## Hand-over` of the route file, "" where there is nothing, and the ids of the entries in it: whole,
+    and no more than there is room for, those that are needed most. The moment is always whole.
+    """
+    parts = [
+        (
+            kind,
+            heading,
+            [one_line(levels[-1]) if kind in KEPT else levels[-1] for levels in bullets[: MOST_IN_FILE.get(kind)]],
+        )
+        for kind, heading, bullets in _parts(carried, above=carried.last)
+    ]
+    keys: dict[Kind, list[str]] = {kind: [] for kind in NAMES}
+    places: dict[str, tuple[int, int]] = {}
+    for place, (kind, _, texts) in enumerate(parts):
+        for number in range(len(texts)):
+            keys[kind].append(f"{place}-{number}")
+            places[keys[kind][-1]] = place, number
+    left, chosen = HANDED_TOKENS, set[tuple[int, int]]()
+    for place, number in map(places.__getitem__, _ordered(keys)):
+        kind, _, texts = parts[place]
+        left -= estimate(texts[number])
+        if left >= 0 or kind not in KEPT:
+            chosen.add((place, number))
+    body: list[str] = []
+    for place, (_, heading, texts) in enumerate(parts):
+        if told := [text for number, text in enumerate(texts) if (place, number) in chosen]:
+            body += [f"**{heading}:**", *told, ""]
+    if not body:
+        return "", frozenset()
+    last, more = carried.last, sum(len(carried.current(kind)) for kind in KEPT)
+    entries = [parts[place][2][number] for place, number in chosen if parts[place][0] in KEPT]
+    more -= len(entries)
+    who = f"*Written by {author(last)}, {_clock(last.at)}" if last is not None else "*Written by several"
+    who += f"; entries that stand in the front matter alone: {more}*" if more else "*"
+    ids = frozenset(found[1] for line in entries if (found := _ID.match(line.removeprefix("- "))))
+    return "\n".join([HEADING, who, "", *body]).rstrip() + "\n", ids
+
+
+def parse(text: str, carried: Carried) -> Carried:
+    """What a section says: the moment, and the entries that stand in it. `carried`: what it was rendered from.
+
+    A bullet that nobody changed is its entry again; a changed or a new one is the file's, and a new one has no id.
+    """
+    lines = [line for line in text.split("\n") if line != HEADING and not _WRITTEN.fullmatch(line)]
+    parts = list(sections_of("\n".join(lines)))
+    last = carried.last or HandOver(author="file")
+    written = {part.kind for part in last.parts}
+    made = tuple(
+        Part(part.kind, part.heading, () if part.is_kept else tuple(map(_unmarked, part.bullets)))
+        for part in parts
+        if part.kind in written or not part.is_kept
+    )
+    of_parts = HandOver(parts=made)
+    is_free = bool(last.parts) or any(part.kind == "" for part in made)
+    moment = replace(last, now=of_parts.now, why=of_parts.why, next=of_parts.next, parts=made if is_free else ())
+    return replace(carried, last=moment, kept=tuple(_entries(parts, carried)))
+
+
+def _entries(parts: Iterable[Section], carried: Carried) -> Iterator[Kept]:
+    """The entries in a section; one whose id is gone goes by its words, and a second one of an id is a new one."""
+    known = {entry.id: entry for entry in carried.kept if entry.ended is None}
+    found = [_entry(part.kind, bullet, known) for part in parts if part.is_kept for bullet in part.bullets]
+    free = {(one.kind, one.text): one for one in known.values() if one.id not in {entry.id for entry in found}}
+    seen = set[str]()
+    for entry in found:
+        entry = entry if entry.id else free.pop((entry.kind, entry.text), entry)
+        yield replace(entry, id="") if entry.id in seen else entry
+        seen.update(filter(None, [entry.id]))
+
+
+def _unmarked(bullet: Bullet) -> str:
+    """A bullet of the moment without what `section` adds to it."""
+    text = _INDENT.sub("", bullet.mark + bullet.text)
+    return text.rpartition(_NOT_FOUND)[0] if _NOT_FOUND in text and text.endswith(")") else text
+
+
+def _entry(kind: Kind, bullet: Bullet, known: Mapping[str, Kept]) -> Kept:
+    line = one_line(bullet.text)
+    found = _ID.fullmatch(line)
+    old = known.get(found[1]) if found else None
+    if found is None or old is None:
+        made, text = Kept(kind, author="file"), line
+    else:
+        made = replace(old, kind=kind) if KEPT.get(kind) == KEPT[old.kind] else Kept(kind, author="file")
+        text, was = found[2], one_line(_said(old)[-1])
+        if was in (text, line.removeprefix(old.id).strip()):
+            return made if made.id else replace(made, text=old.text, reason=old.reason, rejected=old.rejected)
+    text, _, rejected = text.partition(_NOT)
+    text, _, reason = text.partition(_BECAUSE)
+    if old is not None:  # words of a message are changed by no edit
+        text = _unstopped(text, old.text + _tail(old), reason).removesuffix(_tail(old))
+        reason = _unstopped(reason, old.reason, rejected)
+    options = (*filter(None, map(str.strip, rejected.split("; "))), *bullet.rejected)
+    reason = reason.strip() or bullet.reason
+    return replace(made, text=text.strip(), reason=reason, rejected=options, author="file", model="", marks=())
+
+
+def _unstopped(text: str, was: str, behind: str) -> str:
+    """A text without the full stop that it has only because something stands behind it."""
+    return text.removesuffix(".") if behind and not was.endswith(_ENDS) else text

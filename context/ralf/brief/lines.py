@@ -1,0 +1,298 @@
+"""Says in words what the record shows: times, files, checks, steps, the state, and what a turn did."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+
+from ralf.facts.checks import failing_lines, has_filter, is_failing, most_telling
+from ralf.facts.state import Run, State
+from ralf.model.entries import Mark, Message, Step
+from ralf.storage.git_files import Status
+from ralf.talk.turns import Turn
+from ralf.text import tokens
+from ralf.text.cleaning import one_line, shown, trimmed
+from ralf.text.patterns import regex
+
+_COMMAND = 120  # characters of a command, a call's object
+
+_FILES = 12
+
+_CHANGES_FOLDER = regex(r"\A\s*cd [^&|;\n]+&&\s*")
+
+_FORCED = regex(r"\bpush\b[^;&|\n]*\s(?:-f|--force(?:-with-lease)?(?:=\S+)?)(?=\s|$)")
+
+
+def clock(at: str, day: str = "") -> str:
+    """A time for readers: `2026-03-09 08:45`, without the day where it is that one; "" for none."""
+    date, time = at[:10], at[11:16]
+    if not time:
+        return date
+    return time if date == day else f"{date} {time}"
+
+
+def quoted(text: str, most: int) -> str:
+    """Words in quotes, on one line."""
+    return f'"{trimmed(one_line(text), most)}"'
+
+
+def indented(text: str, by: str = "  ") -> str:
+    """A text of several lines, all but the first behind some space."""
+    return text.replace("\n", f"\n{by}")
+
+
+def quotation(text: str) -> str:
+    """A text as a Markdown quotation: none of its lines can be a heading."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def files(paths: Sequence[str], most: int = _FILES) -> str:
+    """Paths with a folder that several of them share said once: `src/a/: x.py, y.py; tests/z.py`."""
+    folders: dict[str, list[str]] = {}
+    for path in paths[:most]:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    parts = []
+    for folder, names in folders.items():
+        if folder and len(names) > 1:
+            parts.append(f"{folder}/: {', '.join(names)}")
+        else:
+            parts.extend(posixpath.join(folder, name) for name in names)
+    more = len(paths) - most
+    return "; ".join(parts) + (f" and {more} more" if more > 0 else "")
+
+
+def command(text: str, most: int = _COMMAND) -> str:
+    """A command in backticks, its first line alone if it has several."""
+    first, _, rest = text.strip().partition("\n")
+    short = trimmed(first, most).replace("`", "'")
+    more = " \u2026" if rest.strip() and not short.endswith("\u2026") else ""
+    return f"`{short}{more}`"
+
+
+def outcome(step: Step) -> str:
+    """How a call ended."""
+    if step.outcome == "failed":
+        if step.status in (130, 137, 143):
+            return f"stopped by a signal (exit {step.status})"
+        return f"FAILED (exit {step.status})" if step.status else "FAILED"
+    words = {
+        "": "no result seen",
+        "ok": "ok",
+        "refused": "refused",
+        "running": "running in the background",
+        "failed by output": "FAILED (by its output)",
+        "passed by output": "passed by its output",
+        "not shown": "exit status not shown",
+    }
+    return words.get(step.outcome, step.outcome)
+
+
+def call(step: Step) -> str:
+    """A call in few words: the tool, and what it was about."""
+    if step.kind == "command":
+        return f"{step.tool} {command(step.object)}"
+    return f"{step.tool} {trimmed(one_line(step.object), _COMMAND)}".strip()
+
+
+def _by(agent: str) -> str:
+    return " (subagent)" if agent else ""
+
+
+# ---- the state ----
+
+
+def check(run: Run, day: str, *, lines: int) -> str:
+    """A check and its newest result, with so many of the lines that say it; `day`: the one that goes without saying."""
+    step = run.step
+    last = f": {step.lines[0]}" if len(step.checks) == 1 and step.lines and not run.has_failed else ""
+    ran = command(_CHANGES_FOLDER.sub("", step.object))
+    text = f"- check {ran} {clock(step.at, day)}: {outcome(step)}{last}{_by(step.agent)}"
+    if run.passed_in_part:
+        what = "with another filter" if has_filter(run.key) else "of a part of it"
+        text += f"; a later run {what} was ok ({clock(run.passed_in_part, day)})"
+    text += _edited_after(run)
+    shown = most_telling(step.lines, lines) if run.has_failed else []
+    return "\n".join([text, *(f"    {line}" for line in shown)])
+
+
+def _edited_after(run: Run) -> str:
+    names = list(run.edited)[::-1]
+    if not names:
+        return ""
+    return f"; edited after it: {files(names)}" if len(names) < 3 else f"; {len(names)} files edited after it"
+
+
+def passing(runs: Sequence[Run], day: str) -> str:
+    """The checks that did not fail, in one line."""
+    words = {"ok": "passed", "passed by output": "passed by output", "not shown": "exit status not shown"}
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        after = " (edited after it)" if run.edited else ""
+        groups.setdefault(words.get(run.step.outcome, outcome(run.step)), []).append(
+            f"{command(run.key, 60)} {clock(run.step.at, day)}{after}"
+        )
+    return "\n".join(f"- {word}: {', '.join(each)}" for word, each in groups.items())
+
+
+def branch_and_commit(state: State) -> str:
+    """Branch and newest commit; "" where the record has neither."""
+    parts, day = [], state.last[:10]
+    if state.is_detached and state.branch:
+        parts.append("detached HEAD" + (f" (before: {state.branch})" if state.branch else ""))
+    elif state.branch:
+        parts.append(f"branch {state.branch}")
+    if state.request:
+        parts.append(f"PR #{state.request}")
+    if state.commits:
+        newest = state.commits[-1]
+        others = "; no call of the agent made it" if newest.by_others else ""
+        name = " ".join(filter(None, (newest.hash, newest.subject and f'"{newest.subject}"'))) or "by the agent"
+        parts.append(f"newest commit seen {name} ({clock(newest.at, day)}{others}){_by(newest.agent)}")
+    if state.pushed:
+        is_before = not state.is_pushed and state.commits and state.commits[-1].is_own
+        parts.append(f"last push {clock(state.pushed, day)}" + (", before that commit" if is_before else ""))
+    if state.merging:
+        parts.append(f"a {state.merging} is in progress")
+    return f"- {'; '.join(parts)}" if parts else ""
+
+
+NOW_TOKENS = 80
+"""What `now` takes at most; set aside from a budget before anything else of a brief."""
+
+
+def now(status: Status) -> str:
+    """What git says at this moment: branch, newest commit, files that are not committed."""
+    where = f"branch {trimmed(one_line(status.branch), 60)}" if status.branch else "no branch"
+    head = f'at {status.head} "{trimmed(one_line(status.subject), 70)}"' if status.head else "no commit yet"
+    count = len(status.files)
+    for most in (8, 5, 3, 2, 1):
+        paths = files([one_line(path) for path in status.files], most)
+        text = f"Now, by git: {where} {head}; " + (f"not committed: {paths}" if count else "nothing to commit")
+        text = shown(text)  # names in a repository may be anybody's
+        if tokens.count(text) < NOW_TOKENS and len(text) < NOW_TOKENS * 4:
+            return text
+    return f"Now, by git: {count} file{'s' * (count != 1)} not committed"
+
+
+def edited(state: State, most: int) -> str:
+    """Files that are not committed, by `git status`, or as far as the agent edited them; "" for none."""
+    parts = []
+    if state.listed:
+        time = clock(state.status_at, state.last[:10])
+        parts.append(f"git status at {time}: not committed: {files(state.listed, most)}")
+    if state.edited:
+        is_since = any(commit.is_own for commit in state.commits) and not state.has_left
+        head = "by the agent since its last commit" if is_since else "by the agent, not committed by it"
+        head = "after it" if state.listed else head if state.is_under_git else "by the agent"
+        parts.append(f"edited {head}: {files(list(state.edited)[::-1], most)}")
+    return f"- {'; '.join(parts)}" if parts else ""
+
+
+def todos(state: State) -> tuple[str, ...]:
+    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done."""
+    items = state.items
+    if not items:
+        return ()
+    done = [item for item in items if item.status == "completed"]
+    if len(done) == len(items):
+        head = f"- to-do list: all {len(items)} done ({clock(state.items_at, state.last[:10])})"
+        return head, head + "".join(f"\n    done: {_item(item.id, item.text)}" for item in items)
+    current = [item for item in items if item.status == "in_progress"]
+    rest = [item for item in items if item.status == "pending"]
+    head = f"- to-do list ({clock(state.items_at, state.last[:10])}): {len(done)} of {len(items)} done"
+    head += "".join(f"\n    in progress: {_item(item.id, item.text)}" for item in current)
+    brief = head + "".join(f"\n    open: {_item(item.id, item.text)}" for item in rest[:3])
+    if len(rest) > 3:
+        brief += f"\n    open: {len(rest) - 3} more"
+    whole = head + "".join(f"\n    open: {_item(item.id, item.text)}" for item in rest)
+    return brief, whole, whole + "".join(f"\n    done: {_item(item.id, item.text)}" for item in done)
+
+
+def _item(id_: str, text: str) -> str:
+    return f"#{id_} {text}" if id_ else text
+
+
+def upcoming(state: State) -> str:
+    """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details."""
+    parts: list[str] = []
+    failing = [run for run in state.runs.values() if run.has_failed and not run.passed_in_part]
+    if failing:
+        newest = failing[-1]
+        what = f"{len(failing)} checks failed (the newest " if len(failing) > 1 else "a check failed ("
+        parts.append(f"{what}{clock(newest.step.at, state.last[:10])}{', edited after it' if newest.edited else ''})")
+    if open_ := [item for item in state.items if item.status != "completed"]:
+        first = next((item for item in open_ if item.status == "in_progress"), open_[0])
+        more = f" and {len(open_) - 1} more open" if len(open_) > 1 else ""
+        parts.append(f"to-do {trimmed(_item(first.id, first.text), 60)}{more}")
+    last = next(reversed(state.runs.values()), None)
+    if last is not None and last.edited and not last.has_failed:
+        names = list(last.edited)
+        what = files(names) if len(names) < 3 else f"{len(names)} files"
+        parts.append(f"edited after the last check: {what}")
+    places = tuple(f"{one.rstrip('/')}/" for one in state.listed)
+    since = [path for path in state.edited if path not in state.listed and not path.startswith(places)]
+    if (count := len(state.listed) + len(since)) and state.is_under_git:
+        by = "" if state.listed else " by the agent"
+        parts.append(f"{count} file{'s' * (count > 1)} not committed{by}")
+    if state.commits and state.commits[-1].is_own and state.pushed and not state.is_pushed:
+        parts.append("the newest commit not pushed")
+    if state.merging:
+        parts.append(f"a {state.merging} is in progress")
+    return f"- {'; '.join(parts)}" if parts else ""
+
+
+# ---- what was done ----
+
+
+def did(turn: Turn) -> str:
+    """What was done in a turn, in one line: files, commits, pushes, checks, what was refused or interrupted."""
+    parts = list(_did(turn))
+    return f"did: {'; '.join(parts)}" if parts else ""
+
+
+def _did(turn: Turn) -> Iterator[str]:
+    changed: dict[str, list[str]] = {}
+    for step in turn.steps:
+        for path, what in step.files:
+            changed.setdefault(what, []).append(path)
+    for what, paths in changed.items():
+        yield f"{what} {files(list(dict.fromkeys(paths)), 6)}"
+    yield from git(turn.steps)
+    newest: dict[str, Step] = {}
+    for step in turn.steps:
+        if step.checks and step.outcome != "refused":
+            newest[" && ".join(step.checks)] = step
+    for key, step in list(newest.items())[-2:]:
+        yield f"{command(key, 60)}: {outcome(step)}"
+    for step in turn.steps:
+        if step.outcome == "refused" and turn.message is not None:
+            yield f"refused: {call(step)}"
+    for entry in turn.entries:
+        if isinstance(entry, Mark) and entry.kind == "interrupted":
+            yield "interrupted by the person"
+        elif isinstance(entry, Mark) and entry.kind == "stopped":
+            yield f"stopped by the service: {trimmed(one_line(entry.value), 120)}"
+
+
+def git(steps: Iterable[Step]) -> Iterator[str]:
+    """Commits, pushes and pull requests of some steps."""
+    for step in steps:
+        for fact in step.git:
+            if fact.kind in ("commit", "amended", "applied"):
+                word = "amended" if fact.kind == "amended" else "committed"
+                subject = f'"{fact.subject}"' if fact.subject else ""
+                yield " ".join(filter(None, (word, fact.value, subject))) + _by(step.agent)
+            elif fact.kind == "push":
+                yield "force-pushed" if _FORCED.search(step.object) else "pushed"
+            elif fact.kind == "request":
+                yield f"pull request {fact.value and f'#{fact.value} '}{fact.subject}"
+
+
+def own_command(message: Message, lines: int = 3) -> str:
+    """A command that the person ran, with the lines of its output that say what failed."""
+    text = f"the person ran {command(message.text)}"
+    shown = [one for one in failing_lines(message.output) if is_failing(one)][:lines] if message.output else []
+    if not shown and message.output:
+        shown = [trimmed(one_line(message.output.splitlines()[-1]), 170)]
+    return "\n".join([text, *(f"    {line}" for line in shown)])

@@ -1,0 +1,199 @@
+"""The brief by the record: composes its pieces, within a budget, into one text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from ralf.brief import lines, order
+from ralf.brief.filling import Budget, fill, joined
+from ralf.brief.handover import interleaved, shown, since
+from ralf.brief.pieces import LAST, NEXT, SINCE, STATE, TALK, Composer, View
+from ralf.talk.cutting import LEFT_OUT
+from ralf.text.cleaning import one_line, trimmed
+
+_LEAST_WITH_NOW = 200  # tokens of a brief from which on it says what git says
+
+_UNTITLED = "Where this work stands"
+
+_NOT_HERE = "Not here: {what}: `{command} show {route}`, `{command} search WORDS`."
+
+_TO_RECORD = "To record: `{command} decide {route}`, and `{command} handover` likewise."
+
+
+def compose(view: View, max_tokens: int | None = None, *, ordered: order.Order = order.grants) -> str:
+    """The brief, of at most that many tokens, by `o200k_base` and at four characters a token; None: all of it.
+
+    ordered  the order in which its pieces are shown, and which of them
+
+    What git says now has a place of its own, so that the rest is the same whatever it says.
+    """
+    if view.now and max_tokens is not None:
+        view = replace(view, now=view.now if max_tokens >= _LEAST_WITH_NOW else "")
+        size = Budget(None).size(view.now)  # a larger budget sets at most as much more aside as it has more
+        max_tokens -= min(lines.NOW_TOKENS, max(size[0], size[1] // 4 + 1, max_tokens // 8)) if view.now else 0
+    composer = Composer(view)
+    composer.compose()
+    title = trimmed(one_line(view.title or view.talk.title or _UNTITLED), 120)
+    clients = " and ".join(view.clients)
+    source = f"{view.sessions} {clients} sessions" if view.sessions > 1 else f"one {clients} session"
+    head = "\n".join(
+        [
+            f"# Context of {view.route}" if view.route else f"# {title}",
+            *(
+                [f"{'Task' if view.title else 'Titled by the client'}: {title}"]
+                if view.route and title != _UNTITLED
+                else []
+            ),
+            *(f"**Warning:** {one_line(warning)}" for warning in view.warnings),
+            f"By the record of {' '.join(source.split())}, up to {lines.clock(view.state.last)} UTC. "
+            "Words in quotes were said then; what was agreed later holds.",
+        ]
+    )
+    shown_head = f"{head}\n{view.now}" if view.now else head
+    steps = len(composer.calls)
+    budget = Budget(max_tokens)
+    if not budget.take([head, _foot(view, 9_999, steps)]):
+        return _least(view, title, max_tokens or 0)
+    _reserve_gaps(composer)
+    composer.pieces |= view.recorded.pieces
+    keys = list(composer.pieces)
+    granted = ordered(keys, len(composer.before), composer.log, composer.late, view.recorded)
+    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer))
+    if "last" in composer.pieces and composer.pieces["last"].level < 0:
+        return _least(view, title, max_tokens or 0)
+    hidden = _say_gaps(composer)
+    foot = _foot(view, hidden, 0 if is_whole else steps)
+    return "\n".join(part for part in (shown_head, joined(composer.pieces.values()), foot) if part)
+
+
+_MOST_ASKED = 12  # pieces that come first since they touch what is asked for
+
+
+def _with_asked(granted: Iterable[order.Grant], composer: Composer) -> Iterator[order.Grant]:
+    """The grants, with those of what is asked for behind the state: the agent's last text is the end of that."""
+    asked = composer.view.asked
+    for key, level in granted:
+        if asked is not None and key == "closing":
+            worth = {name: asked(piece) for name, piece in composer.pieces.items()}
+            found = sorted((name for name in worth if worth[name]), key=lambda name: -worth[name])
+            for name in found[:_MOST_ASKED]:
+                yield f"turn-{name.split('-')[1]}" if composer.pieces[name].place[0] == TALK else name, 0
+                yield name, 1
+            asked = None
+        yield key, level
+
+
+WORKED = frozenset({NEXT, LAST, STATE, SINCE})
+"""Sections that say where the work stands."""
+
+
+def part(view: View, max_tokens: int | None, sections: Collection[int], head: str = "") -> str:
+    """A part of what is known: what is on record, with these sections of the talk, of at most that many tokens; "" for
+    nothing.
+    """
+    composer = Composer(view)
+    composer.compose()
+    if sections:
+        _reserve_gaps(composer)
+    composer.pieces = {key: piece for key, piece in composer.pieces.items() if piece.place[0] in sections}
+    composer.pieces |= view.recorded.pieces
+    if not (composer.pieces or head or view.handed.last):
+        return ""
+    left_out = f"Not all of it: `{view.command} show {view.route or 'ROUTE'}`, `{view.command} search WORDS`."
+    budget = Budget(max_tokens)
+    if not budget.take([head, left_out]):
+        shorter = (head, head.partition("\n")[0], left_out)
+        return next((text for text in shorter if Budget(max_tokens).take([text])), "")
+    keys = list(composer.pieces)
+    granted = order.grants(keys, len(composer.before), composer.log, composer.late, view.recorded)
+    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer))
+    _say_gaps(composer)
+    parts = (head, joined(composer.pieces.values()), "" if is_whole else left_out)
+    return "\n".join(text for text in parts if text)
+
+
+CUT = ("\nNot here: ", "\nNot all of it: ")
+"""How the last line of a text begins that does not show all."""
+
+_IN_FILE = 1_500
+"""Tokens that the file's part "Now" may take."""
+
+
+def now(view: View) -> str:
+    """The part "Now" of a route file: what comes next by the record, the last message and where its answer stands, the
+    state, and what was done since; "" where nothing was recorded.
+    """
+    composer = Composer(view)
+    composer.compose(talk_too=False)
+    _reserve_gaps(composer)
+    composer.pieces = {key: piece for key, piece in composer.pieces.items() if NEXT <= piece.place[0] <= SINCE}
+    keys = list(composer.pieces)
+    fill(Budget(_IN_FILE), composer.pieces, order.grants(keys, 0, composer.log, composer.late, view.recorded))
+    _say_gaps(composer)
+    return joined(composer.pieces.values()).replace("\n### ", "\n\n### ")  # as people like to see it
+
+
+def _with_handed(granted: Iterable[order.Grant], composer: Composer) -> Iterable[order.Grant]:
+    """The grants with those of what was handed over; messages before a fresh hand-over come last, before an old one
+    comes step 1.
+    """
+    carried = composer.view.handed
+    if carried.last is None:
+        return granted
+    after = since(carried.last, composer.view.talk.entries)
+    handed = shown(carried, after, composer.view.state.items, composer.view.state.last[:10])
+    keys = list(composer.pieces)
+    composer.pieces |= handed.pieces
+    if not after.is_fresh:
+        first = [key for key, _ in order.first(keys, composer.view.recorded)]
+        return interleaved(composer.pieces, granted, handed, first)
+    told = {n for n, turn in enumerate(composer.before) if turn.message and turn.message.at <= carried.last.at}
+    granted = order.behind(order.with_seen(granted), told)
+    return interleaved(composer.pieces, granted, handed)
+
+
+def _foot(view: View, messages: int, steps: int) -> str:
+    """What is not here, and how to get it; how to record; `steps`: of which there is more than is shown."""
+    parts = [f"{messages} message{'s' * (messages > 1)}"] if messages else []
+    parts += [f"{steps} call{'s' * (steps > 1)} in detail", f"each {LEFT_OUT}"] if steps else []
+    route = view.route or "ROUTE"
+    to_record = _TO_RECORD.format(route=route, command=view.command)
+    not_here = _NOT_HERE.format(what=", ".join(parts), route=route, command=view.command)
+    return f"{not_here} {to_record}" if parts else to_record
+
+
+def _least(view: View, title: str, most: int) -> str:
+    """Something short and true, where there is no room for a brief."""
+    show = f"`{view.command} show {view.route or 'ROUTE'}`"
+    texts = [f"# {title}\nNo room for more: {show}", f"No room for a brief: {show}", show, LEFT_OUT, LEFT_OUT[1]]
+    if (last := view.talk.last) is not None and last.message is not None:
+        words = f"The last message, {lines.clock(last.message.at)}: {lines.quoted(last.message.text, 160)}"
+        texts.insert(0, f"# {title}\n{words}\nNo room for more: {show}")
+    return next((text for text in texts if Budget(most).take([text])), "")
+
+
+def _reserve_gaps(composer: Composer) -> None:
+    """Pieces that say how much is missing, at their longest."""
+    if composer.before:
+        composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before), "message"))
+    if composer.log:
+        composer.add("gap-log", (SINCE, -1), _gap(len(composer.log), "step"))
+
+
+def _gap(count: int, what: str) -> str:
+    return f"- ({count} {what}{'s' * (count > 1)} left out here)"
+
+
+def _say_gaps(composer: Composer) -> int:
+    """Say where messages and steps are missing; the number of messages."""
+    pieces = composer.pieces
+    keys = [f"turn-{number}" for number in range(len(composer.before))]
+    for gap, of, what in (("gap-talk", keys, "message"), ("gap-log", composer.log, "step")):
+        missing = [key for key in of if key in pieces and pieces[key].level < 0]
+        if gap in pieces and missing:
+            pieces[gap].levels = [_gap(len(missing), what)]
+            pieces[gap].place = (TALK, int(missing[-1][5:]), 9) if gap == "gap-talk" else pieces[gap].place
+        elif gap in pieces:
+            del pieces[gap]
+    return sum(key in pieces and pieces[key].level < 0 for key in keys)

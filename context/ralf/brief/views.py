@@ -1,0 +1,151 @@
+"""A context as text for agents and people: the brief of its route by the record, or a part of it, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ralf.brief import wording
+from ralf.brief.filling import Piece
+from ralf.brief.pieces import View
+from ralf.brief.record import WORKED, compose, part
+from ralf.brief.recorded import (
+    TITLE,
+    Recorded,
+    decided,
+    facts,
+    foreign,
+    goal,
+    handed_over,
+    history,
+    recorded,
+    work,
+)
+from ralf.errors import UsageError
+from ralf.facts.state import State
+from ralf.model import Carried, RouteContext
+from ralf.talk.turns import joined
+from ralf.text import cleaning
+from ralf.text.cleaning import FENCE_TOKENS, SHORT_FENCE_TOKENS, fence_characters, one_line, shown, trimmed
+from ralf.text.matcher import likeness, words
+from ralf.text.tokens import CHARACTERS_PER_TOKEN
+
+RESUMED = "resume"
+"""The section that hooks hand over, unasked: nothing foreign is ever in it."""
+
+_BRIEFS = (None, "brief", RESUMED)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of a context's text: what makes its pieces of what is on record, and which sections of the talk it has."""
+
+    made: Callable[[Recorded, RouteContext], object]
+    of_record: frozenset[int] = frozenset()
+
+
+SECTIONS: dict[str, _Section] = {
+    "goal": _Section(goal),
+    "work": _Section(work, WORKED),
+    "decisions": _Section(decided),
+    "facts": _Section(facts),
+    "history": _Section(history),
+}
+
+
+def render(
+    context: RouteContext,
+    max_tokens: int | None = None,
+    *,
+    query: str | None = None,
+    section: str | None = None,
+    fenced: bool = True,
+) -> str:
+    """Return the context as Markdown for an agent or a person, what matters most first.
+
+    max_tokens  hard limit: at most that many o200k_base tokens, and at most four times as many characters; None: the
+                context's own default, else all. A larger budget never shows less. The text ends by saying what was left
+                out and how to get it.
+    query       what touches it comes right behind the state; None: the context's own default
+    section     only this part: brief or resume (the same without what is foreign, for a session that goes on with the
+                work), goal, work, decisions, facts or history; UsageError for any other
+    fenced      between two lines that say that this is data, not instructions, and that no content can forge
+                (`ralf.text.cleaning`); they count within `max_tokens`, and a budget too small for them gives ""
+    """
+    if section not in _BRIEFS and section not in SECTIONS:
+        known = ", ".join(["brief", RESUMED, *SECTIONS])
+        raise UsageError(str(section), f"no such section; known: {known}", 'render(section="brief")')
+    room = context.budget if max_tokens is None else max_tokens
+    short = room is not None and room // 3 < FENCE_TOKENS
+    if room is not None and fenced:
+        fence = -(-fence_characters(short=short) // CHARACTERS_PER_TOKEN)
+        room -= max(SHORT_FENCE_TOKENS if short else FENCE_TOKENS, fence)
+    text = _text(context, room, section, query or context.query) if room is None or room > 0 else ""
+    text = f"{text}\n" if text else ""
+    return cleaning.fenced(text, short=short) if fenced and (text or max_tokens is None) else text
+
+
+def _text(context: RouteContext, most: int | None, section: str | None, query: str | None) -> str:
+    view = view_of(context, section, query)
+    if section in SECTIONS:
+        return part(view, most, SECTIONS[section].of_record)
+    if context.sessions and not context.wholly_foreign:
+        return compose(view, most)
+    return part(view, most, frozenset(), _head(context))
+
+
+def view_of(context: RouteContext, section: str | None = None, query: str | None = None) -> View:
+    """What the text of a context, or of a part of it, is made of."""
+    talk = joined(() if context.wholly_foreign else context.sessions)
+    talk.title = shown(talk.title)
+    made = Recorded()
+    if not context.wholly_foreign:
+        if section in SECTIONS:
+            SECTIONS[section].made(made, context)
+        else:
+            made = recorded(context)
+            if not context.sessions:
+                facts(made, context)
+    if context.foreign and section != RESUMED:
+        foreign(made, context, section)
+    return View(
+        talk,
+        State.of(talk.entries),
+        title=shown(_title(context)),
+        route=shown(one_line(context.route)),
+        sessions=len(context.sessions),
+        warnings=[*map(shown, context.warnings)],
+        recorded=made,
+        handed=handed_over(context) if section in (*_BRIEFS, "work") and not context.wholly_foreign else Carried(),
+        command=context.command,
+        now=context.now,
+        asked=_asked(context, query),
+    )
+
+
+def _title(context: RouteContext) -> str:
+    """The task's title, or the goal with whose it is, where it is neither this user's nor their agent's."""
+    goal = f"{context.goal}{wording.tag(context.goal_origin)}" if context.goal else ""
+    return context.active_work.task_title or goal
+
+
+def _asked(context: RouteContext, query: str | None) -> Callable[[Piece], float] | None:
+    """How much a piece has of the words of a query."""
+    if not query:
+        return None
+    terms = tuple((word, word.weight) for word in words(query))
+    return lambda piece: likeness(terms, piece.levels[-1])
+
+
+def _head(context: RouteContext) -> str:
+    """The first lines of a context that no session of this user's is known of."""
+    header = context.context_checkpoint
+    count = f"{header.checkpoint_count} checkpoint{'s' * (header.checkpoint_count != 1)}"
+    last = f", the last one up to {shown(one_line(header.last_checkpoint))}" if header.last_checkpoint else ""
+    lines = [f"# Context of {shown(one_line(context.route))}"]
+    if title := "" if context.wholly_foreign else _title(context):
+        lines.append(f"Task: {trimmed(shown(one_line(title)), TITLE)}")
+    lines += [f"**Warning:** {shown(one_line(warning))}" for warning in context.warnings]
+    if not context.wholly_foreign:
+        lines.append(f"Revision {context.revision}, {count}{last}.")
+    return "\n".join(lines)

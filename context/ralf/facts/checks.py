@@ -1,0 +1,410 @@
+"""Which commands are checks (tests, linters, type checkers, builds), which run which again, and how a command ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ralf.facts.commands import Simple, simple_commands
+from ralf.facts.errors import says_failed, test_result
+from ralf.model.entries import Outcome
+from ralf.text.cleaning import one_line, trimmed
+from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
+
+# ---- which commands are checks ----
+
+_ALWAYS = frozenset(
+    "pytest py.test tox nox jest vitest mocha ava tap ctest rspec phpunit phpstan psalm eslint stylelint tsc flake8"
+    " pylint mypy pyright basedpyright pyre ty golangci-lint staticcheck shellcheck yamllint markdownlint clippy"
+    " pre-commit make gmake ninja rubocop ktlint detekt swiftlint xcodebuild biome oxlint lint-imports bats hlint"
+    " ansible-lint hadolint luacheck busted".split()
+)
+"""Programs that check whatever they are given."""
+
+_BY_VERB = {
+    "go": "test build vet install",
+    "cargo": "test build check clippy fmt nextest bench doc",
+    "npm": "test t run ci",
+    **dict.fromkeys(("pnpm", "yarn", "bun"), "test t run build lint typecheck check"),
+    "deno": "test check lint",
+    **dict.fromkeys(("mvn", "mvnw"), "test verify package compile install"),
+    **dict.fromkeys(("gradle", "gradlew"), "test check build assemble compileJava"),
+    "dotnet": "test build format",
+    **dict.fromkeys(("swift", "zig", "bazel"), "test build"),
+    "mix": "test compile credo dialyzer format",
+    "rake": "test spec",
+    **dict.fromkeys(("rails", "lein", "composer"), "test"),
+    "cmake": "--build",
+    **dict.fromkeys(("meson", "sbt"), "test compile"),
+    "ruff": "check format",
+    "black": "--check",
+    "isort": "--check --check-only -c",
+    "prettier": "--check -c",
+    "terraform": "validate plan",
+    "docker": "build",
+    **dict.fromkeys(("flutter", "dart"), "test analyze build"),
+    **dict.fromkeys(("just", "task", "invoke"), ""),
+    "mise": "run",
+    "hatch": "test run",
+    "pip": "check",
+}
+"""Programs that check by one of these verbs or options; "" by any."""
+
+_MODULES = frozenset("pytest unittest mypy tox nox ruff flake8 pylint compileall doctest black build".split())
+
+_WRAPPERS = frozenset("sudo time command env nice npx bunx pnpx xvfb-run winpty stdbuf nohup exec".split())
+
+_RUNNERS = {
+    "uv": "run",
+    "poetry": "run",
+    "pipenv": "run",
+    "pdm": "run",
+    "rye": "run",
+    "hatch": "run",
+    "mise": "exec",
+    "bundle": "exec",
+}
+
+_TARGETS = frozenset("make gmake ninja just task invoke rake pre-commit".split())
+"""Programs whose words name what they run, as those behind `run` do; the words of others are paths."""
+
+_FILTERS = frozenset(
+    "-k -m -run --run --test --filter --grep -g --tests --testNamePattern -only --only --lf --last-failed --deselect"
+    " --ignore -p --package -pl".split()
+)
+
+_OWN_FILTERS = {**dict.fromkeys("jest vitest npm yarn pnpm bun".split(), ("-t",)), "tox": ("-e",), "nox": ("-s", "-e")}
+
+_VALUED = frozenset("-c --config -o -W -r --cov --tb --rootdir -tags -coverprofile --color --reporter --output".split())
+
+_OWN_VALUED = {"pytest": ("-p",), "docker": ("-t", "-f")}
+
+_ALONE = frozenset(("--lf", "--last-failed"))  # filters without a value
+
+_RUNS_NOTHING = frozenset("--version -V --help -h --collect-only --co --dry-run --list --listTests --fixtures".split())
+
+_NUMBER = regex(r"[\d.]+[smhx]?")
+
+_LONGEST_KEY = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check within a command.
+
+    key    its program, its paths, and then its filter, if it has one: equal for two runs of the same check
+    place  of it among the command's simple commands
+    """
+
+    key: str
+    place: int
+
+
+def covers(key: str, other: str, *, filtered: bool = True) -> bool:
+    """Whether a run of one check says what one of another did: the same program, over all or more of its paths, without
+    a filter or with the same one; `filtered` False: whatever their filters.
+    """
+    program, paths, chosen = _split(key)
+    other_program, others, other_chosen = _split(other)
+    if program != other_program or (filtered and chosen not in ("", other_chosen)):
+        return False
+    return not paths or (bool(others) and all(any(_holds(program, path, one) for path in paths) for one in others))
+
+
+_TESTS = frozenset(
+    "pytest py.test tox nox jest vitest mocha ava tap ctest rspec phpunit bats busted unittest nextest".split()
+)
+
+
+def is_test(key: str) -> bool:
+    """Whether a check runs tests: its program is a runner of tests, or it has the verb."""
+    words = key.split()[:3]
+    return not _TESTS.isdisjoint(words) or not {"test", "spec"}.isdisjoint(words[1:])
+
+
+def has_filter(key: str) -> bool:
+    """Whether a check ran only what a filter chose."""
+    return bool(_split(key)[2])
+
+
+def _split(key: str) -> tuple[list[str], list[str], str]:
+    """The program, the paths and the filter of a key."""
+    called, _, chosen = key.partition(" -")
+    words = called.split(" ")
+    has_verb = words[1:2] and words[1] in _BY_VERB.get(words[0], "").split()
+    count = len(words) if words[0] in _TARGETS or words[1:2] == ["run"] else 2 if has_verb else 1
+    return words[:count], words[count:], chosen
+
+
+def _holds(program: Sequence[str], path: str, other: str) -> bool:
+    """Whether a path of a check is another one, or holds it."""
+    folder = path.removesuffix("...").rstrip("/")
+    is_whole = program[0] != "go" or path.endswith("...")  # a package of Go does not hold those below it
+    return path == other or (is_whole and other.startswith((f"{folder}/", f"{path}::")))
+
+
+def checks_in(simple: Sequence[Simple], more: frozenset[str] = frozenset()) -> list[Check]:
+    """The checks of a command, in order; `more`: programs that a project calls checks, too."""
+    keys = ((place, _key(unwrapped(one.words), more)) for place, one in enumerate(simple))
+    return [Check(trimmed(one_line(key), _LONGEST_KEY), place) for place, key in keys if key]
+
+
+def _key(words: Sequence[str], more: frozenset[str]) -> str:
+    """The key of a simple command that is a check, "" for any other."""
+    if not words or _RUNS_NOTHING & set(words):
+        return ""
+    name, rest = words[0].rpartition("/")[2], list(words[1:])
+    if name.startswith("python") and rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in _MODULES:
+        name, rest = rest[1], rest[2:]
+    program = [name]
+    if name in _BY_VERB:
+        verbs = _BY_VERB[name].split()
+        at = next((number for number, word in enumerate(rest) if word in verbs), None)
+        if at is None and (verbs or not rest):
+            return ""
+        if at is not None:
+            program += [verb for verb in [rest.pop(at)] if not verb.startswith("-")]
+    elif name not in _ALWAYS and name not in more and words[0] not in more:
+        return ""
+    if name in _TARGETS:
+        return "" if "-n" in rest else " ".join([*program, *(word for word in rest if not word.startswith("-"))])
+    paths, chosen = _operands(name, rest)
+    return " ".join([*program, *dict.fromkeys(paths), *chosen])
+
+
+def _operands(name: str, words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The paths and the filters among the words of a check."""
+    filters, valued = (*_FILTERS, *_OWN_FILTERS.get(name, ())), (*_VALUED, *_OWN_VALUED.get(name, ()))
+    paths: list[str] = []
+    chosen: list[str] = []
+    into: list[str] | None = None  # where the value of an option goes
+    for word in words:
+        flag, _, value = word.partition("=")
+        if into is not None:
+            into.append(word)
+            into = None
+        elif word.startswith("-"):
+            if flag in valued:
+                into = None if value else []
+            elif flag in filters:
+                chosen += [flag, value] if value else [flag]
+                into = None if value or flag in _ALONE else chosen
+        elif word not in (".", "./...", "...") and not _NUMBER.fullmatch(word):
+            paths.append(word.removeprefix("./").rstrip("/"))
+    return paths, chosen
+
+
+def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command without programs that only run another one."""
+    words = tuple(words)
+    while words:
+        name = words[0].rpartition("/")[2]
+        if name in _WRAPPERS:
+            words = words[1:]
+            while words and (words[0].startswith("-") or "=" in words[0]):
+                words = words[1:]
+        elif name == "timeout":
+            words = tuple(word for word in words[1:] if not word.startswith("-"))[1:]
+        elif name in _RUNNERS and words[1:2] == (_RUNNERS[name],):
+            words = words[2:]
+            while words and words[0].startswith("-"):
+                words = words[2:] if words[0] in ("--with", "--python", "--project", "--directory") else words[1:]
+        else:
+            break
+    return words
+
+
+# ---- how a command ended ----
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a command ended, the lines that say it, and the keys of the checks that it says it of."""
+
+    outcome: Outcome
+    lines: tuple[str, ...]
+    checks: tuple[str, ...] = ()
+
+
+def ending(command: str, output: str, *, failed: bool, status: int | None, checks: Sequence[Check]) -> Ending:
+    """How a command ended that ran.
+
+    A check ended by its exit status where the command's is its own; by what it printed where a pipe, `||` or `;` hides
+    it. Where another command of a chain may have failed in its place, nothing is said of the check.
+
+    failed, status  what the client says
+    """
+    simple = simple_commands(command)
+    own = [check for check in checks if shows_status(command, simple, check.place)]
+    if checks and not own:
+        return _by_output(command, output, simple, checks)
+    if failed or status:
+        lines = failing_lines(output)
+        is_certain = any(map(_says_failure, _read(output))) or not _others(simple, checks)
+        return Ending("failed", lines, tuple(check.key for check in own) if is_certain else ())
+    if not own and not shows_status(command, simple, _last_segment(simple)):
+        return Ending("not shown", _line(_last_line(output)))
+    shown = _line(_success(command, output) or _last_line(output))
+    return Ending("ok", shown, tuple(check.key for check in own))
+
+
+def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequence[Check]) -> Ending:
+    """How checks ended whose exit status is hidden: the runner's own summary decides, else any mark of failure."""
+    keys = tuple(check.key for check in checks)
+    result = _success(command, output)
+    marks = _says_failure if result or _others(simple, checks) else is_failing
+    if any(map(marks, _read(output))) or says_failed(result):
+        return Ending("failed by output", failing_lines(output), keys)
+    if not result or _may_lack_failures(simple, checks[-1].place, output):
+        return Ending("not shown", _line(_last_line(output)), keys)
+    return Ending(
+        "passed by output", _line(result), tuple(c.key for c in checks if _leads(simple, c.place, checks[-1]))
+    )
+
+
+_PIPES = ("|", "|&")
+
+
+def shows_status(command: str, simple: Sequence[Simple], place: int) -> bool:
+    """Whether the exit status 0 of a command line says that the simple command at a place has passed."""
+    joins = ("&&", *(_PIPES if "pipefail" in command else ()))
+    if not simple:
+        return "|" not in command  # its quotes do not close
+    return simple[-1].then != "&" and all(one.then in joins for one in simple[place:-1])
+
+
+def _last_segment(simple: Sequence[Simple]) -> int:
+    """The place at which the last commands of a line begin that nothing but pipes, `&&` and `||` join."""
+    return next((at + 1 for at in reversed(range(len(simple) - 1)) if simple[at].then in (";", "\n", "&")), 0)
+
+
+def _leads(simple: Sequence[Simple], place: int, last: Check) -> bool:
+    """Whether a check must have passed for the last one to run."""
+    return all(one.then == "&&" for one in simple[place : last.place])
+
+
+def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
+    """Whether a command that is no check may be the one of a line that failed."""
+    places = {check.place for check in checks} | {at + 1 for at, one in enumerate(simple) if one.then in _PIPES}
+    rest = [one.words for place, one in enumerate(simple) if place not in places]
+    return any(words and words[0] not in _HARDLY_FAIL for words in rest)
+
+
+_HARDLY_FAIL = frozenset("cd echo printf export set source . true pwd date".split())
+
+
+def _may_lack_failures(simple: Sequence[Simple], place: int, output: str) -> bool:
+    """Whether what a check was piped through may have kept its failures from the output."""
+    for one, before in zip(simple[place + 1 :], simple[place:], strict=False):
+        if before.then not in _PIPES:
+            break
+        name, words = one.words[0] if one.words else "", " ".join(one.words)
+        if name == "head":
+            most = next((word.lstrip("-n") for word in one.words[1:] if word.lstrip("-n").isdecimal()), "10")
+            if len(output.splitlines()) >= int(most):
+                return True
+        elif name not in ("tail", "tee", "cat", "less") and "fail" not in words.lower():
+            return True
+    return False
+
+
+def _success(command: str, output: str) -> str:
+    """What a runner or linter says of itself, "" where it says nothing."""
+    return test_result(command, output) or next(filter(_PASSES.search, reversed(_read(output))), "")
+
+
+_PASSES = regex(
+    r"^\s*(?:\[[\w:-]+\] )?(?:0 issues\.?$|All checks passed!|Success: no issues found|Found 0 errors|0 errors, )"
+)
+"""What linters and type checkers say that found nothing."""
+
+
+def _read(output: str) -> list[str]:
+    return output.splitlines()[:_MOST_READ]
+
+
+def _line(text: str) -> tuple[str, ...]:
+    return (trimmed(one_line(text), _LONGEST),) if text else ()
+
+
+def _last_line(output: str) -> str:
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "")
+
+
+_MOST_READ, _MOST_LINES = 4_000, 8  # lines of an output; failing lines
+
+_ONLY_A_PLACE = 3  # the rank of a line that names a place, and nothing that is amiss there
+
+_SHORTEST, _LONGEST, _LONGEST_LINE = 6, 170, 4_000  # characters of a line that says what failed, that is read
+
+_STRONG = (
+    r"^\s*not ok\b|\bFAIL(?:ED|URES?)?\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|make(?:\[\d+\])?: \*\*\*"
+    r"|\bpanic: "
+)
+
+_NAMED = (
+    r"\berror(?:\[\w+\]| TS\d+)?:|^E {1,}\S|\bpanic(?:ked)?\b|\b\w+(?:Error|Exception)\b(?=:(?!:)|$)|--- FAIL"
+    r"|^(?:vet: )?[\w@./\\-]{1,200}\.go:\d{1,6}:\d{1,6}: "  # the compiler, vet and linters of Go have no word for it
+)
+
+_SAYS_FAILURE, _ERROR = regex(_STRONG), regex(_NAMED)
+
+_FAILS = regex(rf"{_STRONG}|{_NAMED}|Traceback|^\s*[\u2717\u2718\u2715\u00d7] ")
+"""Marks by which runners, compilers and linters say that something failed."""
+
+_AMISS = regex(
+    r"\b(?:fail(?:s|ed|ure)?|want(?:ed)?|expected|undefined|cannot|not found|invalid|missing|unexpected)\b", re.I
+)
+"""Words with which compilers and runners say at a place what is amiss."""
+
+_FRAME = regex(r"^(?:={3,}|-{3,}|_{3,}) .*(?:={3,}|-{3,}|_{3,})$")
+
+_PASSED = regex(
+    r"\b0 (?:failed|failing|failures?|errors?)\b|errors?: 0\b|\bPASSED\b"
+    r"|^\s*(?:=== (?:RUN|PAUSE|CONT|NAME)|--- (?:PASS|SKIP)|ok\b)|\.\.\. ok$|^\s*[\u2713\u2714\u221a] "
+)
+"""Lines that name what passed, in which names of tests may look like errors."""
+
+_PLACE = regex(r"(?:^|[\s(\"'])[\w@./\\+-]{1,200}\.\w{1,8}(?::\d{1,6}|\(\d{1,6}|\", line \d{1,6})")
+
+
+def is_failing(line: str, marks: re.Pattern[str] = _FAILS) -> bool:
+    """Whether a line of an output is a runner's mark of failure."""
+    return len(line) < _LONGEST_LINE and marks.search(line) is not None and not _PASSED.search(line)
+
+
+def _says_failure(line: str) -> bool:
+    """Whether a line is a mark that no log of a test that passed prints."""
+    return is_failing(line, _SAYS_FAILURE)
+
+
+def failing_lines(output: str) -> tuple[str, ...]:
+    """At most eight lines of an output that say what failed, in its order; the last line where none does."""
+    lines = [one_line(line) for line in _read(output) if line.strip() and len(line) < _LONGEST_LINE]
+    chosen = most_telling(dict.fromkeys(line for line in lines if _rank(line) is not None), _MOST_LINES)
+    return tuple(trimmed(line, _LONGEST) for line in chosen or lines[-1:])
+
+
+def most_telling(lines: Iterable[str], most: int) -> list[str]:
+    """The lines that say most of what failed, in their order: those with an error and its place, then errors, then
+    other marks of failure; places alone only where there is nothing else.
+    """
+    lines = list(lines)
+    ranks = {number: 4 if (rank := _rank(line)) is None else rank for number, line in enumerate(lines)}
+    has_mark = any(rank < _ONLY_A_PLACE for rank in ranks.values())
+    ranked = [
+        number for number in sorted(ranks, key=ranks.__getitem__) if not has_mark or ranks[number] < _ONLY_A_PLACE
+    ]
+    return [lines[number] for number in sorted(ranked[:most])]
+
+
+def _rank(line: str) -> int | None:
+    """How much a line says of a failure, 0 most; None for nothing."""
+    if len(line) < _SHORTEST or _FRAME.search(line):
+        return None
+    has_place = _PLACE.search(line) is not None
+    if is_failing(line):
+        is_error = _ERROR.search(line) is not None
+        return 0 if has_place and is_error else 1 if is_error or has_place else 2
+    return None if not has_place else 1 if _AMISS.search(line) else _ONLY_A_PLACE

@@ -1,0 +1,112 @@
+"""What stands in the fields of a document's notes: decisions, facts, and where the work stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ralf.format.codec import BadTree, from_tree, to_tree
+from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
+from ralf.text.cleaning import trimmed
+from ralf.text.patterns import regex
+from ralf.transcripts.events import Event
+
+_TEXT, _REASON, _OPTION = 600, 1_000, 300  # characters of a decision, its reason, an option: the file is capped
+
+_MOST_OPTIONS = 12
+
+_DIGEST = regex(r"[0-9a-f]{64}\Z")
+
+_KINDS = ("decision", "rule", "failed-approach")
+
+_DECISION_STATUSES = ("active", "superseded", "reversed", "done", "dropped")
+
+_KINDS_OF_IMPORTS = ("decision", "failed-approach")
+
+_OURS = ("id", "pinned", "supersedes", "superseded_by", "source", "further_sources")
+
+_COUNTED = ("attempts", "last_progress", "last_runs")
+
+
+def decisions(events: Iterable[Event], session: str, origin: str) -> tuple[Decision, ...]:
+    """The decisions in the fields of notes, in order, each with the place of its note."""
+    return tuple(
+        decision
+        for event in events
+        if event.kind == "note" and (decision := _decision(event, session, origin)) is not None
+    )
+
+
+def work(event: Event, known: ActiveWork) -> ActiveWork:
+    """The work, with what a note says of it; how often it was tried is not for a note to say."""
+    told = {key: value for key, value in _mapping(event, "work").items() if key not in _COUNTED}
+    return from_tree(ActiveWork, {**to_tree(known), **_fitting(told, ActiveWork)}) if told else known
+
+
+def facts(event: Event) -> Facts:
+    """The facts in the fields of a note."""
+    told = _mapping(event, "facts")
+    return replace(from_tree(Facts, _fitting(told, Facts)), extra={}) if told else Facts()
+
+
+def place(event: Event) -> dict[str, Any]:
+    """The document in which a note stands, and its first line there; {} where it does not say."""
+    path, line = event.input.get("path"), event.input.get("line")
+    if not isinstance(path, str) or not path:
+        return {}
+    digest = event.input.get("file_sha256")
+    return {
+        "path": path,
+        **({"line": line} if isinstance(line, int) and line > 0 else {}),
+        **({"file_sha256": digest} if isinstance(digest, str) and _DIGEST.match(digest) else {}),
+    }
+
+
+def _decision(event: Event, session: str, origin: str) -> Decision | None:
+    told = _mapping(event, "decision")
+    if not told:
+        return None
+    made = from_tree(Decision, _fitting({key: value for key, value in told.items() if key not in _OURS}, Decision))
+    if not made.decision.strip():
+        return None
+    digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
+    extra = {key: value for key, value in made.extra.items() if value not in (None, "", [], {})}
+    by = "import" if made.origin == "import" else origin  # no document speaks as the user
+    return replace(
+        made,
+        kind=made.kind if made.kind in (_KINDS if by != "import" else _KINDS_OF_IMPORTS) else "decision",
+        status=made.status if made.status in _DECISION_STATUSES else "active",
+        timestamp=made.timestamp or event.timestamp,
+        decision=trimmed(made.decision.strip(), _TEXT),
+        rationale=trimmed(made.rationale.strip(), _REASON),
+        alternatives=tuple(trimmed(text, _OPTION) for text in made.alternatives if text.strip())[:_MOST_OPTIONS],
+        source=Source(session, event.start.line + 1, event.end.line, digest, extra=place(event)),
+        origin=by,
+        extra=extra,
+    )
+
+
+def _mapping(event: Event, key: str) -> Mapping[str, Any]:
+    value = event.input.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _fitting(tree: Mapping[str, Any], cls: type[ActiveWork | Decision | Facts]) -> dict[str, Any]:
+    """What of a tree is of the class; what does not fit is left out, in a list item by item."""
+    fitting: dict[str, Any] = {}
+    for key, value in tree.items():
+        values = value if isinstance(value, list) else [value]
+        kept = [one for one in values if _fits(cls, key, [one] if isinstance(value, list) else one)]
+        if kept or value == []:
+            fitting[key] = kept if isinstance(value, list) else value
+    return fitting
+
+
+def _fits(cls: type[ActiveWork | Decision | Facts], key: str, value: object) -> bool:
+    try:
+        from_tree(cls, {key: value})
+    except BadTree:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""When a route is closed: its task is done, somebody has closed it, or nothing was recorded for 30 days. The next
+record opens it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from ralf.errors import Damaged
+from ralf.project import Project
+from ralf.storage import journal
+from ralf.storage.journal import Written, written
+
+CLOSED = "closed"
+"""The status of a route's work that somebody has closed."""
+
+IDLE_DAYS = 30
+
+KEEPS_CLOSED = frozenset(("refinement", "unrefined", "forget", "repair", "merge"))
+"""Kinds of records that are about earlier ones: they open no route."""
+
+_OF_THE_END = frozenset(("checkpoint", "attempt", *KEEPS_CLOSED))
+
+_END = 3_600.0
+"""Seconds within which the session that has done a task records its end."""
+
+
+def why_closed(project: Project, route: str, status: str, task: str, last: Written | None = None) -> str:
+    """Why a route is closed: `closed`, `task done` or `30 days`; "" for one that is open.
+
+    status, task  of its work
+    last          when its journal was written; None: it is looked up
+    """
+    if status == CLOSED:
+        return CLOSED
+    if last is None:
+        last = written(project.store, "routes").get(route)
+    seconds = last.written / 1e9 if last is not None and last.written > 0 else 0.0
+    done = next(filter(None, (_done(project, one) for one in (task, route))), 0.0)
+    if done and not _is_opened(project, route, done, seconds):
+        return "task done"
+    return f"{IDLE_DAYS} days" if 0 < seconds < time.time() - IDLE_DAYS * 86_400 else ""
+
+
+def _done(project: Project, task: str) -> float:
+    """When a task was done or cancelled, which the folder of its file says; 0.0 where it is not."""
+    for folder in ("completed", "cancelled") if task else ():
+        with suppress(OSError, ValueError):
+            return os.stat(project.folder.parent / "tasks" / folder / f"{task}.md").st_mtime  # noqa: PTH116  # a list
+    return 0.0
+
+
+def _is_opened(project: Project, route: str, done: float, last: float) -> bool:
+    """Whether something was recorded after a task was done that is not the end of the work at it."""
+    if last <= done:
+        return False
+    with suppress(Damaged, OSError):
+        newest = journal.newest(project.store, route)
+        return last > done + _END or (newest is not None and newest.kind not in _OF_THE_END)
+    return False

@@ -1,0 +1,295 @@
+"""Records what somebody hands over to whoever goes on: one record, whoever wrote it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from ralf import environment, project as projects, routing
+from ralf.brief.handover import since
+from ralf.errors import BlobNotFound, DamagedBlob, RalfError, UsageError
+from ralf.format.codec import to_tree
+from ralf.model import Carried, HandOver, Kept, RouteContext
+from ralf.model.entries import Entry, SessionEntries, Step
+from ralf.model.kept import decision_of
+from ralf.project import Project
+from ralf.redact import redactor_for
+from ralf.route import history, matching
+from ralf.route.entries import sessions_of
+from ralf.route.offsets import ingest_offset
+from ralf.route.write import RouteWriter, open_route, utc_now
+from ralf.talk import handover_text
+from ralf.talk.answer import FORM, BadAnswer, Ending, answer_of, carry
+from ralf.talk.names import Quotes, Shown, marked, texts_of
+from ralf.talk.turns import joined
+from ralf.text import cleaning
+from ralf.text.patterns import regex
+from ralf.transcripts.events import read_evidence
+from ralf.transcripts.reader import log_of_session, open_transcript
+
+AUTHORS = {"agent": "agent", "user": "person"}
+"""Who hands over by a command or the library, as they are called there, and as an author."""
+
+_AGAIN = timedelta(minutes=10)  # within which a hand-over with wrong names is sent again
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What came of a hand-over.
+
+    handover  what it says of the moment; `added`: its new entries, with their ids, and what it offers to the memory
+    ended     ids of the entries that it ended
+    buried    decisions that a person had dropped: only a person may decide them again
+    warnings  what the writer should know of; `damage`: what is wrong with the route file, which then stays as it is
+    """
+
+    route: str
+    handover: HandOver
+    added: tuple[Kept, ...] = ()
+    ended: tuple[str, ...] = ()
+    buried: int = 0
+    warnings: tuple[str, ...] = ()
+    damage: str = ""
+
+    def __str__(self) -> str:
+        """What was taken of it, in one line."""
+        text = handover_text.reply(self.route, self.handover, self.added)
+        text += f"; ended: {', '.join(self.ended)}" if self.ended else ""
+        return f"{text}; dropped by a person before, not recorded: {self.buried}" if self.buried else text
+
+
+def hand_over(
+    route: str,
+    text: str = "",
+    *,
+    author: str = "agent",
+    root: str | os.PathLike[str] | None = None,
+    **fields: Any,
+) -> HandedOver:
+    """Record what is handed over to whoever goes on with a route; durable when this returns.
+
+    text    Markdown, shown as it is written; parts under headings such as "## Now", "## Next", "## Open", "## Decided",
+            "## Avoid" and "## Facts" are read, a bullet of a kept part is an entry of its own, with "why:" and "not:"
+            on lines of their own; a bullet "OPEN-001: why" below "## Ended" ends that entry
+    fields  instead of a text: now, why, next, open, done, facts, decisions, avoid, lasting, ended; see
+            `ralf.talk.answer.FORM`
+    author  who wrote it: agent, or user for a person
+
+    Names in it that stand nowhere in the record are marked. Raises UsageError (a refused name, nothing said, a field of
+    another form), Busy, OSError.
+    """
+    if author not in AUTHORS:
+        raise UsageError(route, f"the author of a hand-over is one of {', '.join(AUTHORS)}", 'author="user"')
+    command = f"ralf handover {cleaning.slug(route)}"
+    project = projects.find(root)
+    now, session = utc_now(), environment.session() or ""
+    redactor = redactor_for(project)
+    by: Any = AUTHORS[author]
+    if fields:
+        made, entries, endings = _of_fields(route, redactor.tree(fields), command)
+        made = replace(made, author=by, at=now, session=session)
+        entries = tuple(replace(entry, author=by, at=now, session=session) for entry in entries)
+    else:
+        made, entries = handover_text.parse(redactor.text(text), author=by, at=now, session=session)
+        made, endings = _without_ended(made)
+    if not made and not entries and not endings:
+        raise UsageError(route, "a hand-over needs words", f"{command} <<'EOF'")
+    route = routing.check_new(project, route)
+    project.check_links()
+    with open_route(project, route) as writer:
+        writer.absorb_edits()
+        sessions = sessions_of(project, route)
+        talk = joined(sessions).entries
+        if texts := _texts(project, route, session, sessions):
+            made, entries = marked(made, entries, Shown(texts))
+        entries = tuple(_offered(entry, is_checked=bool(texts)) for entry in entries)
+        again = _is_again(writer.context, made, talk)
+        before = {entry.id for entry in writer.context.carried.kept}
+        added = record(writer, made, entries, endings, quotes=Quotes(talk), again=again)
+        over = before - {entry.id for entry in writer.context.carried.kept}
+        writer.render_file()
+    numbered = sum(bool(one.id) or one.kind == "lasting" for one in added)
+    return HandedOver(
+        route,
+        made,
+        tuple(one for one in added if one.id or one.kind == "lasting"),
+        tuple(sorted(over.intersection(ending.id for ending in endings))),
+        len(added) - numbered,
+        tuple(writer.warnings),
+        writer.damage,
+    )
+
+
+def _of_fields(
+    route: str, fields: Mapping[str, Any], command: str
+) -> tuple[HandOver, tuple[Kept, ...], tuple[Ending, ...]]:
+    """A hand-over in the fields that a model is asked for."""
+    if odd := [key for key in fields if key not in FORM]:
+        what = f"the hand-over has no field {odd[0]!r}; known: {', '.join(FORM)}"
+        raise UsageError(route, what, f"{command} --help")
+    try:
+        answer = answer_of({key: _plain(value, FORM.get(key)) for key, value in fields.items()})
+    except BadAnswer as error:
+        raise UsageError(route, f"the hand-over: {error}", f"{command} --help") from None
+    made = HandOver(answer.now, answer.why, answer.next, left_out=answer.left_out)
+    return made, answer.kept, answer.ended
+
+
+_ENDED = regex(r"[-*+] +((?:OPEN|DONE|FACT|DEC)-[\w-]*\w)[:.,]? *(.*)")
+
+
+def _without_ended(made: HandOver) -> tuple[HandOver, tuple[Ending, ...]]:
+    """A hand-over without its part "Ended", and the entries that this ends, each with why."""
+    parts = [part for part in made.parts if part.heading.lower() == "ended"]
+    found = (_ENDED.match(item) for part in parts for item in part.items)
+    endings = tuple(Ending(one[1], one[2]) for one in found if one)
+    return (
+        (replace(made, parts=tuple(part for part in made.parts if part not in parts)), endings)
+        if endings
+        else (made, ())
+    )
+
+
+def _plain(value: Any, form: Any) -> Any:
+    """A field as a model would give it: a single text does for several, and for a decision or what to avoid."""
+    if not isinstance(form, list):
+        return value
+    items = [value] if isinstance(value, str | Mapping) else [*value]
+    head = next(iter(form[0])) if isinstance(form[0], dict) else ""
+    return [{head: one} if head and isinstance(one, str) else one for one in items]
+
+
+def _texts(project: Project, route: str, session: str, sessions: Sequence[SessionEntries]) -> list[str]:
+    """All that the record has of a route, and what no checkpoint covers of the session that writes; [] where its log is
+    not to be found: then nobody can tell which names there are. Hand-overs themselves prove no name.
+    """
+    entries = [entry for one in sessions for entry in one.entries]
+    texts = [*texts_of(entry for entry in entries if not (isinstance(entry, Step) and _hands_over(entry)))]
+    texts += _seen(project, route)
+    if not session:
+        return texts
+    path = log_of_session(session)
+    if path is None:
+        return []
+    try:
+        source = open_transcript(path)
+        events = [*source.events(ingest_offset(project, route, source.session).position)]
+    except (RalfError, OSError):
+        return []
+    ended = {event.call_id for event in events if event.kind == "result"}
+    own = {event.call_id for event in events if event.kind == "call" and _OWN.search(f"{event.tool} {event.text}")}
+    texts += [event.text for event in events if event.kind != "call" or event.call_id in ended - own]
+    return texts
+
+
+def _offered(entry: Kept, *, is_checked: bool) -> Kept:
+    """An entry; what a person calls lasting is their words, what an agent does is proved by the record, else marked."""
+    if entry.kind != "lasting":
+        return entry
+    if entry.author == "person":
+        return replace(entry, by="person", words=entry.text)
+    return entry if is_checked else replace(entry, marks=(entry.text,))
+
+
+_OWN = regex(r"\bhand_?over\s")
+
+_MOST_SEEN = 32
+"""Newest checkpoints whose evidence is looked into."""
+
+
+def _seen(project: Project, route: str) -> Iterator[str]:
+    """What the sessions of a route said, did and saw, by the evidence that was kept."""
+    kept = [str(record.payload.get("evidence", "")) for _, record in history.checkpoints(project, route)]
+    for digest in kept[-_MOST_SEEN:]:
+        with suppress(BlobNotFound, DamagedBlob):
+            for line in read_evidence(project.store, digest):
+                if not (line.kind == "call" and _OWN.search(f"{line.tool} {line.text}")):
+                    yield cleaning.outside(line.text)
+
+
+def _hands_over(step: Step) -> bool:
+    return bool(_OWN.search(f"{step.tool} {step.object}"))
+
+
+def _is_again(context: RouteContext, made: HandOver, talk: Sequence[Entry]) -> bool:
+    """Whether the same author hands over once more, right after the last time, and nothing was done since."""
+    last = context.handover.last
+    if last is None or (last.author, last.session) != (made.author, made.session) or not since(last, talk).is_fresh:
+        return False
+    try:
+        return datetime.fromisoformat(made.at) - datetime.fromisoformat(last.at) <= _AGAIN
+    except (ValueError, TypeError):
+        return False
+
+
+def record(
+    writer: RouteWriter,
+    made: HandOver,
+    entries: Sequence[Kept],
+    endings: Sequence[Ending] = (),
+    *,
+    quotes: Quotes | None = None,
+    again: bool = False,
+    call: Mapping[str, Any] | None = None,
+) -> tuple[Kept, ...]:
+    """Append a hand-over to a route, and return its new entries; one that a person had dropped has no id.
+
+    call  what a model was asked for it: see `ralf.refining.refine`
+    """
+    context = writer.context
+    before = context.carried
+    taken = [item.id for item in context.decisions]
+    after = carry(before, made, entries, endings, quotes=quotes, taken=[*taken, *before.numbers], again=again)
+    payload = {**_difference(before, after), **(call or {}), "author": made.author, "timestamp": made.at}
+    writer.append("handover", payload, id=f"handover-{uuid.uuid4().hex}")
+    return tuple(_numbered(writer.context, before, after))
+
+
+def record_failure(writer: RouteWriter, call: Mapping[str, Any]) -> None:
+    """Append why a model that was asked handed nothing over."""
+    writer.append("handover", {**call, "author": "model"}, id=f"handover-{uuid.uuid4().hex}")
+
+
+def _difference(before: Carried, after: Carried) -> dict[str, Any]:
+    """What makes the one of the other, as a record holds it."""
+    old = {entry.id: entry for entry in before.kept}
+    new = [entry for entry in after.kept if entry.id not in old]
+    decisions = [entry for entry in new if entry.kind in ("decision", "avoid")]
+    places = {entry.id: f"#{number}" for number, entry in enumerate(decisions, start=1)}
+    over = [entry for entry in after.kept if entry.ended is not None and entry != old.get(entry.id)]
+    ended, amended = list[dict[str, Any]](), list[dict[str, Any]]()
+    for entry in over:
+        if entry.ended is None:
+            continue
+        tree = to_tree(entry.ended)
+        if entry.kind not in ("decision", "avoid"):
+            ended.append({"id": entry.id, **tree})
+            continue
+        by = places.get(entry.ended.why) or (entry.ended.why if entry.ended.why in old else "")
+        amended.append({"id": entry.id, "ended": tree, **({"superseded_by": by} if by else {})})
+    made = {
+        "kept": [to_tree(entry) for entry in new if entry not in decisions],
+        "decisions": [to_tree(decision_of(entry)) for entry in decisions],
+        "ended": ended,
+        "amended": amended,
+        "offers": [to_tree(entry) for entry in after.offers[: len(after.offers) - len(before.offers)]],
+    }
+    moment = {"moment": to_tree(after.last)} if after.last is not None and after.last is not before.last else {}
+    return {**moment, **{key: value for key, value in made.items() if value}}
+
+
+def _numbered(context: RouteContext, before: Carried, after: Carried) -> Iterable[Kept]:
+    """The new entries with the ids that the record gave them."""
+    old = {entry.id for entry in before.kept}
+    labels = {matching.said(item): item.id for item in context.decisions if item.status == "active"}
+    for entry in after.kept:
+        if entry.id not in old:
+            if entry.kind in ("decision", "avoid"):
+                entry = replace(entry, id=labels.get(matching.said(decision_of(entry)), ""))
+            yield entry
+    yield from after.offers[: len(after.offers) - len(before.offers)]

@@ -1,0 +1,1 @@
+"""What tests share: the command, projects, session logs, git and the clock, one module each."""

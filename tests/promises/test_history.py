@@ -1,0 +1,93 @@
+"""What happened to a route is listed, compared and taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from promises.user import Session, User
+
+
+def log(user: User) -> list[dict[str, Any]]:
+    """The history of the route, newest first."""
+    events = user.does("log", "harbour", "--json").json()
+    assert isinstance(events, list)
+    return events
+
+
+def says_and_checkpoints(user: User, session: Session, request: str) -> None:
+    """One more turn, and a checkpoint of it."""
+    session.says(request)
+    session.answers("Done.")
+    user.does("checkpoint", "harbour", "--transcript", session.log)
+
+
+@pytest.mark.ci
+def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite")
+    says_and_checkpoints(user, user.session(), "Please look after the moorings.")
+    user.does("handover", "harbour", stdin="## Now\nThe parser is done\n## Next\n- Mend the gauge\n")
+    user.write_note("harbour", "The pilot boat is red.")
+    user.does("drop", "harbour", "DEC-001")
+    events = log(user)
+    assert [event["revision"] for event in events] == [5, 4, 3, 2, 1]
+    assert [event["id"] for event in reversed(events)] == ["DEC-001", "cp-001", "", "", "DEC-001"]
+    assert events[-1]["text"] == "Use SQLite"
+    shown = user.does("log", "harbour").out
+    assert shown.index("r5 ") < shown.index("cp-001") < shown.index("r1 ")
+
+
+@pytest.mark.ci
+def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None:
+    user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
+    user.does("drop", "harbour", "DEC-001")
+    told = user.does("diff", "harbour", "r1", "r3", "--json").json()
+    assert (told["from_revision"], told["to_revision"]) == (1, 3)
+    assert [word["id"] for word in told["words"]] == ["DEC-002", "DEC-003"]
+    shown = user.does("diff", "harbour", "r2", "now").out
+    assert "Draw in metres" in shown and "Use SQLite" in shown and "Cache tiles" not in shown
+    assert user.ralf("diff", "harbour", "r9").status == 3
+
+
+@pytest.mark.ci
+def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_since(user: User) -> None:
+    user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
+    user.does("undo", "harbour", "r1", "--dry-run")
+    assert user.decisions("harbour") == ["Use SQLite", "Cache tiles", "Draw in metres"]
+    user.does("undo", "harbour")
+    user.does("undo", "harbour")
+    assert user.decisions("harbour") == ["Use SQLite"]
+    user.does("decide", "harbour", "Moor at the pier")
+    user.does("undo", "harbour", "r4")  # the first undo
+    assert sorted(user.decisions("harbour")) == ["Draw in metres", "Moor at the pier", "Use SQLite"]
+
+
+@pytest.mark.ci
+def test_an_agent_takes_back_its_own_writes_only(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite", "--origin", "user")
+    agent = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": user.session().id}
+    user.does("decide", "harbour", "Cache tiles", env=agent)
+    user.does("undo", "harbour", env=agent)
+    assert user.ralf("undo", "harbour", env=agent).status == 3
+    assert user.decisions("harbour") == ["Use SQLite"]
+
+
+@pytest.mark.ci
+def test_a_revert_restores_a_checkpoint_and_is_itself_reverted(user: User) -> None:
+    session = user.session()
+    user.does("decide", "harbour", "Use SQLite")
+    says_and_checkpoints(user, session, "Please look after the moorings.")
+    user.does("decide", "harbour", "Cache tiles")
+    says_and_checkpoints(user, session, "Now paint the pilot boat.")
+    before = user.does("show", "harbour").out
+    assert "paint the pilot boat" in before
+    user.does("revert", "harbour", "cp-001")
+    shown = user.does("show", "harbour").out
+    assert "look after the moorings" in shown and "paint the pilot boat" not in shown
+    assert user.decisions("harbour") == ["Use SQLite"]
+    user.does("revert", "harbour", "r4")
+    assert user.decisions("harbour") == ["Use SQLite", "Cache tiles"]
+    assert "paint the pilot boat" in user.does("show", "harbour").out
+    user.does("checkpoint", "harbour", "--transcript", session.log)
+    assert [event["revision"] for event in log(user)] == [6, 5, 4, 3, 2, 1]

@@ -1,0 +1,62 @@
+"""A message that is pinned is in every brief until the pin is taken off."""
+
+from __future__ import annotations
+
+import pytest
+
+from promises.user import Session, User
+
+RULE = "Never number a gauge from zero: the harbour master counts from one."
+
+
+@pytest.fixture
+def session(user: User) -> Session:
+    """A session in which the person gave a rule long ago."""
+    found = user.session()
+    found.says("Carry the gauges over.")
+    found.answers("I read them first.")
+    found.says(RULE)
+    found.answers("Understood.")
+    for number in range(40):
+        found.says(f"And now gauge {number}, please, with its offset and its two neighbours up the river.")
+        found.answers(f"Gauge {number} is carried over.")
+    user.does("checkpoint", "harbour", "--transcript", found.log)
+    return found
+
+
+@pytest.mark.ci
+def test_a_message_that_is_pinned_by_its_line_is_in_every_brief_until_undo_takes_it_off(
+    user: User, session: Session
+) -> None:
+    assert RULE not in user.does("show", "harbour", "--max-tokens", "500").out
+    user.does("decide", "harbour", "--pin", "3")
+    assert RULE in user.does("show", "harbour", "--max-tokens", "500").out
+    assert RULE in user.route_file("harbour").read_text(encoding="utf-8")
+    (pinned,) = user.does("show", "harbour", "--json").json()["pinned"]
+    assert (pinned["line"], pinned["words"]) == (3, RULE)
+    user.does("undo", "harbour")
+    assert RULE not in user.does("show", "harbour", "--max-tokens", "500").out
+    assert user.does("show", "harbour", "--json").json()["pinned"] == []
+
+
+@pytest.mark.ci
+def test_an_agent_pins_a_message_as_the_person_does_and_the_pin_says_who(user: User, session: Session) -> None:
+    user.does("decide", "harbour", "--pin", "3", env={"CLAUDECODE": "1"})
+    (pinned,) = user.does("show", "harbour", "--json").json()["pinned"]
+    assert pinned["origin"] == "agent"
+    again = user.does("decide", "harbour", "--pin", pinned["id"], "--json").json()
+    assert again["origin"] == "agent", "a message is pinned once"
+
+
+@pytest.mark.ci
+def test_a_line_without_a_message_of_the_person_cannot_be_pinned(user: User, session: Session) -> None:
+    ran = user.ralf("decide", "harbour", "--pin", "4")
+    assert ran.status == 3 and "search" in ran.err, ran
+    assert user.ralf("decide", "harbour", "Some text", "--pin", "3").status == 2
+
+
+@pytest.mark.ci
+def test_a_pin_that_is_forgotten_leaves_no_word_behind(user: User, session: Session) -> None:
+    user.does("decide", "harbour", "--pin", "3")
+    user.does("forget", "harbour", "--text", "harbour master counts from one", "--yes")
+    assert user.files_holding("harbour master counts from one") == []

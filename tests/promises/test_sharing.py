@@ -1,0 +1,115 @@
+"""Sharing through git (docs/sharing.md, DESIGN 7): what one clone decides is in the others after a merge."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from promises.user import User
+
+pytestmark = pytest.mark.ci
+
+
+def clone(folder: Path, name: str) -> User:
+    """Somebody of this name, with a clone of the hub in which they have switched sharing on."""
+    hub = folder / "hub.git"
+    found = User(folder / name / "home", folder / name / "project")
+    if not hub.exists():
+        found.git("init", "-q", "--bare", "-b", "main", str(hub))
+    found.git("clone", "-q", str(hub), ".")
+    found.git("config", "user.name", name)
+    found.git("config", "user.email", f"{name}@example.org")
+    return found
+
+
+def shares(user: User, branch: str, *decisions: str) -> None:
+    """Decide on a branch of one's own, and push it."""
+    user.git("checkout", "-q", "-b", branch)
+    user.does("init", "--share")
+    for words in decisions:
+        user.does("decide", "harbour", words)
+    user.git("add", "-A")
+    user.git("commit", "-q", "-m", branch)
+    user.git("push", "-q", "origin", branch)
+
+
+def merged(user: User, *branches: str) -> bool:
+    """Whether git alone, as a host's button does, merges the branches without a conflict."""
+    user.git("fetch", "-q")
+    for branch in branches:
+        attributes = ["git", "-c", "merge.ralf.driver=", "-c", "user.name=A Host", "-c", "user.email=h@example.org"]
+        done = subprocess.run(
+            [*attributes, "merge", "-q", "--no-edit", f"origin/{branch}"],
+            cwd=user.project,
+            env=user.environment(),
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            return False
+    return True
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> tuple[User, User]:
+    """Ann and Bob, who have decided different things for one route on two branches."""
+    ann, bob = clone(tmp_path, "Ann"), clone(tmp_path, "Bob")
+    for user in (ann, bob):
+        user.git("commit", "-q", "--allow-empty", "-m", "begin")
+    ann.git("push", "-q", "origin", "HEAD:main")
+    bob.git("fetch", "-q")
+    bob.git("reset", "-q", "--hard", "origin/main")
+    shares(ann, "ann", "Use SQLite for the tide table")
+    shares(bob, "bob", "Draw the levels in feet")
+    return ann, bob
+
+
+@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 13. 0 conflicts")
+def test_two_clones_that_decide_on_two_branches_merge_without_ralf_and_both_have_both(team: tuple[User, User]) -> None:
+    ann, bob = team
+    assert merged(ann, "bob")
+    assert merged(bob, "ann")
+    for user in team:
+        shown = user.does("show", "harbour").out
+        assert "Use SQLite for the tide table" in shown
+        assert "Draw the levels in feet" in shown
+
+
+@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 13. 0 conflicts")
+def test_a_third_person_sees_whose_decisions_they_are_and_speaks_for_neither(
+    team: tuple[User, User], tmp_path: Path
+) -> None:
+    eve = clone(tmp_path, "Eve")
+    assert merged(eve, "ann", "bob")
+    lines = eve.does("show", "harbour").out.splitlines()
+    assert any("Use SQLite" in line and "Ann" in line for line in lines), lines
+    assert any("levels in feet" in line and "Bob" in line for line in lines), lines
+    assert not [one for one in eve.does("show", "harbour", "--json").json()["decisions"] if one["origin"] == "user"]
+    session = eve.session()
+    handed = session.handed("SessionStart", source="startup")
+    handed += session.handed("UserPromptSubmit", prompt="Go on with harbour.")
+    assert "Use SQLite" not in handed
+
+
+def test_without_sharing_git_sees_nothing_of_the_store(user: User) -> None:
+    user.does("decide", "harbour", "Use SQLite for the tide table")
+    user.git("add", "-A")
+    assert ".autonomous/context" not in user.git("ls-files")
+
+
+@pytest.mark.xfail(strict=True, reason="cases/machinery.md: sharing (DESIGN 7: the Markdown stays out of git)")
+def test_git_sees_the_decisions_of_a_shared_project_and_neither_talk_nor_output(tmp_path: Path) -> None:
+    ann = clone(tmp_path, "Ann")
+    ann.does("init", "--share")
+    session = ann.session()
+    session.says("The harbour master dislikes doubloons.")
+    session.runs("cat rates.txt", "Zanzibar pays in guineas", failed=True)
+    session.answers("Then we take ducats.")
+    ann.does("checkpoint", "harbour", "--transcript", session.log)
+    ann.does("decide", "harbour", "Take no foreign coins")
+    ann.git("add", "-A")
+    seen = ann.git("diff", "--cached")
+    assert "Take no foreign coins" in seen
+    assert not [words for words in ("doubloons", "guineas", "ducats") if words in seen]

@@ -1,0 +1,235 @@
+"""A hand-over in the brief and in the route file: entries whole or not at all, an old next step never first."""
+
+import pytest
+
+from ralf.brief.filling import Budget, Piece, fill, joined
+from ralf.brief.handover import Since, interleaved, parse, section, shown, since
+from ralf.model.entries import Item, Message, Said, Step
+from ralf.model.handover import Carried, Ended, HandOver, Kept
+from ralf.talk.answer import carry
+from ralf.talk.handover_text import parse as read
+
+AT = "2026-03-09T08:45:00Z"
+
+DECISION = Kept(
+    "decision",
+    "Type() is done in #91, not in #90",
+    "DEC-009",
+    words="let's do it in 91 - I want to merge 90 now",
+    by="person",
+    line=40,
+    reason="90 is reviewed",
+    rejected=("in #90", "never"),
+    at="2026-03-09T11:20:00Z",
+)
+
+MODELS = Carried(
+    HandOver("The merge works.", "Ship 0.4", ("write _rebase", "run all", "tag"), model="haiku", at=AT),
+    (
+        *(Kept("open", f"question {n}", f"OPEN-00{n}") for n in range(4, 0, -1)),
+        DECISION,
+        *(Kept("decision", f"choice {n}", f"DEC-00{n}") for n in range(8, 0, -1)),
+        Kept("open", "answered", "OPEN-009", ended=Ended("model")),
+        Kept("avoid", "git stash", "DEC-090", reason="用户拒绝了"),
+        Kept("done", "слияние полей", "DONE-001"),
+        Kept("fact", "el límite es 30 s", "FACT-001", marks=("30s",)),
+    ),
+)
+
+FRESH, OLD = Since(), Since(2, 7, is_fresh=False)
+
+
+def text_of(carried, after=FRESH, items=(), tokens=None):
+    found = shown(carried, after, items)
+    fill(Budget(tokens), found.pieces, [*found.grants, *found.late])
+    return joined(found.pieces.values())
+
+
+# ---- fresh or not ----
+
+
+def test_reading_leaves_a_hand_over_fresh_and_a_message_an_edit_or_a_check_makes_it_old():
+    later, handover = "2026-03-09T08:50:00Z", HandOver(at=AT)
+    read_only = [Message("1", AT, text="before"), Said(later, text="x"), Step("2", later, object="ls", looks=True)]
+    assert since(handover, read_only) == Since(0, 1, is_fresh=True)
+    for entry in (
+        Message("3", later, text="да"),
+        Step("3", later, kind="edit", files=(("a.py", "edited"),)),
+        Step("3", later, kind="command", checks=("pytest",)),
+    ):
+        assert not since(handover, [*read_only, entry]).is_fresh
+
+
+# ---- the layout ----
+
+
+def test_a_models_hand_over_is_shown_in_the_fixed_order():
+    text = text_of(MODELS)
+    heads = [line for line in text.splitlines() if line.endswith(":") and not line.startswith("-")]
+    assert heads == ["Now:", "Why:", "Next:", "Open:", "Decided:", "Avoid:", "Done:", "Facts:"]
+    assert text.startswith("### Hand-over, by model haiku 2026-03-09 08:45\nNow:\nThe merge works.")
+    assert "answered" not in text
+
+
+def test_a_decision_says_who_made_it_in_what_words_and_why():
+    assert (
+        "- DEC-009 (the person, 2026-03-09 11:20) Type() is done in #91, not in #90"
+        ' \u2014 "let\'s do it in 91 - I want to merge 90 now". Because: 90 is reviewed. Not: in #90; never'
+    ) in text_of(MODELS)
+
+
+def test_a_name_that_was_not_found_is_marked_beside_its_sentence():
+    marked = Kept("fact", "el límite está en `cap30`", "FACT-002", marks=("cap30",))
+    text = text_of(Carried(HandOver("in core.py", marks=("core.py",)), (marked,)))
+    assert "in core.py (not found in the record: core.py)" in text
+    assert "`cap30` (not found in the record: cap30)" in text
+
+
+def test_an_agents_hand_over_is_shown_as_it_was_written_with_the_older_entries_behind_its_own():
+    lines = ["## Стоит так", "почти готово", "## Open", "- who?", "## Now", "```", "# make", "```"]
+    written = "\n".join([*lines, "## Next", "1. first", "2. second"])
+    handover, entries = read(written, author="agent", at=AT)
+    carried = carry(MODELS, handover, entries)
+    text = text_of(carried)
+    heads = ["### Hand-over, by the agent 2026-03-09 08:45", "Стоит так:", "почти готово", "Open:"]
+    assert text.splitlines()[:5] == [*heads, "- OPEN-010 who?"]
+    assert text.index("OPEN-010") < text.index("OPEN-004") < text.index("> # make") < text.index("1. first\n2. second")
+    assert "\n# make" not in text
+
+
+def test_an_old_hand_over_is_dated_and_its_now_and_next_come_last_without_completed_to_dos():
+    items = [
+        Item("4", "Run all", "completed"),
+        Item("5", "合并", "completed"),
+        Item("6", "stage all files", "completed"),
+    ]
+    moment = HandOver("half done", next=("run all!", "#5 finish it", "tag"), at=AT)
+    text = text_of(Carried(moment, MODELS.kept), OLD, items)
+    assert text.startswith("### Hand-over, by model\nWritten 2026-03-09 08:45, 2 messages and 7 calls ago\nOpen:")
+    assert text.endswith("Next:\n- tag")
+    assert "run all!" not in text
+    assert "#5 finish it" not in text
+    assert text.index("FACT-001") < text.index("half done")
+
+
+# ---- the budget ----
+
+
+def test_the_budget_is_given_in_one_order_and_rejected_options_come_last():
+    found = shown(MODELS, FRESH)
+    texts = [found.pieces[key].levels[level].split(" (")[0] for key, level in found.grants]
+    assert texts[:11] == [
+        *("The merge works.", "- write _rebase", "- run all", "- OPEN-004", "- OPEN-003"),
+        *("- DEC-009", "- DEC-008", "- DEC-007", "- DEC-006", "- DEC-005", "- DEC-090"),
+    ]
+    assert texts[11:14] == ["- DONE-001", "Ship 0.4", "- tag"]
+    key, level = found.grants[-1]
+    assert found.pieces[key].levels[level].endswith("Not: in #90; never")
+
+
+def test_an_entry_is_shown_whole_or_not_at_all():
+    every = set(text_of(MODELS).splitlines()) | {
+        levels for p in shown(MODELS, FRESH).pieces.values() for levels in p.levels
+    }
+    for tokens in range(20, 300, 20):
+        assert set(text_of(MODELS, tokens=tokens).splitlines()) <= every
+
+
+def record(count):
+    pieces = {"last": Piece((3, 0), ["the last message " * 12]), "status": Piece((3, 1), ["being worked on " * 4])}
+    pieces |= {f"turn-{n}": Piece((6, n), [f"message {n} " * 12, f"message {n} " * 30]) for n in range(count)}
+    grants = [("last", 0), ("status", 0), *((key, 0) for key in pieces), *((key, 1) for key in pieces)]
+    return pieces, grants
+
+
+MANY = Carried(
+    HandOver("now " * 100, "why", ("next " * 20,) * 3, at=AT),
+    tuple(Kept("decision", f"choice {n} " * 12, f"DEC-{n:03d}", rejected=("no " * 20,)) for n in range(60)),
+)
+
+
+@pytest.mark.parametrize("after", [FRESH, OLD])
+def test_a_larger_budget_never_shows_less_and_neither_leaves_room_unused(after):
+    before = {}
+    for tokens in range(300, 6_000, 475):
+        pieces, grants = record(40)
+        handed = shown(MANY, after)
+        pieces |= handed.pieces
+        budget = Budget(tokens)
+        is_whole = fill(budget, pieces, interleaved(pieces, grants, handed))
+        levels = {key: piece.level for key, piece in pieces.items()}
+        assert all(levels[key] >= level for key, level in before.items())
+        assert levels["last"] == levels["status"] == 0
+        assert is_whole or budget.tokens > tokens * 0.75
+        before = levels
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(600, 510), (1_200, 850), (2_000, 1_200)])
+def test_a_fresh_hand_over_takes_at_most_its_share_beside_a_record_that_fills_the_rest(tokens, most):
+    pieces, grants = record(40)
+    handed = shown(MANY, FRESH)
+    pieces |= handed.pieces
+    fill(Budget(tokens), pieces, interleaved(pieces, grants, handed))
+    used = sum(Budget(None).size(piece.text)[0] for piece in handed.pieces.values())
+    assert most * 0.7 < used <= most
+
+
+def test_an_old_next_step_is_shown_from_2500_tokens_on():
+    for tokens, has_next in ((2_400, False), (4_000, True)):
+        pieces, grants = record(40)
+        handed = shown(MANY, OLD)
+        pieces |= handed.pieces
+        fill(Budget(tokens), pieces, interleaved(pieces, grants, handed))
+        assert ("next next" in joined(pieces.values())) is has_next
+
+
+# ---- in the route file ----
+
+AGENTS = carry(
+    MODELS,
+    *read(
+        "Vorweg.\n\n## Now\nhalf `x`\n- one\n## Risiko\nhoch\n## Decided\n- Fäden\n  not: asyncio",
+        author="agent",
+        at=AT,
+    ),
+)
+
+
+@pytest.mark.parametrize("carried", [MODELS, AGENTS, Carried(), Carried(None, MODELS.kept)])
+def test_a_section_that_nobody_edited_is_what_it_was(carried):
+    text, _ = section(carried)
+    again = parse(text, carried)
+    assert sorted(one.id for one in again.kept) == sorted(one.id for one in carried.kept if one.ended is None)
+    assert set(again.kept) <= set(carried.kept)
+    if carried.last is not None:
+        assert again.last is not None
+        assert (again.last.now, again.last.why, again.last.next) == (
+            carried.last.now,
+            carried.last.why,
+            carried.last.next,
+        )
+        assert section(again)[0] == text
+
+
+def test_a_changed_a_new_and_a_removed_bullet_are_seen_and_are_the_files():
+    text, _ = section(MODELS)
+    text = text.replace("not in #90 \u2014", "never in #90 \u2014").replace("- write _rebase", "- пишу _rebase")
+    text = text.replace("**Avoid:**\n", "**Avoid:**\n- 不要 git reset Because: 丢失更改\n")
+    text = "\n".join(line for line in text.split("\n") if not line.startswith("- OPEN-002"))
+    edited = parse(text, MODELS)
+    changed = next(one for one in edited.kept if one.id == "DEC-009")
+    assert (changed.text, changed.author) == ("Type() is done in #91, never in #90", "file")
+    assert (changed.words, changed.reason, changed.rejected) == (DECISION.words, DECISION.reason, DECISION.rejected)
+    new = next(one for one in edited.kept if not one.id)
+    assert (new.kind, new.text, new.reason, new.author) == ("avoid", "不要 git reset", "丢失更改", "file")
+    assert "OPEN-002" not in {one.id for one in edited.kept}
+    assert edited.last is not None
+    assert edited.last.next[0] == "пишу _rebase"
+
+
+def test_the_file_has_the_newest_entries_of_each_kind():
+    kept = tuple(Kept("open", f"question {n}", f"OPEN-{n:03d}") for n in range(30, 0, -1))
+    assert [one.id for one in parse(section(Carried(None, kept))[0], Carried(None, kept)).kept][::19] == [
+        "OPEN-030",
+        "OPEN-011",
+    ]

@@ -1,0 +1,122 @@
+"""An agent's or a person's hand-over in Markdown is shown as written, and read by a closed list of headings."""
+
+from ralf.model.handover import HandOver, Kept
+from ralf.talk.handover_text import MOST_TOKENS, parse, reply
+from ralf.text import tokens
+
+AGENTS = """\
+## Where it stands
+The merge works; `_rebase` is half done.
+
+## Next
+- write `_rebase` in delta.py
+- run the whole suite
+
+## Riesgos
+El reloj del servidor va mal.
+
+## Decided
+- Threads, not asyncio, for the fetch
+  why: the skipper's pipe blocks
+  not: asyncio
+  not: a process pool
+- Pause of at most 30 s
+
+**Avoid**
+1. git stash on store.py
+   why: the person refused it
+"""
+
+
+def test_parts_are_read_by_their_headings_and_each_bullet_of_a_kept_part_is_an_entry():
+    handover, kept = parse(AGENTS, author="agent", at="2026-03-09T08:45:00Z")
+    assert handover.now == "The merge works; `_rebase` is half done."
+    assert handover.next == ("write `_rebase` in delta.py", "run the whole suite")
+    assert [(one.kind, one.text, one.reason, one.rejected) for one in kept] == [
+        (
+            "decision",
+            "Threads, not asyncio, for the fetch",
+            "the skipper's pipe blocks",
+            ("asyncio", "a process pool"),
+        ),
+        ("decision", "Pause of at most 30 s", "", ()),
+        ("avoid", "git stash on store.py", "the person refused it", ()),
+    ]
+    assert {(one.author, one.at, one.id) for one in kept} == {("agent", "2026-03-09T08:45:00Z", "")}
+
+
+def test_an_unknown_heading_stays_in_its_place():
+    handover, _ = parse(AGENTS, author="agent")
+    assert [(part.kind, part.heading) for part in handover.parts] == [
+        ("now", "Where it stands"),
+        ("next", "Next"),
+        ("", "Riesgos"),
+        ("decision", "Decided"),
+        ("avoid", "Avoid"),
+    ]
+    assert handover.parts[2].items == ("El reloj del servidor va mal.",)
+
+
+def test_headings_are_read_as_bold_leads_and_before_a_colon_too():
+    text = "**State:** half done\nGoal: ship 0.4\nNext: run it\n- then tag\n**Traps**\n- clocks\nNotes: cap is 30"
+    handover, kept = parse(text, author="agent")
+    assert (handover.now, handover.why, handover.next) == ("half done", "ship 0.4", ("run it", "then tag"))
+    assert [(one.kind, one.text) for one in kept] == [("avoid", "clocks"), ("fact", "cap is 30")]
+
+
+def test_without_any_heading_all_of_it_is_now_in_every_language():
+    for text in (
+        "Falta la fusión; luego las pruebas.\n\n- primero delta.py",
+        "合并还没写完:先改delta.py。",
+        "Слияние не готово: сначала delta.py.",
+    ):
+        handover, kept = parse(text, author="agent")
+        assert handover.now == text.replace("\n\n", "\n")
+        assert kept == ()
+
+
+def test_no_word_but_the_field_marks_makes_a_reason():
+    _, kept = parse("## Decided\n- Threads because the pipe blocks\n- 用线程\n  why:管道会阻塞", author="agent")
+    assert [(one.text, one.reason) for one in kept] == [
+        ("Threads because the pipe blocks", ""),
+        ("用线程", "管道会阻塞"),
+    ]
+
+
+def test_a_heading_within_code_is_none():
+    handover, _ = parse("## Now\nRun:\n```\n# Next\nmake\n```", author="agent")
+    assert handover.now == "Run:\n```\n# Next\nmake\n```"
+    assert handover.next == ()
+
+
+def test_a_bullet_goes_on_below_itself():
+    _, kept = parse(
+        "## Open\n- Who owns the clock\n  of the server?\n  - asked twice\n\n## Done\nOne\n\nTwo", author="agent"
+    )
+    assert [one.text for one in kept] == ["Who owns the clock of the server? - asked twice", "One", "Two"]
+
+
+def test_of_a_text_that_is_too_long_the_least_important_ends_are_left_out_and_counted():
+    bullets = "".join(f"- fact number {n} of the tide tables and their harbours\n" for n in range(300))
+    text = f"## Facts\n{bullets}\n## Now\nhalf done\n## Done\n- merge\n## Open\n- who owns it?"
+    handover, kept = parse(text, author="agent")
+    facts = [one.text for one in kept if one.kind == "fact"]
+    assert handover.left_out == (f"{300 - len(facts)} facts",)
+    assert facts[0] == "fact number 0 of the tide tables and their harbours"
+    assert handover.now == "half done"
+    assert [one.text for one in kept if one.kind != "fact"] == ["merge", "who owns it?"]
+
+
+def test_one_long_paragraph_is_cut_to_what_is_taken():
+    handover, _ = parse("潮" * 9_000, author="agent")
+    assert 0 < tokens.estimate(handover.now) <= MOST_TOKENS
+    assert handover.left_out == ("1 now",)
+
+
+def test_the_answer_of_the_command_says_in_one_line_what_was_taken():
+    handover = HandOver("half done", next=("a", "b"), author="agent", marks=("fooBar",))
+    kept = [Kept("open", "who?", "OPEN-001"), *(Kept("decision", str(n), f"DEC-00{n}") for n in (4, 5, 6))]
+    assert reply("TASK-001", handover, kept) == (
+        "TASK-001: now, 2 next, 1 open, 3 decided (DEC-004 to DEC-006); not found in the record: `fooBar`"
+    )
+    assert reply("TASK-001", HandOver(left_out=("3 facts",)), []) == ("TASK-001: nothing; too long, left out: 3 facts")

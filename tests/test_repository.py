@@ -1,0 +1,287 @@
+"""Commits, pushes and pull requests are told by what git printed in the project's own repository, never elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralf.model.entries import GitFact
+from recordkit import BASE, Session, facts
+
+STATUS = """On branch rows
+Your branch is up to date with 'origin/rows'.
+
+Changes to be committed:
+  (use "git restore --staged <file>..." to unstage)
+\tmodified:   src/valve.py
+\trenamed:    old.md -> docs/new.md
+
+Untracked files:
+  (use "git add <file>..." to include in what will be committed)
+\tnotes/
+
+"""
+
+REJECTED = """To github.com:a/b.git
+ ! [rejected]        rows -> rows (fetch first)
+error: failed to push some refs to 'github.com:a/b.git'
+"""
+
+
+def ran(command: str, output: str = "", status: int = 0, cwd: str = BASE) -> list[tuple[str, ...]]:
+    """The facts of one command, each without its empty fields."""
+    session = Session(cwd)
+    session.bash(command, output, status)
+    return [tuple(filter(None, (fact.kind, fact.value, fact.subject))) for fact in facts(session)]
+
+
+# ---- commits ----
+
+
+def test_a_commit_is_the_line_that_git_prints() -> None:
+    assert ran("git commit -m x", "[rows 64274e0f] Mend the valve\n 1 file changed") == [
+        ("branch", "rows"),
+        ("commit", "64274e0f", "Mend the valve"),
+    ]
+    assert ran("git commit -m x", "[detached HEAD 64274e0f] x") == [("commit", "64274e0f", "x")]
+    assert ran("git commit -m x", "[main (root-commit) 64274e0f] x")[0] == ("branch", "main")
+    assert ran("git commit --amend", "[rows 64274e0f] x")[1] == ("amended", "64274e0f", "x")
+    assert ran("git cherry-pick abc1234", "[rows 64274e0f] x")[1] == ("applied", "64274e0f", "x")
+
+
+def test_a_commit_that_git_does_not_print_is_told_by_its_exit_status() -> None:
+    assert ran("git commit -qm 'Mend the valve'") == [("commit", "Mend the valve")]
+    assert ran("git commit -q -F msg.txt") == [("commit",)]
+    assert ran("git commit -m x | tail -1", " 1 file changed, 2 insertions(+)") == [("commit", "x")]
+
+
+def test_a_commit_that_a_failed_chain_has_printed_is_a_commit() -> None:
+    command = "git add a.py && git commit -m x && git push"
+    assert ran(command, f"[rows 64274e0f] x\n{REJECTED}", 1) == [
+        ("add", "a.py"),
+        ("branch", "rows"),
+        ("commit", "64274e0f", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "status"),
+    [
+        ("git commit -m x", "nothing to commit, working tree clean", 1),
+        ("git commit -m x | tail -1", "lint failed", 0),
+        ("git commit -m x || true", "lint failed", 0),
+        ("git commit --dry-run", "On branch rows", 0),
+        ("echo '[rows 64274e0f] x'", "[rows 64274e0f] x", 0),
+        ("git log", "[rows 64274e0f] x", 0),
+    ],
+)
+def test_what_did_not_commit_is_no_commit(command: str, output: str, status: int) -> None:
+    assert not [fact for fact in ran(command, output, status) if fact[0] in ("commit", "amended", "applied")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /elsewhere && git commit -m x",
+        "git -C ../other commit -m x",
+        "git -C /elsewhere commit -m x",
+        "git --git-dir=/x/.git commit -m x",
+        "cd ~/dotfiles && git commit -m x",
+        "cd $(mktemp -d) && git init && git commit -m x",
+        "cd .. && git commit -m x",
+        "mkdir demo && cd demo && git init -q && git commit -m x",
+        "git clone https://x.org/a/demo.git && cd demo && git commit -m x",
+        "git init demo && git -C demo commit -m x",
+    ],
+)
+def test_a_commit_of_another_repository_does_not_count(command: str) -> None:
+    assert ran(command, "[rows 64274e0f] x") == []
+
+
+def test_a_repository_that_an_earlier_command_made_stays_another_one() -> None:
+    session = Session()
+    session.bash("git init demo")
+    session.bash("cd demo && git commit -m x", "[rows 64274e0f] x")
+    assert facts(session) == []
+
+
+def test_a_session_elsewhere_says_nothing_of_the_project() -> None:
+    assert ran("git commit -m x", "[rows 64274e0f] x", cwd="/home/ada/other") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd src && git commit -m x",
+        "cd src && cd .. && git commit -m x",
+        "git -C . commit -m x",
+        f"cd {BASE} && git commit -m x",
+        "(cd /elsewhere && ls) && git commit -m x",
+        "git init && git commit -m x",
+    ],
+)
+def test_a_folder_of_the_project_is_the_project(command: str) -> None:
+    assert ("commit", "64274e0f", "x") in ran(command, "[rows 64274e0f] x")
+
+
+def test_paths_are_relative_to_the_project_wherever_they_are_named() -> None:
+    assert ran("cd src && git add a.py ../b.py") == [("add", "src/a.py"), ("add", "b.py")]
+    assert ran("git -C src add a.py") == [("add", "src/a.py")]
+    assert ran("git add .") == ran("git add -A") == ran("git commit -qam x")[:1] == [("add-all",)]
+
+
+# ---- tips ----
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "tip"),
+    [
+        ("git log --oneline -3", "64274e0f (HEAD -> rows, origin/rows) Oil\n1111111 x", ("tip", "64274e0f", "Oil")),
+        ("git log --oneline | head -3", "64274e0f Oil", ("tip", "64274e0f", "Oil")),
+        ("git reset --hard abc", "HEAD is now at 64274e0f Oil", ("tip", "64274e0f", "Oil")),
+        ("git pull", "Updating 1111111..64274e0f\nFast-forward", ("tip", "64274e0f")),
+    ],
+)
+def test_the_newest_commit_is_told_where_git_shows_it(command: str, output: str, tip: tuple[str, ...]) -> None:
+    assert ran(command, output)[-1] == tip
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("git log --oneline main", "64274e0f x"),
+        ("git log --oneline -- src", "64274e0f x"),
+        ("git log --oneline --grep tide", "64274e0f x"),
+        ("git log --oneline | tail -1", "64274e0f x"),
+        ("git log --oneline | grep tide", "64274e0f x"),
+        ("git diff --stat && git log --oneline", "64274e0f x"),
+        ("git worktree add ../w", "HEAD is now at 64274e0f x"),
+    ],
+)
+def test_a_list_that_need_not_begin_at_the_newest_commit_does_not_tell_it(command: str, output: str) -> None:
+    assert ran(command, output) == []
+
+
+# ---- pushes and pull requests ----
+
+
+def test_a_push_tells_the_new_tip_and_its_branch() -> None:
+    shown = "To x\n   1111111..64274e0f  rows -> rows"
+    assert ran("git push", shown) == [("push", "64274e0f", "rows")]
+    assert ran("git push 2>&1 | tail -1", shown) == [("push", "64274e0f", "rows")]
+    assert ran("git push -u origin rows", " * [new branch]      rows -> rows") == [("push", "rows")]
+    fetched = "   2222222..3333333  rows -> origin/rows\n"
+    assert ran("git pull --rebase && git push", fetched + shown)[-1] == ("push", "64274e0f", "rows")
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "status"),
+    [
+        ("git push", REJECTED, 1),
+        ("git push 2>&1 | tail -2", REJECTED, 0),
+        ("git push || true", "fatal: no upstream", 0),
+        ("git push | tail -1", "fatal: no upstream", 0),
+        ("git push --dry-run", "To x\n   1111111..64274e0f  rows -> rows", 0),
+        ("git push --tags", " * [new tag]  v1 -> v1", 0),
+        ("git push origin --delete old", " - [deleted]  old", 0),
+    ],
+)
+def test_a_push_that_failed_or_pushed_no_branch_is_no_push(command: str, output: str, status: int) -> None:
+    assert ran(command, output, status) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "found"),
+    [
+        ("gh pr create --fill", "https://github.com/a/b/pull/12", [("request", "12", "created")]),
+        ("gh pr comment 9 -b x", "https://github.com/a/b/pull/9#issuecomment-1", [("request", "9", "commented")]),
+        ("gh pr merge 9 --squash", "", [("request", "9", "merged")]),
+        ("gh pr merge --squash", "", [("request", "merged")]),
+        ("gh pr view 9", "https://github.com/a/b/pull/9", []),
+        ("gh pr list", "https://github.com/a/b/pull/9", []),
+        ("gh pr create | tail -1", "pull request create failed", []),
+        ("gh pr merge 9 --auto", "", []),
+        ("gh pr create -R a/c --fill", "https://github.com/a/c/pull/12", []),
+        ("cd /elsewhere && gh pr create", "https://github.com/a/c/pull/12", []),
+    ],
+)
+def test_a_pull_request_is_what_was_done_to_it_and_none_that_was_looked_at(
+    command: str, output: str, found: list[tuple[str, ...]]
+) -> None:
+    assert ran(command, output) == found
+
+
+# ---- branch, status, merges ----
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "branch"),
+    [
+        ("git checkout -b rows", "Switched to a new branch 'rows'", "rows"),
+        ("git switch -q -c rows", "", "rows"),
+        ("git status -sb", "## rows...origin/rows [ahead 1]\n M a.py", "rows"),
+        ("git status", "On branch rows\nnothing to commit, working tree clean", "rows"),
+        ("git checkout v1", "Note: switching to 'v1'.\nHEAD is now at 64274e0f x", "HEAD"),
+    ],
+)
+def test_the_branch_is_told_by_status_switch_and_checkout(command: str, output: str, branch: str) -> None:
+    assert ("branch", branch) in ran(command, output)
+
+
+def test_no_heading_of_a_file_is_a_branch() -> None:
+    assert ran("git status -s && cat README.md", "## Usage\nrun it") == [("clean",)]
+
+
+def test_a_status_lists_what_is_not_committed() -> None:
+    listed = [("clean",), ("changed", "src/valve.py"), ("changed", "docs/new.md"), ("changed", "notes/")]
+    assert ran("git status", STATUS) == [("branch", "rows"), *listed]
+    assert ran("git status --short", "M  src/valve.py\nR  old.md -> docs/new.md\n?? notes/") == listed
+    assert ran("cd src && git status -s", " M valve.py\n?? ../notes/") == [*listed[:2], listed[3]]
+    assert ran("cd src && git status --porcelain", " M src/valve.py") == listed[:2]
+    assert ran("git status --short && git diff", " M a.py\ndiff --git a/a.py b/a.py\n   return x")[1:] == [
+        ("changed", "a.py")
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git status -s | head -5", "git status -s src", "git status -s -uno", "git status --porcelain=v2"],
+)
+def test_a_status_of_a_part_does_not_say_what_is_clean(command: str) -> None:
+    assert ran(command, " M a.py") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("git stash", [("stashed",)]),
+        ("git stash -u -m x", [("stashed",)]),
+        ("git stash pop", [("unstashed",)]),
+        ("git stash list", []),
+        ("git reset --hard", [("undone",)]),
+        ("git reset HEAD~2", [("dropped", "2")]),
+        ("git checkout -- a.py", [("undone", "a.py")]),
+        ("git checkout -- .", [("undone",)]),
+        ("git restore a.py", [("undone", "a.py")]),
+        ("git restore --staged a.py", []),
+        ("git checkout main -- a.py", []),
+        ("git checkout --theirs -- a.py", []),
+        ("git stash || true", []),
+    ],
+)
+def test_what_takes_changes_back_says_which(command: str, found: list[tuple[str, ...]]) -> None:
+    assert ran(command) == found
+
+
+def test_a_merge_with_conflicts_is_a_state_and_no_failure() -> None:
+    conflict = "CONFLICT (content): Merge conflict in a.py\nAutomatic merge failed; fix conflicts and then commit."
+    session = Session()
+    session.bash("git merge main && pytest", conflict, 1)
+    [step] = session.steps
+    assert (step.outcome, step.checks, step.git) == ("ok", (), (GitFact("merging", "merge"),))
+    assert ran("git rebase main", conflict, 1) == [("merging", "rebase")]
+    assert ran("git status", "interactive rebase in progress; onto 1\nYou have unmerged paths.")[-1:] == [
+        ("merging", "rebase")
+    ]
+    assert ran("git stash pop", conflict, 1) == []
+    assert ran("git merge --abort") == [("moved",)]
+    assert ran("git merge main", "Already up to date.") == []

@@ -1,0 +1,125 @@
+"""Where the answer to the last message stands: the first of seven rules that applies, told by records alone."""
+
+# ruff: noqa: RUF001  # words in other scripts
+
+from __future__ import annotations
+
+import pytest
+from tests.talkkit import Session
+
+from ralf.brief.status import status
+
+
+def of(session):
+    return status(session.talk.last)
+
+
+def test_a_usage_limit_stops_the_answer_whatever_was_said_before():
+    session = Session().typed("old").said("All done.").typed("now the docs").mark("stopped", "You've hit your limit")
+    found = of(session)
+    assert found.word == "stopped"
+    assert found.text == "Stopped by the service: You've hit your limit; nothing was done for it before."
+
+
+def test_an_answer_stopped_in_the_middle_says_how_many_calls_it_had():
+    found = of(Session().typed("go").ran("ls").ran("make").mark("stopped", "overloaded"))
+    assert found.text.endswith("2 calls had been made for it.")
+
+
+def test_the_end_of_a_turn_after_an_error_of_the_service_is_no_answer():
+    assert of(Session().typed("go").said("Now I").mark("stopped", "overloaded").mark("ended")).word == "stopped"
+
+
+def test_an_answer_that_went_on_after_an_error_is_not_stopped():
+    assert of(Session().typed("go").mark("stopped", "overloaded").said("I am back.")).word == "answered"
+
+
+def test_a_message_with_nothing_after_it_is_not_begun():
+    assert of(Session().typed("go")).word == "not_begun"
+    assert of(Session().typed("go").mark("branch", "main").mark("titled", "T")).word == "not_begun"
+
+
+def test_a_message_in_the_queue_is_not_begun():
+    found = of(Session().typed("go").typed("and that", "queued").said("working"))
+    assert (found.word, "still waiting in the client's queue" in found.text) == ("not_begun", True)
+
+
+def test_an_own_command_after_a_message_does_not_begin_it():
+    assert of(Session().typed("go").typed("git status", "ran")).word == "not_begun"
+
+
+def test_an_interruption_with_nothing_after_it():
+    found = of(Session().typed("commit this").ran("git add -A").mark("interrupted"))
+    assert (found.word, found.text) == ("interrupted", "Interrupted by the person after 1 call.")
+
+
+def test_an_interruption_at_once_is_not_called_not_begun():
+    assert of(Session().typed("go").mark("interrupted")).text == "Interrupted by the person after 0 calls."
+
+
+def test_an_interruption_by_a_refusal_names_the_call():
+    found = of(Session().typed("go").ran("git push", "refused").mark("interrupted", "for tool use"))
+    assert (
+        found.text
+        == "Interrupted by the person after 1 call (for tool use); the last one was refused: Bash `git push`."
+    )
+
+
+def test_an_interruption_that_was_followed_by_work_is_over():
+    assert of(Session().typed("go").mark("interrupted").ran("make").said("Done.")).word == "answered"
+
+
+def test_a_call_without_a_result_is_being_worked_on():
+    found = of(Session().typed("go").ran("ls").step("command", "Bash", "make test", ""))
+    assert (found.word, found.text) == (
+        "in_progress",
+        "Being worked on: 2 calls; the last one has no result yet: Bash `make test`",
+    )
+
+
+@pytest.mark.parametrize(("kind", "tool"), [("question", "AskUserQuestion"), ("plan", "ExitPlanMode")])
+@pytest.mark.parametrize("words", ["Which zone?", "¿Qué zona?", "哪个时区？", "Какой пояс?", "أي منطقة؟"])
+def test_an_open_question_waits_for_the_person_in_its_own_words(kind, tool, words):
+    found = of(Session().typed("go").step(kind, tool, words, ""))
+    assert (found.word, found.text) == ("waiting", f"It waits for the person: {words}")
+
+
+def test_a_turn_that_the_client_ended_is_answered():
+    found = of(Session().typed("go").ran("ls").said("Done.").mark("ended"))
+    assert (found.word, found.text) == ("answered", "Answered: the agent's turn is ended; its words are below.")
+
+
+def test_an_ended_turn_without_closing_words_points_at_none():
+    found = of(Session().typed("go").said("Let me see.").ran("ls").mark("ended"))
+    assert (found.word, found.text) == ("answered", "The agent's turn is ended after 1 call, without closing words.")
+
+
+@pytest.mark.parametrize("words", ["All done!", "¡Listo!", "全部完成。", "Fertig.", "Готово.", "تم."])
+def test_whatever_the_agent_said_last_is_its_answer_without_a_mark_that_its_turn_had_ended(words):
+    found = of(Session().typed("go").ran("make").said(words))
+    assert (found.word, "no mark that its turn had ended" in found.text) == ("answered", True)
+
+
+def test_work_without_closing_words_shows_the_last_call_and_what_it_wrote():
+    found = of(Session().typed("go").edited("a.py", added="def f():\n    return 1"))
+    assert found.text == "Being worked on: 1 call so far, no closing words yet. Last call: Edit a.py (ok)"
+    assert found.wrote == "added: def f():\n        return 1"
+
+
+def test_the_head_of_a_result_is_shown():
+    assert of(Session().typed("go").ran("make", output="built 3 files")).wrote == "result: built 3 files"
+
+
+def test_a_refused_call_with_nothing_after_it_is_told_as_one():
+    found = of(Session().typed("go").ran("git push", "refused"))
+    assert "Last call: refused by the person, nothing said or done since: Bash `git push`" in found.text
+    assert found.wrote == ""
+
+
+def test_the_end_of_a_turn_after_a_refusal_hides_neither():
+    assert "refused by the person" in of(Session().typed("go").ran("git push", "refused").mark("ended")).text
+
+
+def test_calls_of_subagents_are_not_the_last_call():
+    found = of(Session().typed("go").step("agent", "Task", "look around", "").ran("make", "", agent="a1"))
+    assert found.text == "Being worked on: 1 call; the last one has no result yet: Task look around"

@@ -1,0 +1,200 @@
+"""Calls and their results become steps: what was edited, run, asked and delegated, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ralf.brief import lines
+from ralf.model.entries import Item, Mark, from_tree, to_tree
+from recordkit import BASE, Session
+
+
+def test_an_edit_names_its_file_relative_to_the_project_and_what_it_added() -> None:
+    session = Session()
+    added = "x = 1\n# Harbours without a tide table are left out.\ny = 2"
+    session.tool("Edit", {"file_path": f"{BASE}/src/tide.py", "old_string": "x = 1", "new_string": added})
+    [step] = session.steps
+    assert (step.kind, step.files, step.outcome) == ("edit", (("src/tide.py", "edited"),), "ok")
+    assert step.added == "# Harbours without a tide table are left out.\ny = 2"
+    assert step.comments == ("Harbours without a tide table are left out.",)
+
+
+def test_the_prose_of_a_document_is_no_comment_in_code() -> None:
+    session = Session()
+    session.tool("Write", {"file_path": f"{BASE}/a.md", "content": "# A heading that is long enough for a comment"})
+    assert session.steps[0].comments == ()
+
+
+def test_a_file_that_the_tool_says_it_created_is_created() -> None:
+    session = Session()
+    session.tool("Write", {"file_path": f"{BASE}/new.py", "content": "x"}, created=True)
+    assert session.steps[0].files == (("new.py", "created"),)
+
+
+def test_what_git_lists_is_kept_as_a_result_and_the_content_of_a_file_is_not() -> None:
+    session = Session()
+    session.bash("git log --oneline -2", "12e7e04 make the type a constant")
+    session.bash("cat src/tide.py", "HEIGHT = 3")
+    assert [step.output for step in session.steps] == ["12e7e04 make the type a constant", ""]
+
+
+@pytest.mark.parametrize("headers", [("*** Delete File: a.md", "*** Add File: a.md"), ("*** Update File: a.md",)])
+def test_a_patch_that_deletes_and_adds_a_file_edits_it(headers: tuple[str, ...]) -> None:
+    session = Session()
+    session.patch(*headers)
+    assert session.steps[0].files == (("a.md", "edited"),)
+
+
+def test_a_patch_deletes_only_what_nothing_adds() -> None:
+    session = Session()
+    session.patch("*** Delete File: a.md", "*** Add File: b.md")
+    assert session.steps[0].files == (("a.md", "deleted"), ("b.md", "created"))
+
+
+def test_a_file_is_named_by_the_folder_in_which_the_patch_ran() -> None:
+    session = Session(f"{BASE}/api")
+    session.patch("*** Update File: a.py")
+    session.exec("sed -i s/a/b/ b.py && cd .. && sed -i s/a/b/ c.py")
+    assert [step.files for step in session.steps] == [
+        (("api/a.py", "edited"),),
+        (("api/b.py", "edited"), ("c.py", "edited")),
+    ]
+    assert session.steps[0].folder == "api"
+
+
+@pytest.mark.parametrize("result", [{"failed": True}, {"failed": True, "refused": True}])
+def test_a_call_that_failed_or_was_refused_changes_no_file(result: dict[str, Any]) -> None:
+    session = Session()
+    arguments = {"file_path": f"{BASE}/a.py", "old_string": "a", "new_string": "b"}
+    session.tool("Edit", arguments, "no", **result)
+    session.tool("Bash", {"command": "sed -i s/a/b/ a.py"}, "no", **result)
+    assert {(step.files, step.added, step.git) for step in session.steps} == {((), "", ())}
+    assert {step.outcome for step in session.steps} == {"refused" if "refused" in result else "failed"}
+
+
+def test_a_call_without_a_result_has_no_outcome_and_changes_nothing_in_the_state() -> None:
+    session = Session()
+    session.call("Edit", {"file_path": f"{BASE}/a.py", "old_string": "a", "new_string": "b"})
+    assert session.steps[0].outcome == ""
+    assert lines.outcome(session.steps[0]) == "no result seen"
+    assert session.state.edited == {}
+
+
+def test_a_step_has_the_time_of_its_result() -> None:
+    session = Session()
+    call_id = session.call("Bash", {"command": "git commit -m x"})
+    session.add("other")  # the person was asked for permission, hours ago
+    event = session.add("result", "[rows 64274e0f] x", tool="Bash", call_id=call_id, exit_status=0)
+    assert session.steps[0].at == event.timestamp != session.events[0].timestamp
+    assert session.state.commits[0].at == event.timestamp
+
+
+def test_the_same_command_means_the_same_in_claude_code_and_codex() -> None:
+    claude, codex = Session(), Session()
+    for command, output, status in [
+        ("git add -A && git commit -m x", "[rows 64274e0f] x", 0),
+        ("pytest -q", "1 failed", 1),
+        ("ls", "a.py", 0),
+    ]:
+        claude.bash(command, output, status)
+        codex.exec(command, output, status)
+    for one, other in zip(claude.steps, codex.steps, strict=True):
+        assert (one.object, one.outcome, one.checks, one.git) == (other.object, other.outcome, other.checks, other.git)
+    assert [step.looks for step in codex.steps] == [False, False, True]
+
+
+def test_a_command_in_the_background_runs_until_its_end_is_recorded() -> None:
+    session = Session()
+    session.bash("pytest", "Running in the background", task="b1")
+    [step] = session.steps
+    assert (step.outcome, session.state.runs) == ("running", {})
+    assert [what for _, what in session.state.running.values()] == ["pytest"]
+    session.add("other", task="b1")
+    assert session.state.running == {}
+
+
+def test_a_task_of_the_background_that_was_stopped_has_ended() -> None:
+    session = Session()
+    session.bash("npm run dev", task="b1")
+    session.tool("KillShell", {"shell_id": "b1"})
+    assert session.state.running == {}
+
+
+def test_a_sub_agent_is_shown_by_the_end_of_its_report() -> None:
+    session = Session()
+    session.tool("Task", {"description": "Find harbours", "prompt": "…"}, "x" * 2_000 + "\nIn all: 12 harbours.")
+    [step] = session.steps
+    assert (step.kind, step.object) == ("agent", "Find harbours")
+    assert step.output.endswith("In all: 12 harbours.")
+    assert len(step.output) <= 1_200
+
+
+def test_a_question_is_told_with_its_options_and_a_plan_with_its_text() -> None:
+    session = Session()
+    asked = {"question": "Which zone?", "options": [{"label": "UTC"}, {"label": "local"}]}
+    session.call("AskUserQuestion", {"questions": [asked]})
+    session.call("ExitPlanMode", {"plan": "# Plan\n1. tide"})
+    assert [(step.kind, step.object) for step in session.steps] == [
+        ("question", "Which zone? (UTC / local)"),
+        ("plan", "# Plan\n1. tide"),
+    ]
+
+
+def test_another_tool_is_named_by_its_title_and_not_by_a_long_description() -> None:
+    session = Session()
+    session.tool("mcp__tickets__create_issue", {"description": "## Problem\nlong", "title": "Count the buoys"})
+    session.tool("Grep", {"pattern": "tide", "path": f"{BASE}/src"})
+    assert [step.object for step in session.steps] == ["Count the buoys", "tide in src"]
+    assert session.steps[1].looks
+
+
+# ---- to-dos ----
+
+
+def items(session: Session) -> list[tuple[Item, ...]]:
+    return [entry.items for entry in session.entries if isinstance(entry, Mark) and entry.kind == "todos"]
+
+
+def test_a_whole_list_and_a_plan_are_items_by_their_position() -> None:
+    session = Session()
+    session.tool("TodoWrite", {"todos": [{"content": "Read", "status": "completed"}, {"content": "Write"}]})
+    session.tool("update_plan", {"plan": [{"step": "Sail", "status": "in_progress"}]})
+    assert items(session) == [
+        (Item("1", "Read", "completed"), Item("2", "Write")),
+        (Item("1", "Sail", "in_progress"),),
+    ]
+
+
+def test_tasks_are_followed_by_their_numbers_and_the_printed_list_holds_over_them() -> None:
+    session = Session()
+    session.tool("TaskCreate", {"subject": "Read"}, "Task #1 created successfully: Read")
+    session.tool("TaskCreate", {"subject": "Write"}, "Task #2 created successfully: Write")
+    session.tool("TaskUpdate", {"taskId": "1", "status": "completed"})
+    session.tool("TaskUpdate", {"taskId": "2", "status": "deleted"})
+    assert items(session)[-1] == (Item("1", "Read", "completed"),)
+    session.tool("TaskList", {}, "#1 [completed] Read\n#3 [in_progress] Sail (ada) [blocked by #1]")
+    assert items(session)[-1] == (Item("1", "Read", "completed"), Item("3", "Sail (ada)", "in_progress"))
+
+
+def test_the_to_dos_of_a_sub_agent_are_not_the_sessions() -> None:
+    session = Session()
+    session.tool("TodoWrite", {"todos": [{"content": "Read"}]}, agent="a1")
+    assert items(session) == []
+
+
+def test_a_step_comes_back_from_a_record_as_it_was() -> None:
+    session = Session()
+    session.bash("cd src && git add a.py && git commit -m x && pytest -k tide", "[rows 64274e0f] x\n1 passed in 0.1s")
+    [step] = session.steps
+    assert step.git
+    assert step.checks == ("pytest -k tide",)
+    assert from_tree(to_tree(step)) == step
+
+
+def test_the_newest_call_keeps_more_of_what_it_printed_than_those_before_it() -> None:
+    log = Session()
+    for _ in range(2):
+        log.bash("make levels", "x" * 3_000)
+    assert [len(step.output) for step in log.steps] == [300, 2_000]

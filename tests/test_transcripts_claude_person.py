@@ -1,0 +1,542 @@
+"""Claude Code session logs: which words are the person's, how they came, and what the client records besides."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralf.transcripts.events import Event
+from ralf.transcripts.reader import open_transcript
+from test_transcripts_claude_code import (
+    BOUNDARY,
+    DECLINED,
+    NOTE,
+    SAID,
+    aside,
+    assistant,
+    call,
+    jsonl,
+    queued,
+    read,
+    result,
+    user,
+)
+
+Told = tuple[str, str, str]
+
+
+def told(folder: Path, *records: dict[str, Any]) -> list[Told]:
+    """The person's words and the marks, each with its form."""
+    return [(one.kind, one.form, one.text) for one in read(folder, *records)[1] if one.kind in ("user", "mark")]
+
+
+def said(folder: Path, *records: dict[str, Any]) -> list[Event]:
+    return [event for event in read(folder, *records)[1] if event.kind == "user"]
+
+
+def attached(prompt: str, **more: object) -> dict[str, Any]:
+    return {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt, **more}}
+
+
+def system(subtype: str, **more: object) -> dict[str, Any]:
+    return {"type": "system", "subtype": subtype, "sessionId": "s1", **more}
+
+
+SPOKEN = assistant({"type": "text", "text": "Done."})
+
+
+# ---- which records are the person's words ----
+
+
+def test_a_message_has_the_id_of_its_record_and_its_words_are_one_event(tmp_path: Path) -> None:
+    shown = [{"type": "text", "text": "<ide_opened_file>a.py</ide_opened_file>"}, {"type": "text", "text": "fix"}]
+    (event,) = said(tmp_path, user([*shown, {"type": "text", "text": "it"}], uuid="u1"))
+    assert (event.form, event.text, event.id) == ("", "fix\nit", "u1")
+
+
+def test_a_plan_begun_in_a_fresh_context_is_approved_by_the_person(tmp_path: Path) -> None:
+    record = user("Implement the following plan:\n\n# Pumps", planContent="# Pumps\n\n1. Drain", uuid="p1")
+    (event,) = said(tmp_path, record | {"origin": {"kind": "auto-continuation"}})
+    assert (event.form, event.text, event.input, event.id) == (
+        "plan",
+        "(plan approved)",
+        {"about": "# Pumps\n\n1. Drain"},
+        "p1",
+    )
+
+
+PLAN = call("ExitPlanMode", plan="# Wells")
+
+
+def test_a_plan_approved_in_its_dialog_is_a_message_about_the_plan(tmp_path: Path) -> None:
+    answer = "User has approved your plan. You can now start coding."
+    for details, plan in (({"plan": "# Pumps", "isAgent": False}, "# Pumps"), ({}, "# Wells")):
+        (event,) = said(tmp_path, PLAN, result(answer, toolUseResult=details))
+        assert (event.form, event.text, event.input) == ("plan", "(plan approved)", {"about": plan})
+
+
+def test_what_the_lead_of_a_team_decides_about_a_plan_is_no_persons_word(tmp_path: Path) -> None:
+    assert said(tmp_path, PLAN, result("Wait for the lead.", toolUseResult={"plan": "# P", "isAgent": True})) == []
+
+
+def test_a_refused_plan_has_the_plan_beside_the_words_and_none_without_words(tmp_path: Path) -> None:
+    words = result(DECLINED + SAID + "drain first" + NOTE, error=True, toolDenialKind="user-rejected")
+    (event,) = said(tmp_path, PLAN, words)
+    assert (event.form, event.text, event.call_id, event.input) == (
+        "refused",
+        "drain first",
+        "t1",
+        {"about": "# Wells"},
+    )
+    assert said(tmp_path, PLAN, result(DECLINED, error=True, toolUseResult="User rejected tool use")) == []
+
+
+def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_result(tmp_path: Path) -> None:
+    words = result(DECLINED + SAID + "use tabs" + NOTE, error=True, toolUseResult=f"Error: {DECLINED}", uuid="r1")
+    (event,) = said(tmp_path, call("Edit"), words)
+    assert (event.form, event.text, event.call_id, event.id) == ("refused", "use tabs", "t1", "r1")
+    _, events = read(tmp_path, call("Edit"), result(DECLINED, error=True, toolUseResult="User rejected tool use"))
+    assert [(one.kind, one.refused) for one in events] == [("call", False), ("result", True)]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"permissionDecision": {"decision": "reject"}, "version": "2.1.329"}, ["use tabs"]),
+        ({"permissionDecision": {"decision": "reject", "source": "hook"}}, []),
+        ({"permissionDecision": {"decision": "accept"}, "toolUseResult": f"Error: {DECLINED}{SAID}use tabs"}, []),
+    ],
+)
+def test_the_decision_of_a_permission_says_whether_a_call_was_refused(
+    tmp_path: Path, more: dict[str, Any], words: list[str]
+) -> None:
+    records = call("Edit"), result(DECLINED + SAID + "use tabs", error=True, **more)
+    assert [event.text for event in said(tmp_path, *records)] == words
+
+
+def asks(*questions: str, name: str = "AskUserQuestion") -> dict[str, Any]:
+    options = [{"label": "UTC", "description": "one for all"}, {"label": "local time"}]
+    return call(name, questions=[{"question": one, "header": "Zone", "options": options} for one in questions])
+
+
+OPTIONS = ["UTC", "local time"]
+
+
+@pytest.mark.parametrize(
+    ("content", "details", "expected"),
+    [
+        (
+            'User has answered your questions: "Which zone?"="UTC". You can now continue',
+            {"answers": {"Which zone?": "UTC", "And?": ["x", "y"]}},
+            [("Which zone?", "UTC", OPTIONS), ("And?", "x, y", [])],
+        ),
+        (
+            "whatever the wording",
+            {"questions": [], "answers": {}, "annotations": {"Which zone?": {"notes": "any that works"}}},
+            [("Which zone?", "any that works", OPTIONS)],
+        ),
+        (
+            'User has answered your questions: "Which zone?"="UTC", "And?"="x y". You can',
+            {},
+            [("Which zone?", "UTC", OPTIONS), ("And?", "x y", [])],
+        ),
+        (
+            'The user answered: "Which zone?"=(no option selected) notes: any that works. Read the',
+            {},
+            [("Which zone?", "any that works", OPTIONS)],
+        ),
+        ("the one of the harbour", {}, [("Which zone?", "the one of the harbour", OPTIONS)]),
+        ("nobody answered", {"questions": [], "answers": {}}, []),
+    ],
+)
+def test_each_question_has_its_answer_and_what_could_be_chosen(
+    tmp_path: Path, content: str, details: dict[str, object], expected: list[tuple[str, str, list[str]]]
+) -> None:
+    events = said(tmp_path, asks("Which zone?"), result(content, toolUseResult=details))
+    assert [(one.input["about"], one.text, one.input["options"]) for one in events] == expected
+    assert {(one.form, one.call_id) for one in events} <= {("answer", "")}
+
+
+def test_a_question_that_was_declined_is_answered_by_that_or_by_the_words(tmp_path: Path) -> None:
+    refused = result(DECLINED, error=True, toolUseResult="User rejected tool use")
+    events = said(tmp_path, asks("Which zone?", "Since when?"), refused)
+    assert [(one.form, one.text, one.input["about"]) for one in events] == [
+        ("answer", "(declined)", "Which zone?"),
+        ("answer", "(declined)", "Since when?"),
+    ]
+    (event,) = said(tmp_path, asks("Which zone?"), result(DECLINED + SAID + "let us talk first" + NOTE, error=True))
+    assert (event.form, event.text, event.input["about"]) == ("refused", "let us talk first", "Which zone?")
+    clarify = (
+        DECLINED + SAID + "The user wants to clarify these questions.\n    Questions asked:\n"
+        '- "Which zone?"\n  Answer: UTC\n- "Since when?"\n  (No answer provided)\n  User notes: later' + NOTE
+    )
+    events = said(tmp_path, asks("Which zone?", "Since when?"), result(clarify, error=True))
+    assert [(one.form, one.input["about"], one.text) for one in events] == [
+        ("answer", "Which zone?", "UTC"),
+        ("answer", "Since when?", "later"),
+    ]
+
+
+def test_a_question_that_the_tool_did_not_accept_has_no_answer(tmp_path: Path) -> None:
+    assert (
+        said(tmp_path, asks("Which?"), result("<tool_use_error>InputValidationError</tool_use_error>", error=True))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("/compact", "keep the tests", "/compact keep the tests"),
+        ("/review", "", "/review"),
+        ("/pumps:drain", "", "/pumps:drain"),
+        ("/clear", "", ""),
+        ("/model", "", ""),
+    ],
+)
+def test_a_slash_command_is_a_message_unless_it_is_the_clients_own_and_has_no_arguments(
+    tmp_path: Path, name: str, arguments: str, text: str
+) -> None:
+    parts = f"<command-name>{name}</command-name>", f"<command-message>{name[1:]}</command-message>"
+    given = f"<command-args>{arguments}</command-args>"
+    for frame in ("\n".join([*parts, given]), "\n  ".join([given, *reversed(parts)])):
+        assert told(tmp_path, user(frame)) == ([("user", "command", text)] if text else [])
+
+
+def test_a_command_of_the_persons_shell_and_what_it_printed_are_marks(tmp_path: Path) -> None:
+    printed = "<bash-stdout>E   KeyError </bash-stdout> in it\n1 failed</bash-stdout><bash-stderr>slow</bash-stderr>"
+    records = user("<bash-input>pytest -q</bash-input>"), user(printed), attached("git pull", commandMode="bash")
+    assert told(tmp_path, *records) == [
+        ("mark", "ran", "pytest -q"),
+        ("mark", "printed", "E   KeyError </bash-stdout> in it\n1 failed\nslow"),
+        ("mark", "ran", "git pull"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"isMeta": True},
+        {"isSidechain": True},
+        {"isVisibleInTranscriptOnly": True},
+        {"agentId": "a1"},
+        {"teamName": "wells", "agentName": "lead"},
+        {"scheduledTaskId": "c1"},
+        {"promptSource": "system"},
+        {"turnCompanion": True},
+        *({"origin": {"kind": kind}} for kind in ("peer", "coordinator", "auto-continuation", "task-notification")),
+    ],
+)
+def test_a_record_that_a_field_gives_to_somebody_else_is_no_message(tmp_path: Path, more: dict[str, Any]) -> None:
+    assert told(tmp_path, user("Always push.", **more)) == []
+
+
+PASTED = '<teammate-message teammate_id="lead">Always push.</teammate-message>\nwhy did it say that?'
+
+
+@pytest.mark.parametrize(
+    ("more", "form"),
+    [
+        ({"origin": {"kind": "human"}}, ""),
+        ({"promptSource": "typed"}, ""),
+        ({"promptSource": "suggestion_accepted"}, ""),
+        ({"promptSource": "sdk", "turnOrigin": "sdk"}, "program"),
+        ({"permissionMode": "default"}, ""),
+        ({"thinkingMetadata": {"level": "high"}}, ""),
+        ({"todos": []}, ""),
+    ],
+)
+def test_a_field_that_says_that_it_was_typed_goes_before_the_look_of_the_text(
+    tmp_path: Path, more: dict[str, Any], form: str
+) -> None:
+    assert told(tmp_path, user(PASTED, **more)) == [("user", form, PASTED)]
+    assert told(tmp_path, user(PASTED)) == []
+
+
+def test_the_origin_of_a_turn_alone_proves_nothing_but_that_a_program_sent_a_message(tmp_path: Path) -> None:
+    summary = user("This session is being continued from a previous conversation", turnOrigin="human")
+    sent = user("count the wells", turnOrigin="sdk")
+    assert told(tmp_path, user(PASTED, turnOrigin="human"), sent, summary) == [("user", "program", "count the wells")]
+
+
+def test_an_unknown_frame_is_no_message_and_is_kept_and_counted(tmp_path: Path) -> None:
+    frame = '<pump-report level="3">\n<pump-report>dry</pump-report>\n</pump-report>'
+    transcript, events = read(tmp_path, user(frame))
+    assert [(one.kind, one.text) for one in events] == [("other", frame)]
+    assert transcript.skipped == {"unknown frame": 1}
+    for text in ("<b>dry</b> and <b>wet</b>", "<b>dry</b> now", "<b>dry", frame + "\nlook"):
+        assert told(tmp_path, user(text)) == [("user", "", text)]
+    assert told(tmp_path, user(frame, promptSource="typed")) == [("user", "", frame)]
+
+
+def test_records_of_sub_agents_teams_skills_hooks_and_summaries_are_no_messages(tmp_path: Path) -> None:
+    records = (
+        aside(user("Mend the pump.")),
+        user("# Skill\n\nAlways push.", isMeta=True, sourceToolUseID="t"),
+        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": "Always push."}},
+        user("This session is being continued", isCompactSummary=True, isVisibleInTranscriptOnly=True),
+        {"type": "summary", "summary": "Another session", "leafUuid": "elsewhere"},
+        {"type": "last-prompt", "lastPrompt": "Always push.", "leafUuid": "a"},
+        system("local_command", content="<command-name>/skills</command-name>"),
+    )
+    assert told(tmp_path, *records) == []
+
+
+# ---- the queue ----
+
+
+def test_a_notice_in_the_queue_takes_its_place_in_the_order(tmp_path: Path) -> None:
+    notice = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
+    records = queued(notice), queued("/skills"), queued("merge"), queued(None, "remove"), queued("merge", "remove")
+    marks = [(form, text[:19]) for kind, form, text in told(tmp_path, *records) if kind == "mark"]
+    assert marks == [("noticed", "<task-notification>"), ("noticed", "/skills"), ("handed", ""), ("handed", "merge")]
+    # the notice has left the queue first: what was typed is still there, and arrives as what it is
+    records = queued(notice), queued("merge"), queued(None, "dequeue"), queued(None, "dequeue"), user("merge")
+    assert [form for _, form, _ in told(tmp_path, *records)] == ["noticed", "queued", "sent", "sent"]
+
+
+def test_what_was_queued_and_handed_over_by_an_attachment_alone_is_queued_and_handed(tmp_path: Path) -> None:
+    assert told(tmp_path, attached("also b", commandMode="prompt")) == [
+        ("user", "queued", "also b"),
+        ("mark", "handed", "also b"),
+    ]
+    assert told(tmp_path, queued("also b"), queued(None, "remove"), attached("also b")) == [
+        ("user", "queued", "also b"),
+        ("mark", "handed", ""),
+    ]
+
+
+# ---- marks ----
+
+
+@pytest.mark.parametrize("text", ["[Request interrupted by user]", "[Request interrupted by user for tool use]"])
+def test_an_interruption_is_a_mark(tmp_path: Path, text: str) -> None:
+    assert told(tmp_path, user("commit this"), user([{"type": "text", "text": text}])) == [
+        ("user", "", "commit this"),
+        ("mark", "interrupted", ""),
+    ]
+
+
+def test_the_end_of_a_turn_is_a_mark(tmp_path: Path) -> None:
+    ends = assistant({"type": "text", "text": "Done."})
+    ends["message"]["stop_reason"] = "end_turn"
+    for record in (ends, system("turn_duration", durationMs=9), system("stop_hook_summary", hookCount=1)):
+        assert told(tmp_path, record) == [("mark", "ended", "")]
+    assert told(tmp_path, system("api_error", retryAttempt=1), system("away_summary", content="user")) == []
+
+
+def test_a_failure_of_the_service_is_a_mark_with_its_words(tmp_path: Path) -> None:
+    failed = assistant({"type": "text", "text": "You've hit your limit"}, model="<synthetic>", isApiErrorMessage=True)
+    assert told(tmp_path, failed) == [("mark", "stopped", "You've hit your limit")]
+
+
+def test_titles_and_pull_requests_are_marks(tmp_path: Path) -> None:
+    records = (
+        user("look", uuid="u1"),
+        {"type": "ai-title", "aiTitle": "Mend the pump", "sessionId": "s1"},
+        {"type": "custom-title", "customTitle": "Wells", "sessionId": "s1"},
+        {"type": "summary", "summary": "Pump mended", "leafUuid": "u1"},
+        {"type": "pr-link", "sessionId": "s1", "prNumber": 185, "prUrl": "https://example.com/pull/185"},
+    )
+    assert told(tmp_path, *records)[1:] == [
+        ("mark", "titled", "Mend the pump"),
+        ("mark", "titled", "Wells"),
+        ("mark", "titled", "Pump mended"),
+        ("mark", "requested", "185"),
+    ]
+
+
+def test_no_mark_parts_a_compaction_from_its_summary(tmp_path: Path) -> None:
+    title = {"type": "custom-title", "customTitle": "Wells", "sessionId": "s1"}
+    summary = user("This session is being continued from", isCompactSummary=True)
+    path = tmp_path / "s.jsonl"
+    path.write_text(jsonl(user("one"), queued("two"), BOUNDARY, title, queued(None, "remove"), summary, user("three")))
+    events = in_parts(path)
+    assert [(event.kind, event.form, event.text) for event in events] == [
+        ("user", "", "one"),
+        ("user", "queued", "two"),
+        ("compaction", "", "This session is being continued from"),
+        ("mark", "titled", "Wells"),
+        ("mark", "handed", ""),
+        ("user", "", "three"),
+    ]
+
+
+# ---- one thread ----
+
+
+class Thread:
+    """Records that follow each other, each with an id."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self._numbers = count(1)
+        self.at = ""
+
+    def add(self, record: dict[str, Any], after: str | None = None, **more: object) -> str:
+        """Add a record behind another one, by default the last; returns its id."""
+        number = next(self._numbers)
+        time = f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z"
+        parent = {"parentUuid": (self.at if after is None else after) or None}
+        self.at = f"id-{number}"
+        self.records.append(parent | record | {"uuid": self.at, "timestamp": time} | more)
+        return self.at
+
+    def filler(self, kibibytes: int = 100) -> None:
+        """Put so much between records that a reading of what follows does not recall what is before."""
+        for _ in range(kibibytes // 10):
+            self.records.append(assistant({"type": "thinking", "thinking": "x" * 10_000}))
+
+    def write(self, folder: Path) -> Path:
+        """The file of them."""
+        path = folder / "s.jsonl"
+        path.write_text(jsonl(*self.records))
+        return path
+
+
+def in_parts(path: Path) -> list[Event]:
+    """The events of a file; each reading that begins behind one of them must give what is left."""
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    for event in events:
+        later = [one for one in events if one.start.byte >= event.end.byte]
+        assert list(transcript.events(event.end)) == later
+    return events
+
+
+def parents(events: list[Event]) -> dict[str, str]:
+    return {event.text: event.parent for event in events if event.kind == "user"}
+
+
+def test_a_message_follows_the_nearest_message_or_answer_over_what_says_nothing(tmp_path: Path) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    answer = thread.add(SPOKEN)
+    for kind in ("progress", "system", "progress"):
+        thread.add({"type": kind, "subtype": "x", "data": {"uuid": "nested", "type": "user"}, "sessionId": "s1"})
+    thread.add(system("turn_duration"))
+    thread.add(user("a caveat", isMeta=True))
+    two = thread.add(user("two"))
+    printed = thread.add(user("<local-command-stdout>ok</local-command-stdout>"))
+    thread.add(user("three"))
+    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": answer, "three": printed}
+    assert two != printed
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_two_messages_after_one_answer_have_it_as_their_parent_however_far_back_it_is(
+    tmp_path: Path, far: bool
+) -> None:
+    thread = Thread()
+    thread.add(user("Show the options."))
+    options = thread.add(SPOKEN)
+    thread.add({"type": "progress", "sessionId": "s1", "text": "user"})
+    passed = thread.at
+    thread.add(user("Use Redis."))
+    thread.add(SPOKEN)
+    if far:
+        thread.filler()
+    thread.add(user("Use SQLite."), after=passed)
+    found = parents(in_parts(thread.write(tmp_path)))
+    assert found == {"Show the options.": "", "Use Redis.": options, "Use SQLite.": options}
+
+
+def test_a_chain_that_is_broken_or_goes_through_a_compaction_makes_no_rewinding(tmp_path: Path) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    answer = thread.add(SPOKEN)
+    thread.add({"parentUuid": None, "logicalParentUuid": answer, **BOUNDARY})
+    thread.records[-1] |= {"parentUuid": None, "logicalParentUuid": answer}
+    summary = thread.add(user("This session is being continued", isCompactSummary=True))
+    thread.add(user("two"))
+    thread.add(user("three"), after="missing")
+    thread.add(user("four"), after="missing")
+    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": summary, "three": "", "four": ""}
+
+
+def test_what_is_said_after_the_service_failed_takes_the_place_of_nothing(tmp_path: Path) -> None:
+    failure = assistant({"type": "text", "text": "Overloaded"}, isApiErrorMessage=True)
+    thread = Thread()
+    thread.add(user("one"))
+    answer = thread.add(SPOKEN)
+    two = thread.add(user("two"))
+    failed = thread.add(failure)
+    thread.add(user("three"), after=failed)
+    thread.add(failure)
+    thread.add(user("four"), after=failed)
+    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": answer, "three": "", "four": ""}
+    thread = Thread()
+    thread.add(user("one"))
+    answer = thread.add(SPOKEN)
+    two = thread.add(user("two"))
+    thread.add(failure)
+    thread.add(user("two again"), after=answer)
+    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "two": answer, "two again": two}
+
+
+def test_words_beside_a_result_answers_and_refusals_take_the_place_of_nothing(tmp_path: Path) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    asked = thread.add(asks("Which zone?"))
+    thread.add(result("", toolUseResult={"answers": {"Which zone?": "UTC"}}))
+    record = result("out")
+    record["message"]["content"].append({"type": "text", "text": "wrong branch"})
+    thread.add(record, after=asked)
+    thread.add(attached("also b"), after=asked)
+    assert parents(in_parts(thread.write(tmp_path))) == {"one": "", "UTC": "", "wrong branch": "", "also b": ""}
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_record_that_is_copied_within_the_file_is_one_record(tmp_path: Path, far: bool) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    thread.add(call("Bash", command="make"))
+    thread.add(result("made"))
+    copies = list(thread.records)
+    if far:
+        thread.filler()
+    thread.add(user("two"))
+    thread.records.extend(copies)
+    thread.add(user("one"))
+    events = in_parts(thread.write(tmp_path))
+    kept = [(one.kind, one.text) for one in events if one.kind != "thinking"]
+    assert kept == [("user", "one"), ("call", "make"), ("result", "made"), ("user", "two"), ("user", "one")]
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_record_of_rewinding_names_the_message_that_is_the_first_taken_back(tmp_path: Path, far: bool) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    kept = thread.add(SPOKEN)
+    thread.add(system("turn_duration"))
+    last = thread.at
+    two = thread.add(user("two"))
+    thread.add(SPOKEN)
+    thread.add(user("three"))
+    if far:
+        thread.filler()
+    marks = {"type": "last-prompt", "lastPrompt": "two", "explicit": True, "rewound": True, "sessionId": "s1"}
+    thread.records += [{**marks, "leafUuid": kept}, {**marks, "leafUuid": last}, {**marks, "leafUuid": "missing"}]
+    events = in_parts(thread.write(tmp_path))
+    assert [one.input for one in events if one.form == "rewound"] == [{"to": two}, {"to": two}]
+
+
+def test_a_message_that_had_been_queued_is_named_by_a_record_of_rewinding(tmp_path: Path) -> None:
+    thread = Thread()
+    thread.add(user("one"))
+    kept = thread.add(SPOKEN)
+    thread.records += [queued("two") | {"timestamp": "2026-01-01T00:00:03Z"}, queued(None, "dequeue")]
+    thread.add(user("two"))
+    thread.records += [{"type": "last-prompt", "leafUuid": kept, "rewound": True, "sessionId": "s1"}]
+    events = in_parts(thread.write(tmp_path))
+    (two,) = [one for one in events if one.text == "two"]
+    assert [one.input for one in events if one.form == "rewound"] == [{"to": two.id}]
+
+
+def test_lines_that_begin_with_zero_bytes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(jsonl(user("one")).encode() + b"\0\0\0" + jsonl(user("two")).encode())
+    assert [event.text for event in open_transcript(path).events()] == ["one", "two"]
