@@ -107,6 +107,7 @@ def test_results_are_those_of_the_last_two_commands_without_reminders_and_json_i
     assert text.count("x" * 100) <= 3
 
 
+@pytest.mark.ci
 def test_a_long_paste_goes_down_and_a_message_of_1000_characters_stays_whole():
     whole = "слово " * 160
     pasted = "a line of some log\n" * 700
@@ -118,6 +119,7 @@ def test_a_long_paste_goes_down_and_a_message_of_1000_characters_stays_whole():
     assert all(1_000 <= len(paste) < 4_000 and "characters in all]" in paste for paste in pastes)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("words", ["tide tables of the harbour ", "таблицы приливов ", "潮汐表和港口的数据"])
 def test_a_full_segment_fits_and_its_messages_and_closing_texts_are_all_there(words):
     entries = []
@@ -133,6 +135,7 @@ def test_a_full_segment_fits_and_its_messages_and_closing_texts_are_all_there(wo
     assert all(f"order {n}:" in text and f"closing {n}:" in text for n in range(0, 220, 10))
 
 
+@pytest.mark.ci
 def test_of_too_many_calls_the_oldest_are_left_out_and_the_talk_stays_whole():
     calls = [command(n, f"make target{n} of the{' tide tables' * 6}") for n in range(1, 360)]
     text = asked([Message("m", AT, text="прилив " * 40), *calls, Said(AT, 900, "潮汐 " * 30)]).text

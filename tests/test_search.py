@@ -425,6 +425,7 @@ def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path
     assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}
 
 
+@pytest.mark.ci
 def test_among_many_messages_that_hold_its_words_an_old_decision_is_found(tmp_path: Path) -> None:
     ralf.record_decision("tide", "The manifest lock is a file beside the store", root=tmp_path)
     said = ["Where is the manifest again?", "Somebody holds a lock on it.", "The lock: look into the manifest."] * 60
@@ -490,6 +491,7 @@ def test_words_of_a_script_without_blanks_are_found_within_a_sentence(tmp_path: 
     assert [hit.id for hit in ralf.search(words, root=tmp_path)] == ["DEC-001"]
 
 
+@pytest.mark.ci
 def test_a_failed_command_is_a_hit_with_its_lines(project: Path) -> None:
     hit = next(hit for hit in ralf.search("pytest _rebase NameError", root=project) if hit.kind == "failure")
     assert hit.text.startswith("python -m pytest -v\nFAILED (exit 1)\n")
