@@ -18,6 +18,8 @@ import ralf
 from hookkit import Rig
 from storekit import SOURCE, Cli, context_of, kept_bytes, moved
 
+pytestmark = pytest.mark.ci
+
 HARBOUR = SOURCE / "tests" / "stores" / "harbour-4f05e28"
 """Made by `tests/earlier_project.py`."""
 
@@ -116,7 +118,6 @@ def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set[str]
 # ---- before this version has written anything ----
 
 
-@pytest.mark.ci
 def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Path, cli: Cli) -> None:
     before = kept_bytes(project)
     listed = cli("context", "list", "--json").json()
@@ -128,7 +129,6 @@ def test_reading_what_an_earlier_version_kept_changes_no_byte_of_it(project: Pat
     assert changed(before, kept_bytes(project)) == set()
 
 
-@pytest.mark.ci
 def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project: Path) -> None:
     before = kept_bytes(project, cache=True)
     assert [each.route for each in ralf.list_routes(root=project)] and ralf.get_context("moon", root=project)
@@ -138,7 +138,6 @@ def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project:
 # ---- the first hook ----
 
 
-@pytest.mark.ci
 def test_the_first_hook_seals_the_records_and_leaves_all_else_as_it_was(project: Path, request: Any) -> None:
     before = kept_bytes(project)
     request.getfixturevalue("adopted")
@@ -149,7 +148,6 @@ def test_the_first_hook_seals_the_records_and_leaves_all_else_as_it_was(project:
     assert others == {"config.local.yaml"}  # its key is the user's now, and lies in their own folder
 
 
-@pytest.mark.ci
 def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
     tide = by_label(told, "tide")
     assert tide["DEC-002"]["alternatives"] == ["Postgres"]
@@ -165,7 +163,6 @@ def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
     assert by_label(told, "almanac")["DEC-001"]["label"] == "runs/executor/run-0018#D-9"
 
 
-@pytest.mark.ci
 def test_the_brief_says_where_the_work_stands(told: Cli) -> None:
     brief = told("context", "show", "tide", "--brief").out
     for words in ("step 3 of 3", "Next: drop the CSV reader.", "cat src/harbours.csv", "Never delete a reading"):
@@ -173,7 +170,6 @@ def test_the_brief_says_where_the_work_stands(told: Cli) -> None:
     assert told("context", "show", "pm", "--json").json()["route"] == "pm"
 
 
-@pytest.mark.ci
 def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(told: Cli) -> None:
     log = told("context", "log", "tide", "--json").json()
     assert [each["revision"] for each in log] == list(range(33, 0, -1))
@@ -189,7 +185,6 @@ def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(
     assert "one file needs no server" in at_first and "millimetres" not in at_first
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("route", "label", "words"),
     [
@@ -210,14 +205,12 @@ def test_old_evidence_is_found_in_zip_files_and_beside_them_without_the_logs(
     assert kept_bytes(told.root) == before
 
 
-@pytest.mark.ci
 def test_what_only_old_evidence_says_is_found_by_a_search(told: Cli) -> None:
     found = told("context", "search", "level 407 cm at station 9", "--json").json()
     assert any(each["kind"] == "evidence" and "407" in each["text"] for each in found)
     assert any("`gauge_id`" in each["text"] for each in told("context", "search", "gauge_id", "--json").json())
 
 
-@pytest.mark.ci
 def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
     before = kept_bytes(told.root)
     assert told("context", "verify").status == 0
@@ -228,7 +221,6 @@ def test_it_is_whole_and_needs_no_repair(told: Cli) -> None:
 # ---- what is written now ----
 
 
-@pytest.mark.ci
 def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
     before = kept_bytes(told.root)
     assert told("context", "decide", "tide", "Print the table in winter", "--supersedes", "DEC-007").status == 0
@@ -248,7 +240,6 @@ def test_a_decision_is_appended_and_no_other_file_is_touched(told: Cli) -> None:
     assert told("context", "verify").status == 0
 
 
-@pytest.mark.ci
 def test_an_edit_that_no_version_had_taken_in_is_taken_in(told: Cli) -> None:
     assert told("context", "decide", "moon", "Name the phases in Latin").status == 0
     log = told("context", "log", "moon", "--json").json()
@@ -258,7 +249,6 @@ def test_an_edit_that_no_version_had_taken_in_is_taken_in(told: Cli) -> None:
     assert moon["DEC-007"]["decision"] == "Name the phases in Latin"
 
 
-@pytest.mark.ci
 def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> None:
     log = log_of(told.root, PARKED)
     made = told("context", "checkpoint", "moon", "--transcript", log, "--json").json()
@@ -271,7 +261,6 @@ def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> 
     assert kept_bytes(told.root) == before
 
 
-@pytest.mark.ci
 def test_what_was_taken_from_a_log_or_a_run_is_not_taken_again(told: Cli) -> None:
     before = kept_bytes(told.root)
     for route, source in (("tide", log_of(told.root, SESSION)), ("almanac", "runs/executor/run-0018")):
@@ -281,7 +270,6 @@ def test_what_was_taken_from_a_log_or_a_run_is_not_taken_again(told: Cli) -> Non
     assert changed(before, kept_bytes(told.root)) == set()
 
 
-@pytest.mark.ci
 def test_a_parked_session_gets_its_notice_and_keeps_its_route(told: Cli) -> None:
     session = rig(told.root, PARKED)
     said = session.hook("UserPromptSubmit", prompt="Now print it.").context
@@ -292,7 +280,6 @@ def test_a_parked_session_gets_its_notice_and_keeps_its_route(told: Cli) -> None
     assert not (context_of(told.root) / "routes" / "default.md").exists()
 
 
-@pytest.mark.ci
 def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STATE)))
     assert told("orchestrator", "pm").status == 0
@@ -300,13 +287,11 @@ def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pyte
     assert "almanac" in shown and "chart" in shown
 
 
-@pytest.mark.ci
 def test_a_revert_of_an_earlier_versions_revert_gives_back_what_that_undid(told: Cli) -> None:
     assert told("context", "revert", "moon", "r3").status == 0
     assert [label for label in by_label(told, "moon") if label in ("DEC-004", "DEC-005")] == ["DEC-004", "DEC-005"]
 
 
-@pytest.mark.ci
 def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
     log = log_of(told.root, SESSION)
     line = json.loads(log.read_text().splitlines()[0])
@@ -321,7 +306,6 @@ def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
 # ---- old evidence that moves or goes ----
 
 
-@pytest.mark.ci
 def test_more_is_archived_beside_the_zip_file_which_stays(told: Cli) -> None:
     before = kept_bytes(told.root)
     told("context", "checkpoint", "moon", "--transcript", log_of(told.root, PARKED))
@@ -331,7 +315,6 @@ def test_more_is_archived_beside_the_zip_file_which_stays(told: Cli) -> None:
     assert "line 2, agent:" in told("context", "why", "tide", "DEC-002").out
 
 
-@pytest.mark.ci
 def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten_in_a_zip_file(told: Cli) -> None:
     store = kept_bytes(told.root, cache=True)
     assert b"harbour office" in unpacked(store)
@@ -344,7 +327,6 @@ def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten_in_a_zip_fi
     assert "line 9, agent:" in told("context", "why", "tide", "DEC-003").out
 
 
-@pytest.mark.ci
 def test_old_evidence_is_pruned_and_not_missed(told: Cli) -> None:
     assert told("context", "prune", "--older-than", "1d", "--yes").status == 0
     assert ZIP not in kept_bytes(told.root)  # what it alone held has gone

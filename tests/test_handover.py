@@ -352,6 +352,8 @@ def test_what_a_person_changes_in_the_file_is_the_files_from_then_on(tmp_path: P
     handover = context_of(tmp_path).handover
     assert {entry.text: entry.author for entry in handover.kept} == {"Who pays for it?": "file", "Who asks?": "agent"}
     assert handover.last is not None and handover.last.author == "agent"
+    ralf.hand_over("tide", "## Ended\n- OPEN-001: the harbour pays\n- OPEN-002: asked", root=tmp_path)
+    assert "Who pays for it?" in context_of(tmp_path).handover.current("open")[-1].text
 
 
 # ---- journals of earlier versions ----

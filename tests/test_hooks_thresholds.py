@@ -10,6 +10,8 @@ from tests.faults import thresholds
 import hookkit
 from ralf import environment
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(autouse=True)
 def _nobody_s_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,21 +20,18 @@ def _nobody_s_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "start_detached", environment.start_detached)  # the harness puts its own there
 
 
-@pytest.mark.ci
 def test_every_threshold_of_generated_sessions_gives_one_checkpoint() -> None:
     report = thresholds.one(1, 1, 60_000, 6_000, processes=False)
     assert report.faults == []
     assert report.crossings > 2
 
 
-@pytest.mark.ci
 def test_so_it_is_with_the_processes_that_hooks_start() -> None:
     report = thresholds.one(3, 1, 60_000, 6_000, processes=True)
     assert report.faults == []
     assert report.checkpoints > 2
 
 
-@pytest.mark.ci
 def test_so_it_is_at_50_000_tokens_in_longer_sessions() -> None:
     report = thresholds.Report()
     for number in range(4):
@@ -42,7 +41,6 @@ def test_so_it_is_at_50_000_tokens_in_longer_sessions() -> None:
     assert report.crossings > 2
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(("broken", "fault"), thresholds.BROKEN.items())
 def test_the_harness_finds_what_is_broken(monkeypatch: pytest.MonkeyPatch, broken: str, fault: str) -> None:
     thresholds.break_on_purpose(broken, monkeypatch.setattr)

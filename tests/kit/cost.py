@@ -119,7 +119,9 @@ class Meter:
                 hint = "hint: make it cheaper, or mark it @pytest.mark.ci"
                 report.outcome = "failed"
                 lines = [f"{name}: {costs[name].loops:.0f} loops" for name in over]
-                report.longrepr = "\n".join([*lines, f"a quick test may take {MOST:.0f} of {loop() * 1e3:.0f} ms", hint])
+                report.longrepr = "\n".join(
+                    [*lines, f"a quick test may take {MOST:.0f} of {loop() * 1e3:.0f} ms", hint]
+                )
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -12,10 +12,7 @@ from promises.user import User
 @pytest.fixture
 def user(tmp_path: Path) -> User:
     """Somebody who has typed `ralf init` in a git repository."""
-    found = User(tmp_path / "home", tmp_path / "project")
-    found.git("init", "-q", "-b", "main", ".")
-    found.does("init")
-    return found
+    return User.initialized(tmp_path)
 
 
 @pytest.fixture

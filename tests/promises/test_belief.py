@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,6 +112,13 @@ WAYS = [
 ]
 
 
+@pytest.fixture(params=WAYS)
+def receiver(request: pytest.FixtureRequest, stranger: User, tmp_path: Path) -> User:
+    """Somebody in whose project a strange store has come to lie."""
+    request.param(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
+    return stranger
+
+
 def hooks_say(user: User) -> str:
     """All that the hooks of a session hand over whose person asks for everything that there is."""
     session, env = user.session(), {"RALF_TASK_ID": "default"}
@@ -120,35 +126,22 @@ def hooks_say(user: User) -> str:
     return handed + json.dumps(session.hook("PostToolBatch", env=env))
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("comes", WAYS)
-def test_hooks_hand_over_nothing_that_a_person_has_not_accepted(
-    stranger: User, tmp_path: Path, comes: Callable[[User, Path], None]
-) -> None:
-    comes(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
-    assert "STRANGE" not in hooks_say(stranger)
+def test_hooks_hand_over_nothing_that_a_person_has_not_accepted(receiver: User, tmp_path: Path) -> None:
+    assert "STRANGE" not in hooks_say(receiver)
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("comes", WAYS)
-def test_a_strange_route_is_shown_on_request_and_labelled(
-    stranger: User, tmp_path: Path, comes: Callable[[User, Path], None]
-) -> None:
-    comes(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
-    assert "STRANGE-GOAL" in stranger.does("show", "default").out
-    assert stranger.does("show", "default", "--json").json()["foreign"] is True
-    assert [row["foreign"] for row in stranger.does("list", "--json").json()] == [True]
+def test_a_strange_route_is_shown_on_request_and_labelled(receiver: User) -> None:
+    assert "STRANGE-GOAL" in receiver.does("show", "default").out
+    assert receiver.does("show", "default", "--json").json()["foreign"] is True
+    assert [row["foreign"] for row in receiver.does("list", "--json").json()] == [True]
 
 
-@pytest.mark.parametrize("comes", WAYS)
-def test_a_strange_task_is_not_claimed_and_its_command_does_not_run(
-    stranger: User, tmp_path: Path, comes: Callable[[User, Path], None]
-) -> None:
-    comes(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
-    stranger.ralf("init", "--verify-commands", "--yes")
-    assert stranger.ralf("task", "claim", "TASK-900").status != 0
-    assert "STRANGE" not in stranger.ralf("task", "claim").out
-    stranger.ralf("task", "done", "all is well", "--task", "TASK-900")
+def test_a_strange_task_is_not_claimed_and_its_command_does_not_run(receiver: User, tmp_path: Path) -> None:
+    receiver.ralf("init", "--verify-commands", "--yes")
+    assert receiver.ralf("task", "claim", "TASK-900").status != 0
+    assert "STRANGE" not in receiver.ralf("task", "claim").out
+    receiver.ralf("task", "done", "all is well", "--task", "TASK-900")
     assert not (tmp_path / "ran").exists()
 
 
@@ -164,7 +157,6 @@ GUESSED = pytest.param(
 )
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("names", [*list(SETTINGS)[:3], GUESSED])
 def test_a_command_of_settings_that_an_archive_brings_does_not_run(user: User, tmp_path: Path, names: str) -> None:
     session = user.session()
@@ -180,7 +172,6 @@ def test_a_command_of_settings_that_an_archive_brings_does_not_run(user: User, t
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.ci
 def test_only_a_person_at_a_terminal_can_accept_what_is_strange(stranger: User, tmp_path: Path) -> None:
     cloned_and_enabled(stranger, strange(tmp_path / "upstream", tmp_path / "ran"))
     assert stranger.ralf("trust", "default", stdin="y\n").status == 2
@@ -202,10 +193,7 @@ def foreign_json(messages: int) -> str:
     return json.dumps({"version": 7, "startTime": "2026-01-30T06:08:50.429Z", "messages": rows}, indent=2)
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [1, 50, 4_000],
-)
+@pytest.mark.parametrize("messages", [1, 50, 4_000])
 def test_a_file_in_which_no_record_can_be_read_is_refused_at_any_size(user: User, messages: int) -> None:
     path = user.project / "session.json"
     path.write_text(foreign_json(messages))

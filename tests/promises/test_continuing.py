@@ -7,6 +7,8 @@ import pytest
 import rollouts
 from promises.user import Session, User
 
+pytestmark = pytest.mark.ci
+
 ASKED = "Move the tide table from CSV to SQLite in ten steps. Never write to deploy/prod.env."
 SAID = "Step 7 of 10: carry the harbour offsets over."
 FAILED = "cat: src/harbours.csv: No such file or directory"
@@ -33,7 +35,6 @@ def works_and_is_killed(session: Session) -> None:
     session.answers(SAID)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("first", "second"),
     [("claude-code", "claude-code"), ("claude-code", "codex"), ("codex", "gemini")],
@@ -46,7 +47,6 @@ def test_go_on_hands_the_next_client_what_was_said_and_done_by_the_one_that_was_
     assert [words for words in PROMISED if words not in handed] == []
 
 
-@pytest.mark.ci
 def test_a_session_that_still_runs_is_not_continued_by_another(user: User) -> None:
     running = user.session()
     running.begins(ASKED)
@@ -58,7 +58,6 @@ def test_a_session_that_still_runs_is_not_continued_by_another(user: User) -> No
     assert other.route != running.route
 
 
-@pytest.mark.ci
 def test_a_route_that_is_named_in_the_prompt_is_handed_over_once_in_a_window(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite for the tide table", "--because", "one file needs no server")
     user.does("decide", "lighthouse", "Paint it white")

@@ -16,6 +16,8 @@ import pytest
 from kit import command
 from promises.user import JOURNAL, NOTES, Session, User
 
+pytestmark = pytest.mark.ci
+
 KILLS, FULL = -9, errno.ENOSPC
 PLACES = 10
 DECIDES = """
@@ -142,7 +144,6 @@ class _Edits(_Decisions):
         return numbers("Note", self.user.route_file("harbour").read_text().rpartition(NOTES)[2])
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("kind", [_Decisions, _Checkpoints, _Tasks, _Facts, _Edits], ids=lambda kind: kind.__name__[1:])
 def test_a_kill_at_any_call_loses_doubles_and_tears_nothing_and_the_next_write_works(
     user: User, kind: type[_Decisions]
@@ -171,7 +172,6 @@ def test_a_kill_at_any_call_loses_doubles_and_tears_nothing_and_the_next_write_w
     user.does("verify")
 
 
-@pytest.mark.ci
 def test_a_kill_at_a_random_moment_loses_nothing_that_was_acknowledged(user: User) -> None:
     moments = random.Random(7)  # noqa: S311  # for the same moments in each run
     acknowledged: list[str] = []
@@ -191,7 +191,6 @@ def test_a_kill_at_a_random_moment_loses_nothing_that_was_acknowledged(user: Use
 # ---- many at once ----
 
 
-@pytest.mark.ci
 def test_sixteen_writers_at_once_lose_nothing_and_no_reader_sees_half_a_write(user: User) -> None:
     user.does("decide", "harbour", "Somebody began")
     path = user.route_file("harbour")
@@ -212,7 +211,6 @@ def test_sixteen_writers_at_once_lose_nothing_and_no_reader_sees_half_a_write(us
     user.does("verify")
 
 
-@pytest.mark.ci
 def test_what_an_editor_saves_while_others_write_is_merged(user: User) -> None:
     user.does("decide", "harbour", "Somebody began")
     with user.start("", 1, 12, code=DECIDES) as writer:
@@ -229,7 +227,6 @@ def test_what_an_editor_saves_while_others_write_is_merged(user: User) -> None:
     )
 
 
-@pytest.mark.ci
 def test_a_save_into_a_file_that_a_write_has_replaced_meanwhile_is_merged(user: User) -> None:
     user.does("decide", "harbour", "Somebody began")
     path = user.route_file("harbour")
@@ -248,7 +245,6 @@ def test_a_save_into_a_file_that_a_write_has_replaced_meanwhile_is_merged(user: 
 # ---- no room ----
 
 
-@pytest.mark.ci
 def test_a_call_that_finds_no_room_costs_nothing_that_was_acknowledged(user: User) -> None:
     user.does("decide", "harbour", "Choice 1 of many")
     child = user.start("decide", "harbour", "Choice 2 of many", fault=(0, 0))
@@ -297,7 +293,6 @@ def fill(user: User) -> Path:
     return filler
 
 
-@pytest.mark.ci
 def test_a_disk_that_is_full_is_an_error_with_its_path_and_nothing_is_lost(small: User) -> None:
     small.does("decide", "harbour", "Before it was full")
     filler = fill(small)
@@ -310,7 +305,6 @@ def test_a_disk_that_is_full_is_an_error_with_its_path_and_nothing_is_lost(small
     small.does("verify")
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_a_write_that_only_its_file_has_no_room_for_has_succeeded_with_a_warning(small: User) -> None:
     small.does("decide", "harbour", "Before it was full")
@@ -323,7 +317,6 @@ def test_a_write_that_only_its_file_has_no_room_for_has_succeeded_with_a_warning
 # ---- damage ----
 
 
-@pytest.mark.ci
 def test_a_torn_last_line_of_a_journal_was_never_acknowledged_and_the_next_write_goes_on(user: User) -> None:
     user.does("decide", "harbour", "Somebody began")
     journal = user.project / JOURNAL / "routes/harbour.jsonl"
@@ -334,7 +327,6 @@ def test_a_torn_last_line_of_a_journal_was_never_acknowledged_and_the_next_write
     user.does("verify")
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("is_kept", [True, False], ids=["index-kept", "index-deleted"])
 def test_a_damaged_line_is_reported_and_kept_and_costs_nothing_else(user: User, is_kept: bool) -> None:
     user.has_decided("harbour", "Choice 1", "Choice 2", "Choice 3", "Choice 4")
@@ -349,7 +341,6 @@ def test_a_damaged_line_is_reported_and_kept_and_costs_nothing_else(user: User, 
     assert any(bad in data for _, data in user.store_bytes())
 
 
-@pytest.mark.ci
 def test_a_route_file_that_is_gone_is_made_anew_from_the_journal(user: User) -> None:
     session = user.session()
     session.says("Please look after the moorings.")

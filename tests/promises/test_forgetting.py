@@ -6,6 +6,8 @@ import pytest
 
 from promises.user import User, save
 
+pytestmark = pytest.mark.ci
+
 NAME = "Glimmerfen"
 KILLS = -9
 
@@ -24,7 +26,6 @@ def spread(user: User) -> None:
     user.does("search", NAME)
 
 
-@pytest.mark.ci
 def test_forgotten_words_and_checkpoints_are_in_no_file_of_the_store_and_all_else_stays(user: User) -> None:
     spread(user)
     assert len(user.files_holding(NAME)) > 8
@@ -41,7 +42,6 @@ def test_forgotten_words_and_checkpoints_are_in_no_file_of_the_store_and_all_els
     assert "Use SQLite" in user.decisions("harbour")
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_a_task_that_has_forgotten_words_loses_them_or_is_named(user: User) -> None:
     user.does("task", "add", "Ask at the pier", "--text", f"{NAME} knows the way.", "--id", "TASK-1")
@@ -52,7 +52,6 @@ def test_a_task_that_has_forgotten_words_loses_them_or_is_named(user: User) -> N
     assert forgot.status == (1 if left else 0)
 
 
-@pytest.mark.ci
 def test_a_forget_that_is_killed_is_completed_by_the_next(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite")
     for number, place in enumerate((150, 400)):
@@ -65,7 +64,6 @@ def test_a_forget_that_is_killed_is_completed_by_the_next(user: User) -> None:
         user.does("verify")
 
 
-@pytest.mark.ci
 def test_a_forgotten_decision_is_gone_with_its_reason_and_options(user: User) -> None:
     user.does(
         "decide",
@@ -85,7 +83,6 @@ def test_a_forgotten_decision_is_gone_with_its_reason_and_options(user: User) ->
     assert [one["id"] for one in user.does("show", "harbour", "--json").json()["decisions"]] == ["DEC-002", "DEC-003"]
 
 
-@pytest.mark.ci
 def test_a_forgotten_route_leaves_nothing(user: User) -> None:
     user.does("decide", "harbour", f"Let {NAME} check the gauge")
     user.write_note("harbour", "The pilot boat is red.")
@@ -98,7 +95,6 @@ def test_a_forgotten_route_leaves_nothing(user: User) -> None:
     assert user.ralf("show", "harbour").status == 3
 
 
-@pytest.mark.ci
 def test_a_forget_that_is_not_confirmed_erases_nothing(user: User) -> None:
     user.has_decided("harbour", f"Let {NAME} check the gauge")
     assert user.ralf("forget", "harbour", "DEC-001").status == 2
@@ -106,7 +102,6 @@ def test_a_forget_that_is_not_confirmed_erases_nothing(user: User) -> None:
     assert user.decisions("harbour") == [f"Let {NAME} check the gauge"]
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(user: User) -> None:
     user.does("decide", "harbour", f"Let {NAME} check the gauge")

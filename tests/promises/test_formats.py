@@ -6,6 +6,8 @@ import pytest
 
 from promises.user import User
 
+pytestmark = pytest.mark.ci
+
 FIRST = """---
 context_checkpoint:
   version: "1.0.0"
@@ -77,7 +79,6 @@ work_queue:
 """
 
 
-@pytest.mark.ci
 def test_a_file_of_version_1_0_0_is_read_and_keeps_its_words_and_unknown_keys(user: User) -> None:
     path = user.route_file("api-refactoring")
     path.parent.mkdir(exist_ok=True)
@@ -98,7 +99,6 @@ def test_a_file_of_version_1_0_0_is_read_and_keeps_its_words_and_unknown_keys(us
     user.does("verify")
 
 
-@pytest.mark.ci
 def test_a_timeline_memory_is_imported_once_and_left_as_it_is(user: User) -> None:
     source = user.project / "agents/scout-worker/timeline-memory.md"
     source.parent.mkdir(parents=True)
@@ -125,7 +125,6 @@ for number in range(16):
 """
 
 
-@pytest.mark.ci
 def test_what_a_file_of_20000_tokens_has_no_room_for_is_found_by_search(user: User) -> None:
     filled = user.python(FILLS)
     assert filled.status == 0, filled

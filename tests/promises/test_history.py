@@ -8,6 +8,8 @@ import pytest
 
 from promises.user import Session, User
 
+pytestmark = pytest.mark.ci
+
 
 def log(user: User) -> list[dict[str, Any]]:
     """The history of the route, newest first."""
@@ -23,7 +25,6 @@ def says_and_checkpoints(user: User, session: Session, request: str) -> None:
     user.does("checkpoint", "harbour", "--transcript", session.log)
 
 
-@pytest.mark.ci
 def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite")
     says_and_checkpoints(user, user.session(), "Please look after the moorings.")
@@ -38,7 +39,6 @@ def test_the_log_lists_every_write_newest_first_with_revision_and_id(user: User)
     assert shown.index("r5 ") < shown.index("cp-001") < shown.index("r1 ")
 
 
-@pytest.mark.ci
 def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
     user.does("drop", "harbour", "DEC-001")
@@ -50,7 +50,6 @@ def test_a_diff_tells_what_came_and_went_between_two_moments(user: User) -> None
     assert user.ralf("diff", "harbour", "r9").status == 3
 
 
-@pytest.mark.ci
 def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_since(user: User) -> None:
     user.has_decided("harbour", "Use SQLite", "Cache tiles", "Draw in metres")
     user.does("undo", "harbour", "r1", "--dry-run")
@@ -63,7 +62,6 @@ def test_undo_takes_back_the_last_write_then_the_one_before_and_keeps_what_came_
     assert sorted(user.decisions("harbour")) == ["Draw in metres", "Moor at the pier", "Use SQLite"]
 
 
-@pytest.mark.ci
 def test_an_agent_takes_back_its_own_writes_only(user: User) -> None:
     user.does("decide", "harbour", "Use SQLite", "--origin", "user")
     agent = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": user.session().id}
@@ -73,7 +71,6 @@ def test_an_agent_takes_back_its_own_writes_only(user: User) -> None:
     assert user.decisions("harbour") == ["Use SQLite"]
 
 
-@pytest.mark.ci
 def test_a_revert_restores_a_checkpoint_and_is_itself_reverted(user: User) -> None:
     session = user.session()
     user.does("decide", "harbour", "Use SQLite")

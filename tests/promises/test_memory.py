@@ -6,6 +6,8 @@ import pytest
 
 from promises.user import MEMORY, User, save
 
+pytestmark = pytest.mark.ci
+
 AGENT = {"CLAUDECODE": "1"}
 GAUGE = "the gauge at Dover speaks feet"
 
@@ -15,7 +17,6 @@ def handed(user: User, task: str) -> str:
     return user.does("memory", "show", "--for", task).out
 
 
-@pytest.mark.ci
 def test_what_a_person_adds_is_handed_to_the_agent_of_a_task_that_it_concerns(user: User) -> None:
     assert user.types("memory", "add", "fact", GAUGE)[0] == 0
     user.types("memory", "add", "fact", "the printer needs thick paper")
@@ -24,7 +25,6 @@ def test_what_a_person_adds_is_handed_to_the_agent_of_a_task_that_it_concerns(us
     assert "thick paper" not in found
 
 
-@pytest.mark.ci
 def test_what_an_agent_offers_counts_once_a_person_has_accepted_it(user: User) -> None:
     user.does("memory", "add", "fact", GAUGE, env=AGENT)
     assert GAUGE in user.does("memory").out
@@ -33,7 +33,6 @@ def test_what_an_agent_offers_counts_once_a_person_has_accepted_it(user: User) -
     assert GAUGE in handed(user, "the gauge at Dover")
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="DESIGN 6: an agent's shell counts as the person's here; no case yet")
 @pytest.mark.parametrize(
     "typed",
@@ -49,7 +48,6 @@ def test_no_agent_accepts_its_own_offer_or_changes_what_a_person_said(user: User
     assert "Deal speaks feet" not in found
 
 
-@pytest.mark.ci
 def test_the_memory_file_is_the_persons_to_edit(user: User) -> None:
     user.types("memory", "add", "fact", GAUGE)
     user.types("memory", "add", "fact", "the harbour closes at noon")
@@ -69,7 +67,6 @@ def test_the_memory_file_is_the_persons_to_edit(user: User) -> None:
     assert "the ferry takes no lorries" in path.read_text()
 
 
-@pytest.mark.ci
 def test_a_trap_that_a_session_fell_into_is_handed_over_with_what_resolved_it(user: User) -> None:
     first = user.session()
     first.says("Make the tests of the tide table pass.")
@@ -83,7 +80,6 @@ def test_a_trap_that_a_session_fell_into_is_handed_over_with_what_resolved_it(us
     assert "ECONNREFUSED 127.0.0.1:6379" in found
 
 
-@pytest.mark.ci
 def test_a_forgotten_memory_is_in_no_file_of_the_store(user: User) -> None:
     user.types("memory", "add", "fact", "Zanzibar pays in doubloons")
     user.types("memory", "add", "fact", GAUGE)

@@ -6,6 +6,8 @@ import pytest
 
 from promises.user import Session, User
 
+pytestmark = pytest.mark.ci
+
 
 def killed(user: User, prompt: str) -> Session:
     """A session that was asked for something, worked on it, was recorded, and whose client was killed."""
@@ -23,7 +25,6 @@ def words_of(prompt: str) -> str:
     return f"I have begun with it: {prompt[::-1]}"
 
 
-@pytest.mark.ci
 def test_a_session_whose_environment_names_a_route_is_handed_nothing_of_a_similar_one(user: User) -> None:
     killed(user, "Add tests for the login page")
     session = user.session()
@@ -31,7 +32,6 @@ def test_a_session_whose_environment_names_a_route_is_handed_nothing_of_a_simila
     assert words_of("Add tests for the login page") not in handed
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("first", "second", "wishes"),
     [
@@ -64,14 +64,12 @@ def test_a_request_that_names_the_id_of_killed_work_continues_it_in_any_wording(
     assert wrong == {}
 
 
-@pytest.mark.ci
 def test_a_first_request_that_names_a_task_gets_the_route_and_the_current_task_of_that_id(user: User) -> None:
     session = killed(user, "Task TASK-042: Move the tide table from CSV to SQLite")
     assert session.route == "TASK-042"
     assert user.does("list", "--json").json()[0]["current_task"] == "TASK-042"
 
 
-@pytest.mark.ci
 def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_route(user: User) -> None:
     user.does("decide", "tidepool", "Use SQLite for the tide table")
     for words in (("decide", "tidepol", "Use WAL"), ("handover", "tidepol"), ("route", "use", "tidepol")):
@@ -81,7 +79,6 @@ def test_a_mistyped_route_is_refused_with_the_name_that_was_meant_and_makes_no_r
     assert [row["route"] for row in user.does("list", "--json").json()] == ["tidepool"]
 
 
-@pytest.mark.ci
 def test_the_environment_wins_over_route_use_that_over_the_branch_and_that_over_the_first_request(user: User) -> None:
     session = user.session()
     session.begins("Please fix the login form")
@@ -98,7 +95,6 @@ def test_the_environment_wins_over_route_use_that_over_the_branch_and_that_over_
     assert "Paint it white" in user.does("show", "lighthouse", env={"RALF_TASK_ID": "TASK-007"}).out
 
 
-@pytest.mark.ci
 def test_a_session_never_changes_the_route_of_the_terminal(user: User) -> None:
     user.does("decide", "mine", "Paint it white")
     user.does("route", "use", "mine")
@@ -110,7 +106,6 @@ def test_a_session_never_changes_the_route_of_the_terminal(user: User) -> None:
     assert user.does("route", "--json").json()["route"] == "mine"
 
 
-@pytest.mark.ci
 def test_a_route_that_the_agent_reads_before_any_work_becomes_its_sessions(user: User) -> None:
     login = killed(user, "Add tests for the login page")
     session = user.session()
@@ -121,7 +116,6 @@ def test_a_route_that_the_agent_reads_before_any_work_becomes_its_sessions(user:
     assert session.route == login.route
 
 
-@pytest.mark.ci
 def test_a_name_that_is_meant_can_be_made_however_near_it_is_and_other_numbers_are_other_tasks(user: User) -> None:
     user.does("decide", "tidepool", "Use SQLite")
     user.does("decide", "TASK-041", "Use SQLite")
@@ -132,14 +126,12 @@ def test_a_name_that_is_meant_can_be_made_however_near_it_is_and_other_numbers_a
     assert len(user.does("list", "--json").json()) == 5
 
 
-@pytest.mark.ci
 def test_an_agent_whose_client_names_no_session_cannot_change_the_route_of_the_terminal(user: User) -> None:
     user.does("route", "use", "mine")
     assert user.ralf("route", "use", "theirs", env={"GEMINI_CLI": "1"}).status == 2
     assert user.does("route", "--json").json()["route"] == "mine"
 
 
-@pytest.mark.ci
 def test_a_closed_route_is_offered_to_nobody_until_something_is_recorded_in_it(user: User) -> None:
     login = killed(user, "Add tests for the login page")
     user.does("route", "close", login.route)

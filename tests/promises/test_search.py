@@ -6,6 +6,8 @@ import pytest
 
 from promises.user import User
 
+pytestmark = pytest.mark.ci
+
 MANY = """
 import ralf
 words = "harbour level gauge table offset tide north south pier mooring".split()
@@ -15,7 +17,6 @@ for number in range(30):
 """
 
 
-@pytest.mark.ci
 def test_a_decision_that_no_longer_fits_into_the_file_is_found_by_its_words_and_why_has_it(user: User) -> None:
     user.does("decide", "harbour", "Measure in fathoms", "--because", "the old charts do")
     user.does("decide", "harbour", "Measure in metres", "--supersedes", "DEC-001")
@@ -34,7 +35,6 @@ def test_a_decision_that_no_longer_fits_into_the_file_is_found_by_its_words_and_
         assert f"pier{number}x11" in user.does("why", "harbour", found[0]).out
 
 
-@pytest.mark.ci
 def test_a_search_finds_what_the_person_said_and_what_a_command_printed(user: User) -> None:
     session = user.session()
     session.says("Carry the harbour offsets over; the harbour master of Zeebrugge wants them in decimetres.")
@@ -50,7 +50,6 @@ def test_a_search_finds_what_the_person_said_and_what_a_command_printed(user: Us
         assert found in user.does("search", words).out
 
 
-@pytest.mark.ci
 def test_why_shows_the_original_words_and_the_line_where_they_stand_without_the_transcript(user: User) -> None:
     session = user.session()
     session.answers("I look around.")
@@ -64,7 +63,6 @@ def test_why_shows_the_original_words_and_the_line_where_they_stand_without_the_
     assert any(quote["line"] == 2 and "Use SQLite for the tide table" in quote["text"] for quote in quotes), quotes
 
 
-@pytest.mark.ci
 def test_why_shows_the_turn_of_a_decision_whole_and_what_the_person_said_next(user: User) -> None:
     session = user.session()
     session.says("Which store for the tide table? Decide it and record it.")

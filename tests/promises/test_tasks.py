@@ -9,13 +9,14 @@ import pytest
 from kit import command
 from promises.user import TASKS, User
 
+pytestmark = pytest.mark.ci
+
 
 def agent(name: str, **more: str) -> dict[str, str]:
     """The environment of an agent of this name."""
     return {"RALF_AGENT": name, **more}
 
 
-@pytest.mark.ci
 def test_a_task_is_one_markdown_file_whose_words_a_person_changes(user: User) -> None:
     id_ = user.adds("Store the levels")
     user.edit(
@@ -27,7 +28,6 @@ def test_a_task_is_one_markdown_file_whose_words_a_person_changes(user: User) ->
     assert "Keep the harbour's own units." in user.task_file(id_).read_text()
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/machinery.md: 15. Tasks: the 11 moves")
 @pytest.mark.parametrize(("folder", "said"), [("completed", "completed"), ("cancelled", "cancelled")])
 def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said: str) -> None:
@@ -39,7 +39,6 @@ def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said
     assert user.task_file(id_).parent.name == folder
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/machinery.md: 15. Tasks: the 11 moves")
 def test_a_person_opens_a_task_again_by_moving_its_file(user: User) -> None:
     id_ = user.adds("Store the levels")
@@ -49,7 +48,6 @@ def test_a_person_opens_a_task_again_by_moving_its_file(user: User) -> None:
     assert user.does("task", "claim", "--json").json()["task"]["id"] == id_
 
 
-@pytest.mark.ci
 def test_of_sixteen_agents_that_claim_one_task_at_once_one_gets_it_and_the_others_hear_who(user: User) -> None:
     id_ = user.adds("Store the levels")
     agents = [user.start("task", "claim", id_, env=agent(f"agent-{number}")) for number in range(16)]
@@ -59,7 +57,6 @@ def test_of_sixteen_agents_that_claim_one_task_at_once_one_gets_it_and_the_other
     assert all(f"error: {id_}: " in err and holder in err for err, code in ended if code)
 
 
-@pytest.mark.ci
 def test_a_claimed_task_is_refused_to_others_with_its_holder_and_is_done_by_its_holder_alone(user: User) -> None:
     id_ = user.adds("Store the levels")
     user.does("task", "claim", id_, env=agent("first"))
@@ -70,7 +67,6 @@ def test_a_claimed_task_is_refused_to_others_with_its_holder_and_is_done_by_its_
     assert user.status_of(id_) == "completed"
 
 
-@pytest.mark.ci
 def test_the_claim_of_an_agent_that_fell_silent_is_free_and_its_lease_completes_nothing(user: User) -> None:
     id_ = user.adds("Store the levels")
     lease = user.does("task", "claim", id_, "--lease", "1s", "--json", env=agent("first")).json()["lease"]
@@ -83,7 +79,6 @@ def test_the_claim_of_an_agent_that_fell_silent_is_free_and_its_lease_completes_
     assert user.status_of(id_) == "pending"
 
 
-@pytest.mark.ci
 def test_a_task_waits_for_those_that_it_comes_after(user: User) -> None:
     first = user.adds("Fix the parser", "--priority", "1")
     then = user.adds("Publish the release", "--after", "Fix the parser", "--priority", "10")
@@ -93,7 +88,6 @@ def test_a_task_waits_for_those_that_it_comes_after(user: User) -> None:
     assert user.does("task", "claim", "--json").json()["task"]["id"] == then
 
 
-@pytest.mark.ci
 @pytest.mark.xfail(strict=True, reason="cases/blocked-task-done")
 def test_a_task_that_waits_cannot_be_completed_unasked(user: User) -> None:
     first = user.adds("Fix the parser")
@@ -103,7 +97,6 @@ def test_a_task_that_waits_cannot_be_completed_unasked(user: User) -> None:
     ran.complains(5, then, first)
 
 
-@pytest.mark.ci
 def test_a_task_is_done_only_if_its_command_passes(user: User) -> None:
     user.does("init", "--verify-commands")
     id_ = user.adds("Store the levels", "--verify", "test -f levels.db")
@@ -116,7 +109,6 @@ def test_a_task_is_done_only_if_its_command_passes(user: User) -> None:
     assert (said["task"]["status"], said["evidence"]["state"]) == ("completed", "verified")
 
 
-@pytest.mark.ci
 def test_no_command_of_a_task_runs_before_a_person_has_allowed_it(user: User) -> None:
     ran = user.project / "ran"
     id_ = user.adds("Store the levels", "--verify", f"touch {ran}")
@@ -125,7 +117,6 @@ def test_no_command_of_a_task_runs_before_a_person_has_allowed_it(user: User) ->
     assert user.task(id_)["evidence"]["state"] != "verified"
 
 
-@pytest.mark.ci
 def test_a_completion_that_was_killed_anywhere_is_whole_or_did_not_happen_and_its_agent_completes_it(
     user: User,
 ) -> None:

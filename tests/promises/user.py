@@ -33,9 +33,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "config": ("config",),
     "decide": ("decide",),
     "diff": ("diff",),
-    "doctor": ("doctor",),
     "drop": ("context", "drop"),
-    "export": ("export",),
     "forget": ("context", "forget"),
     "handover": ("handover",),
     "hook": ("hook",),
@@ -46,7 +44,6 @@ VERBS: dict[str, tuple[str, ...]] = {
     "mcp": ("mcp",),
     "memory": ("memory",),
     "migrate": ("migrate",),
-    "pin": ("pin",),
     "revert": ("context", "revert"),
     "route": ("route",),
     "run": ("run",),
@@ -79,6 +76,14 @@ class User:
         self.home, self.project = home, project
         home.mkdir(parents=True, exist_ok=True)
         project.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def initialized(cls, folder: Path) -> User:
+        """One who has typed `ralf init` in a git repository."""
+        found = cls(folder / "home", folder / "project")
+        found.git("init", "-q", "-b", "main", ".")
+        found.does("init")
+        return found
 
     # ---- the command ----
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from promises.user import Session, User
 
+pytestmark = pytest.mark.ci
+
 RULE = "Never number a gauge from zero: the harbour master counts from one."
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User.initialized(tmp_path)
 
 
 @pytest.fixture
@@ -24,7 +33,6 @@ def session(user: User) -> Session:
     return found
 
 
-@pytest.mark.ci
 def test_a_message_that_is_pinned_by_its_line_is_in_every_brief_until_undo_takes_it_off(
     user: User, session: Session
 ) -> None:
@@ -39,7 +47,6 @@ def test_a_message_that_is_pinned_by_its_line_is_in_every_brief_until_undo_takes
     assert user.does("show", "harbour", "--json").json()["pinned"] == []
 
 
-@pytest.mark.ci
 def test_an_agent_pins_a_message_as_the_person_does_and_the_pin_says_who(user: User, session: Session) -> None:
     user.does("decide", "harbour", "--pin", "3", env={"CLAUDECODE": "1"})
     (pinned,) = user.does("show", "harbour", "--json").json()["pinned"]
@@ -48,14 +55,12 @@ def test_an_agent_pins_a_message_as_the_person_does_and_the_pin_says_who(user: U
     assert again["origin"] == "agent", "a message is pinned once"
 
 
-@pytest.mark.ci
 def test_a_line_without_a_message_of_the_person_cannot_be_pinned(user: User, session: Session) -> None:
     ran = user.ralf("decide", "harbour", "--pin", "4")
     assert ran.status == 3 and "search" in ran.err, ran
     assert user.ralf("decide", "harbour", "Some text", "--pin", "3").status == 2
 
 
-@pytest.mark.ci
 def test_a_pin_that_is_forgotten_leaves_no_word_behind(user: User, session: Session) -> None:
     user.does("decide", "harbour", "--pin", "3")
     user.does("forget", "harbour", "--text", "harbour master counts from one", "--yes")
