@@ -6,6 +6,8 @@ What is shown at a length is shown at every larger one: pieces are taken in an o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -27,6 +29,8 @@ _FENCE = regex(r"\s*(?:```|~~~)")
 
 _HEAD, _RULE = regex(r"\A\s{0,3}#{1,6}\s+"), regex(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,}|\|[\s:|-]*-[\s:|-]*\|)\s*\Z")
 
+_HEADING = regex(r"\s{0,3}(?:#{1,6}\s+\S|\*\*(?=\S)[^*]+(?<=\S)\*\*:?\s*\Z)")  # a line of bold is one, too
+
 _ROW, _BORDER, _BOLD = regex(r"\s*\|.*\|\s*\Z"), regex(r"\s*(?<!\\)\|\s*"), regex(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
 
 _ASKS, _LEADS_UP = ("?", "\uff1f", "\u061f"), (":", "\uff1a")
@@ -42,27 +46,46 @@ def units(text: str) -> int:
 
 def plain(text: str) -> str:
     """An agent's text without blank lines, marks of headings, bold, rules and bars of tables, outside code."""
+    return "\n".join(line.text for line in _plain(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a text; `is_head`: it is a heading."""
+
+    text: str
+    is_head: bool = False
+
+
+def _plain(text: str) -> list[_Line]:
     lines = []
     is_code = False
     for line in _without_blank_lines(text).splitlines():
+        is_head = False
         if _FENCE.match(line):
             is_code = not is_code
         elif not is_code:
             if _RULE.match(line):
                 continue
+            is_head = _HEADING.match(line) is not None
             if _ROW.match(line):
                 line = "; ".join(cell for cell in _BORDER.split(line) if cell)
             line = _BOLD.sub(r"\1", _HEAD.sub("", line))
-        lines.append(line)
-    return "\n".join(lines)
+        lines.append(_Line(line, is_head))
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece that is kept whole: a line, a sentence of a long one, a code block. `before`: what separates it."""
+    """A piece that is kept whole: a line, a sentence of a long one, a code block.
+
+    before   what separates it from the one before
+    is_head  it is a heading
+    """
 
     text: str
     before: str
+    is_head: bool = False
 
 
 def cut(text: str, most: int) -> str:
@@ -75,9 +98,10 @@ def cuts(text: str, lengths: Iterable[int], *, is_answered: bool = False) -> lis
 
     is_answered  something was said to it since: a question at its end is the first to go
     """
-    text = plain(text)
+    lines = _plain(text)
+    text = "\n".join(line.text for line in lines)
     size = units(text)
-    return [text if size <= most else _shortened(text, most, is_answered=is_answered) for most in lengths]
+    return [text if size <= most else _shortened(lines, most, is_answered=is_answered) for most in lengths]
 
 
 def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> str:
@@ -87,7 +111,7 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
     """
     kept: list[Unit] = []
     size = 0
-    pieces = [*_pieces(plain(text), longest=0)]
+    pieces = [*_pieces(_plain(text), longest=0)]
     asks = (number for number in reversed(range(len(pieces))) if pieces[number].text.rstrip("*_ ").endswith(_ASKS))
     for piece in reversed(pieces[: next(asks, -1) + 1 if to_question else None] or pieces):
         if _is_code(piece.text):
@@ -120,10 +144,11 @@ def message(text: str, most: int) -> str:
     text = _without_blank_lines(text)
     if units(text) <= most:
         return text
-    shorter = "\n".join(_without_pastes(text))
-    kept = shorter
-    if units(shorter) > most:
-        kept = _shortened(shorter, most, begins_at_end=len(text) > PASTE, heads=1)
+    lines = [*_without_pastes(text)]
+    kept = "\n".join(lines)
+    if units(kept) > most:
+        marked = [_Line(line, _HEADING.match(line) is not None) for line in lines]
+        kept = _shortened(marked, most, begins_at_end=len(text) > PASTE, heads=1)
     return kept + (f" [{len(text):,} characters in all]" if len(text) > _SAYS_SIZE else "")
 
 
@@ -158,10 +183,11 @@ def _paste(block: list[str]) -> Iterator[str]:
         yield _inside(line, _LONG_LINE)
 
 
-def _pieces(text: str, longest: int = _LONG_LINE) -> Iterator[Unit]:
+def _pieces(lines: Iterable[_Line], longest: int = _LONG_LINE) -> Iterator[Unit]:
     """The pieces of a text without blank lines."""
     block: list[str] = []
-    for line in text.split("\n"):
+    for marked in lines:
+        line = marked.text
         if block or _FENCE.match(line):
             block.append(line)
             if len(block) > 1 and _FENCE.match(line):
@@ -170,7 +196,7 @@ def _pieces(text: str, longest: int = _LONG_LINE) -> Iterator[Unit]:
         else:
             for number, part in enumerate(_sentences(line) if len(line) > longest else [line]):
                 before = "\n" if not number else " " if part[:1].isspace() else ""
-                yield Unit(part.strip() if number else part, before)
+                yield Unit(part.strip() if number else part, before, marked.is_head)
     if block:
         yield Unit(_code(block), "\n")
 
@@ -200,44 +226,100 @@ def _is_code(text: str) -> bool:
 # ---- which pieces are kept ----
 
 
-def _shortened(text: str, most: int, *, is_answered: bool = False, begins_at_end: bool = False, heads: int = 2) -> str:
-    pieces = [*_pieces(text)]
+def _shortened(
+    lines: Iterable[_Line], most: int, *, is_answered: bool = False, begins_at_end: bool = False, heads: int = 2
+) -> str:
+    pieces = [*_pieces(lines)]
+    leads = _leads(pieces)
+    leading = {lead for above in leads for lead in above}
+    content = [n for n, piece in enumerate(pieces) if n not in leading and not _only_leads(piece)] or [0]
     kept: set[int] = set()
     room = most
-    for number in _order(pieces, is_answered=is_answered, begins_at_end=begins_at_end, heads=heads):
-        room -= units(pieces[number].text) + 1
+    said = [pieces[number] for number in content]
+    for place in _order(said, is_answered=is_answered, begins_at_end=begins_at_end, heads=heads):
+        number = content[place]
+        above = [lead for lead in leads[number] if lead not in kept]
+        for lead in above:
+            pieces[lead] = _as_lead(pieces[lead])
+        room -= sum(units(pieces[one].text) + 1 for one in (number, *above))
         if room < 0 and kept:
             break
-        kept.add(number)
+        kept |= {number, *above}
         if room < 0:
-            pieces[number] = Unit(_inside(pieces[number].text, most), pieces[number].before)
-    if kept == {0} and len(pieces) > 1 and _leads_up(pieces[0]) and units(pieces[0].text) < most // 2:
-        kept.add(1)
-        pieces[1] = Unit(_inside(pieces[1].text, most - units(pieces[0].text)), pieces[1].before)
-    for number in sorted(kept):  # without what leads up to it, an item may say the opposite: "Do not:"
-        lead = _lead_of(pieces, number)
-        if lead is not None and lead not in kept:
-            kept.add(lead)
-    led = {_lead_of(pieces, number) for number in kept}
-    for number in sorted(kept, reverse=True):  # what only leads up to something that is missing says nothing
-        if len(kept) > 1 and number + 1 not in kept and number not in led and _leads_up(pieces[number]):
-            kept.remove(number)
+            whole = units(pieces[number].text)
+            pieces[number] = replace(pieces[number], text=_inside(pieces[number].text, max(whole + room, most // 2)))
     return _joined(pieces, sorted(kept))
 
 
-_AN_ITEM = regex(r"\s*(?:[-*+\u2022]|\d{1,3}[.):\u3001]|[A-Ha-h][.)])\s*\S")
+_AN_ITEM = regex(r"(\s*)(?:[-*+\u2022]|(\d{1,3})[.):\u3001]|[A-Ha-h][.)])\s*\S")
 
 _LONGEST_LEAD = 160  # units
 
 
-def _lead_of(pieces: Sequence[Unit], number: int) -> int | None:
-    """The number of the line that leads up to the list in which a piece is an item, if it is a short one."""
-    if not _AN_ITEM.match(pieces[number].text):
-        return None
-    while number and _AN_ITEM.match(pieces[number].text):
-        number -= 1
-    is_lead = _leads_up(pieces[number]) and units(pieces[number].text) <= _LONGEST_LEAD
-    return number if is_lead else None
+def _leads(pieces: Sequence[Unit]) -> list[list[int]]:
+    """By piece the numbers of those above it without which it may say something else, nearest first: the line that
+    leads up to it or to its list ("Do not:"), its heading, the numbered item that it says more of.
+    """
+    found: list[list[int]] = []
+    heading: list[int] = []
+    item: list[int] = []
+    listed: list[tuple[int, int]] = []  # lines that lead up to an open list: how far they stand in, their numbers
+    sections = _sections(pieces)
+    for number, piece in enumerate(pieces):
+        match = None if piece.is_head or piece.before != "\n" else _AN_ITEM.match(piece.text)
+        depth = len(match[1]) if match else 0
+        if match and match[2] and number in sections:
+            item = []
+        elif piece.is_head:
+            heading, item, listed = [], [], []
+        if match:
+            while listed and listed[-1][0] >= depth and listed[-1][1] != number - 1:
+                listed.pop()
+        elif piece.before == "\n":
+            listed = []
+        up = [listed[-1][1]] if match and listed else []
+        if not up and number and _leads_up(pieces[number - 1]) and not piece.is_head:
+            up = [number - 1]
+        found.append([*dict.fromkeys([*up, *item, *heading])])
+        if _leads_up(piece):
+            listed.append((depth if match else -1, number))
+        if piece.is_head:
+            heading = [number]
+        elif match and match[2] and number in sections:
+            item = [number]
+    return found
+
+
+def _sections(pieces: Sequence[Unit]) -> set[int]:
+    """The numbered items of lists in which something else stands between the items: each says more below itself."""
+    found: set[int] = set()
+    items: list[int] = []
+    for number, piece in enumerate([*pieces, Unit("", "\n", is_head=True)]):
+        match = _AN_ITEM.match(piece.text) if piece.before == "\n" and not piece.is_head else None
+        if (match and match[2] == "1") or piece.is_head:
+            if any(after - before > 1 for before, after in pairwise(items)):
+                found |= {*items}
+            items = []
+        if match and match[2] and not match[1]:
+            items.append(number)
+    return found
+
+
+def _only_leads(piece: Unit) -> bool:
+    return piece.is_head or _leads_up(piece)
+
+
+def _as_lead(piece: Unit) -> Unit:
+    """A piece that is shown for what is below it: of a long one the sentence that leads up to that, else the head."""
+    if units(piece.text) <= _LONGEST_LEAD:
+        return piece
+    if not _leads_up(piece):
+        return replace(piece, text=_inside(piece.text, _LONGEST_LEAD))
+    *_, end = _sentences(piece.text)
+    if units(end) > _LONGEST_LEAD:
+        end = end[-_LONGEST_LEAD * len(end) // units(end) :]
+        end = end.partition(" ")[2] or end
+    return replace(piece, text=f"\u2026 {end.strip()}")
 
 
 def _leads_up(piece: Unit) -> bool:
@@ -267,7 +349,7 @@ def _joined(pieces: Sequence[Unit], numbers: Sequence[int]) -> str:
     text = ""
     expected = 0
     for number in numbers:
-        if number != expected:
+        if not all(map(_only_leads, pieces[expected:number])):
             text += f" {LEFT_OUT}" if text else LEFT_OUT
         text += (pieces[number].before if text else "") + pieces[number].text
         expected = number + 1
