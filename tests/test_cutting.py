@@ -149,3 +149,13 @@ def test_an_item_of_a_list_is_never_shown_without_the_line_that_says_what_it_is(
     )
     shown = message(text, 90)
     assert "rewrite it" in shown and shown.index("Do NOT:") < shown.index("rewrite it")
+
+
+def test_what_belongs_to_a_numbered_item_never_stands_below_another_one():
+    text = "Here is my review:\n## Issues\n### 1. The error is lost\n" + "It must be mended before the merge. " * 30
+    text += "\n### 2. It stops at once\n" + "Skipping would do as well. " * 4 + "\nNot blocking."
+    for most in (120, 300, 600):
+        shown = cut(text, most)
+        assert shown.index("2. It stops at once") < shown.index("Not blocking.")
+        assert "review:" not in shown, "a line that leads up to what is not there"
+    assert "1. The error is lost\nIt must be mended" in cut(text, 600)

@@ -172,6 +172,16 @@ def test_what_comes_next_is_told_by_the_record_alone():
     assert section(brief(session), "Next").strip() == "- a check failed (08:05); 1 file not committed by the agent"
 
 
+def test_a_list_that_three_messages_came_after_is_not_what_comes_next():
+    session = Session().typed("go").mark("todos", items=(Item("1", "Mend the reader"),))
+    for number in range(3):
+        assert "to-do #1 Mend the reader" in section(brief(session), "Next")
+        session.typed(f"And now, please, look at what the pump of harbour {number} says.")
+    text = brief(session)
+    assert "Mend the reader" not in section(text, "Next")
+    assert "- to-do list (08:02, 3 messages before the end): 0 of 1 done" in section(text, "State")
+
+
 def test_an_approved_plan_is_shown_in_the_place_of_the_approval():
     plan = "# Plan\n" + "\n".join(f"{n}. Step {n} of the work" for n in range(1, 9))
     text = brief(Session().typed("(plan approved)", "plan", about=plan).edited("a.py"))
@@ -369,6 +379,15 @@ def test_messages_before_a_fresh_hand_over_come_last():
     session.edited("src/a.py")
     before = compose(session.view, 700).count("Please carry out part")
     assert compose(handing(session, "2026-03-10T00:00:00Z", OPEN), 700).count("Please carry out part") < before
+
+
+def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was_answered_then():
+    session = Session()
+    for number in range(12):
+        session.typed(f"Part {number}: {'carry it over with care. ' * 16}The end of {number}.").said("An answer. " * 40)
+    text = compose(handing(session.typed("Go on.").edited("a.py"), "2026-03-10T00:00:00Z"), 1_800)
+    talk = section(text, "The talk")
+    assert all(f"The end of {number}." in talk for number in range(12)) and "An answer." not in talk
 
 
 # ---- the budget ----

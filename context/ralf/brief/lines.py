@@ -189,8 +189,11 @@ def edited(state: State, most: int) -> str:
     return f"- {'; '.join(parts)}" if parts else ""
 
 
-def todos(state: State) -> tuple[str, ...]:
-    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done."""
+def todos(state: State, since: int = 0) -> tuple[str, ...]:
+    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done.
+
+    since  messages of the person since it was changed
+    """
     items = state.items
     if not items:
         return ()
@@ -200,7 +203,8 @@ def todos(state: State) -> tuple[str, ...]:
         return head, head + "".join(f"\n    done: {_item(item.id, item.text)}" for item in items)
     current = [item for item in items if item.status == "in_progress"]
     rest = [item for item in items if item.status == "pending"]
-    head = f"- to-do list ({clock(state.items_at, state.last[:10])}): {len(done)} of {len(items)} done"
+    later = f", {since} messages before the end" if since > _MOST_SINCE_LIST else ""
+    head = f"- to-do list ({clock(state.items_at, state.last[:10])}{later}): {len(done)} of {len(items)} done"
     head += "".join(f"\n    in progress: {_item(item.id, item.text)}" for item in current)
     brief = head + "".join(f"\n    open: {_item(item.id, item.text)}" for item in rest[:3])
     if len(rest) > 3:
@@ -213,15 +217,22 @@ def _item(id_: str, text: str) -> str:
     return f"#{id_} {text}" if id_ else text
 
 
-def upcoming(state: State) -> str:
-    """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details."""
+_MOST_SINCE_LIST = 2  # messages
+
+
+def upcoming(state: State, since_list: int = 0) -> str:
+    """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details.
+
+    since_list  messages of the person since the to-do list was changed: one that is behind them says nothing of now
+    """
     parts: list[str] = []
     failing = [run for run in state.runs.values() if run.has_failed and not run.passed_in_part]
     if failing:
         newest = failing[-1]
         what = f"{len(failing)} checks failed (the newest " if len(failing) > 1 else "a check failed ("
         parts.append(f"{what}{clock(newest.step.at, state.last[:10])}{', edited after it' if newest.edited else ''})")
-    if open_ := [item for item in state.items if item.status != "completed"]:
+    open_ = [item for item in state.items if item.status != "completed"]
+    if open_ and since_list <= _MOST_SINCE_LIST:
         first = next((item for item in open_ if item.status == "in_progress"), open_[0])
         more = f" and {len(open_) - 1} more open" if len(open_) > 1 else ""
         parts.append(f"to-do {trimmed(_item(first.id, first.text), 60)}{more}")

@@ -62,6 +62,12 @@ def grants(
     def on_record(stages: Sequence[Sequence[str]], number: int) -> Iterator[Grant]:
         return _stage(stages, number)
 
+    def agreed(count: int, level: int) -> Iterator[Grant]:
+        """The agent's closing texts that a short message answers: what was agreed to stands there alone."""
+        for number in [number for number in numbers if f"after-{number + 1}" in keys][:count]:
+            yield from messages([number, number + 1])
+            yield f"closing-{number}", level
+
     pinned, decided = recorded.pinned, recorded.decided
     yield from [("gap-talk", 0), ("gap-log", 0)]
     yield from first(keys, recorded)  # step 1
@@ -80,17 +86,17 @@ def grants(
     yield from [*((f"did-{number}", 0) for number in numbers[:18]), *messages(numbers[:9], 1), *closings(4, 2)]
     yield from [*messages(numbers[-1:], 3), *messages(numbers[:12], 2), *messages(numbers[:3], 4)]
     yield from [*on_record(pinned, 2), *((key, 0) for key in recorded.work)]
-    yield from [*messages(numbers[30:60]), *these("back"), ("passes-0", 0)]
+    yield from [*messages(numbers[30:60]), *agreed(4, 2), *messages(numbers[:30], 1), *these("back"), ("passes-0", 0)]
     yield from [("last", 3), ("closing", 3), *these("fails", level=2), *closings(20, 1)]  # step 6
     yield from [*((key, 0) for key in log[8:]), *((key, 1) for key in log[:6])]
     yield from [("looks", 0), ("passes-1", 0), ("commits", 0), *these("comment")]
     yield from on_record(decided, 2)
-    yield from [*messages(numbers[:20], 1), *closings(8, 2), *these("failed")]
+    yield from [*closings(8, 2), *agreed(8, 3), *these("failed")]
     yield from ((key, 1) for key in log)  # step 7
-    yield from [*others(6, 0), *messages(numbers), *closings(turns, 1), *messages(numbers, 1), ("todos", 2)]
+    yield from [*messages(numbers), *closings(turns, 1), *messages(numbers, 1), ("todos", 2)]
     yield from on_record(pinned, 3)
-    yield from [*closings(20, 2), *messages(numbers, 2), *others(20, 1), *these("ran", "other")]  # step 8
-    yield from closings(turns, 2)
+    yield from [*closings(20, 2), *messages(numbers, 2), *closings(20, 3), *others(20, 1), *these("ran", "other")]
+    yield from closings(turns, 2)  # step 8
     yield from ((key, _ALL) for key in keys if key not in late)  # step 9
     yield from ((key, _ALL) for key in keys)
 
@@ -144,17 +150,20 @@ def with_seen(granted: Iterable[Grant]) -> Iterator[Grant]:
 
 
 def behind(granted: Iterable[Grant], turns: Container[int]) -> Iterator[Grant]:
-    """The same grants, those of some turns of the talk behind all others, but for their messages in brief."""
-    waiting = []
+    """The same grants, those of some turns of the talk behind all others, but for their messages in brief: first what
+    the person said, then what was done and answered.
+    """
+    said: list[Grant] = []
+    rest: list[Grant] = []
     for grant in granted:
-        head, _, rest = grant[0].partition("-")
-        number = rest.partition("-")[0]
+        head, _, place = grant[0].partition("-")
+        number = place.partition("-")[0]
         is_brief = head in ("turn", "after") and grant[1] == 0
         if head in _OF_TURNS and not is_brief and number.isdecimal() and int(number) in turns:
-            waiting.append(grant)
+            (said if head in ("turn", "after") else rest).append(grant)
         else:
             yield grant
-    yield from waiting
+    yield from [*said, *rest]
 
 
 _OF_TURNS = ("turn", "after", "did", "closing", "other", "hint", "ran")

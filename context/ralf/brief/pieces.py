@@ -207,7 +207,9 @@ class Composer:
     def _state(self) -> None:
         state = self.view.state
         day = state.last[:10]
-        self.add("next", (NEXT, 0), lines.upcoming(state))
+        messages = [turn.message for turn in self.view.talk.turns if turn.message is not None]
+        since_list = sum(message.at > state.items_at for message in messages)
+        self.add("next", (NEXT, 0), lines.upcoming(state, since_list))
         if not self.view.now:
             self.add("commit", (STATE, 0), lines.branch_and_commit(state))
             self.add("edited", (STATE, 1), *(lines.edited(state, most) for most in (4, 12, 40)))
@@ -218,7 +220,7 @@ class Composer:
             self.add(f"fails-{number}", (STATE, 2, number), *texts)
         self.add("passes-0", (STATE, 3, 0), *(lines.check(run, day, lines=0) for run in passing[:1]))
         self.add("passes-1", (STATE, 3, 1), lines.passing(passing[1:6], day))
-        self.add("todos", (STATE, 4), *lines.todos(state))
+        self.add("todos", (STATE, 4), *lines.todos(state, since_list))
         for number, (at, what) in enumerate(list(state.running.values())[::-1]):
             text = f"- in the background, no end seen: {lines.command(what)} ({lines.clock(at, day)})"
             self.add(f"running-{number}", (STATE, 5, number), text)
@@ -328,7 +330,8 @@ class Composer:
         self.add(f"did-{number}", (TALK, number, 2), f"  {did}" if did else "")
         closing = turn.closing
         if closing is not None and not (following is self.last and "before" in self.pieces):
-            cuts = cutting.cuts(closing.text, order.CLOSING, is_answered=True)
+            is_answered = following.message is not None and is_short(following.message)
+            cuts = cutting.cuts(closing.text, order.CLOSING, is_answered=is_answered)
             is_last = next(reversed(course(turn)), None) is closing or turn.has("ended")
             texts = [f"  {_ENDS if is_last else _ON_THE_WAY} {lines.indented(one, '    ')}" for one in cuts]
             self.add(f"closing-{number}", (TALK, number, 3), *texts)

@@ -235,9 +235,9 @@ def _shortened(
     content = [n for n, piece in enumerate(pieces) if n not in leading and not _only_leads(piece)] or [0]
     kept: set[int] = set()
     room = most
-    said = [pieces[number] for number in content]
-    for place in _order(said, is_answered=is_answered, begins_at_end=begins_at_end, heads=heads):
-        number = content[place]
+    words = [number for number in content if not _is_code(pieces[number].text)]
+    order = _order([pieces[n] for n in words], is_answered=is_answered, begins_at_end=begins_at_end, heads=heads)
+    for number in [*(words[place] for place in order), *(n for n in content if n not in words)]:
         above = [lead for lead in leads[number] if lead not in kept]
         for lead in above:
             pieces[lead] = _as_lead(pieces[lead])
