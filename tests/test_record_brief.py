@@ -385,9 +385,11 @@ def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was
     session = Session()
     for number in range(12):
         session.typed(f"Part {number}: {'carry it over with care. ' * 16}The end of {number}.").said("An answer. " * 40)
-    text = compose(handing(session.typed("Go on.").edited("a.py"), "2026-03-10T00:00:00Z"), 1_800)
-    talk = section(text, "The talk")
-    assert all(f"The end of {number}." in talk for number in range(12)) and "An answer." not in talk
+    view = handing(session.typed("Go on.").edited("a.py"), "2026-03-10T00:00:00Z")
+    talks = [section(compose(view, most), "The talk") for most in range(600, 2_400, 200)]
+    answered = [talk for talk in talks if "An answer." in talk]
+    assert 0 < len(answered) < len(talks)
+    assert all(f"The end of {number}." in talk for talk in answered for number in range(12))
 
 
 # ---- the budget ----
