@@ -70,7 +70,7 @@ def status(turn: Turn) -> Status:
         return Status("in_progress", f"Being worked on: {_calls(len(turn.steps))} so far, no closing words yet.")
     refused = "refused by the person, nothing said or done since: " if last.outcome == "refused" else ""
     words = f"Being worked on: {count} so far, no closing words yet. Last call: {refused}{call(last)}"
-    seen = "" if last.added else _result(last.output)
+    seen = "" if last.added or last.checks else _result(last.output)
     return Status("in_progress", words + ("" if refused else f" ({outcome(last)})"), _wrote(last), seen)
 
 
@@ -83,9 +83,11 @@ def _calls(count: int) -> str:
 
 
 def _wrote(step: Step) -> str:
-    """What the last call wrote, or the head of what it printed."""
+    """What the last call wrote, or the head of what it printed; of a check its result, if the state has not that."""
     if step.added:
         return f"added: {indented(trimmed(step.added, _ADDED), '    ')}"
+    if step.checks:
+        return "" if step.outcome in ("failed", "failed by output") else _result("\n".join(step.lines))
     return _result(trimmed(step.output, _OUTPUT))
 
 
