@@ -459,4 +459,4 @@ def test_a_budget_too_small_for_a_brief_gets_something_short_and_true(most, text
 def test_without_a_limit_everything_is_shown_and_nothing_is_said_to_be_missing():
     text = brief(Session().typed("go").said("Done.").typed("and the docs, all of them, in English please"))
     assert "Not here" not in text and "left out" not in text
-    assert text.endswith("To record: `ralf decide r`, and `ralf handover` likewise.")
+    assert text.endswith("To record: `ralf decide r TEXT`, `ralf handover r`.")

@@ -16,9 +16,9 @@ _LEAST_WITH_NOW = 200  # tokens of a brief from which on it says what git says
 
 _UNTITLED = "Where this work stands"
 
-_NOT_HERE = "Not here: {what}: `{command} show {route}`, `{command} search WORDS`."
+_NOT_HERE = "Not here: {what}. `{command} show {route}` has all, `{command} search WORDS` finds it."
 
-_TO_RECORD = "To record: `{command} decide {route}`, and `{command} handover` likewise."
+_TO_RECORD = "To record: `{command} decide {route} TEXT`, `{command} handover {route}`."
 
 
 def compose(view: View, max_tokens: int | None = None, *, ordered: order.Order = order.grants) -> str:
@@ -156,7 +156,7 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer) -> Iterable
 def _foot(view: View, messages: int, steps: int) -> str:
     """What is not here, and how to get it; how to record; `steps`: of which there is more than is shown."""
     parts = [f"{messages} message{'s' * (messages > 1)}"] if messages else []
-    parts += [f"{steps} call{'s' * (steps > 1)} in detail", f"each {LEFT_OUT}"] if steps else []
+    parts += [f"{steps} call{'s' * (steps > 1)} in detail", f"what each {LEFT_OUT} stands for"] if steps else []
     route = view.route or "ROUTE"
     to_record = _TO_RECORD.format(route=route, command=view.command)
     not_here = _NOT_HERE.format(what=", ".join(parts), route=route, command=view.command)
