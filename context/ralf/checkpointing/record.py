@@ -16,7 +16,6 @@ from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
 from ralf.errors import TranscriptChanged
 from ralf.facts import noted, progress
-from ralf.facts.commands import rank_names
 from ralf.facts.facts import facts_of, taken_back, with_notes
 from ralf.format.codec import dump_yaml, to_tree
 from ralf.model import ActiveWork, Attempt, Decision, Facts, RouteContext
@@ -186,12 +185,11 @@ class RecordBuilder:
         talk = joined([*others, SessionEntries(offset.session, (*of_session, *entries))])
         unsolved = [error for error in context.facts.errors if not error.fixed_by]
         found = with_notes(facts_of(own.entries, unsolved), piece.events, base)
-        names = rank_names(piece.events, [fact.path for fact in found.paths])
         known_back = {message.id for message, _ in (*before.taken_back, *own.taken_back)}
         back = [message for message, _ in talk.taken_back if message.id not in known_back]
         return _Extracted(
             entries,
-            replace(found, names=names),
+            found,
             taken_back(facts_of(before.entries), facts_of(talk.entries)) if back else Facts(),
             tuple(map(beginning, back)),
             work_of(self._work(piece, context), talk) if entries else self._work(piece, context),

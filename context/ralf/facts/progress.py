@@ -181,7 +181,7 @@ def combine(before: Facts, new: Facts, retracted: Facts = Facts()) -> Facts:  # 
     Errors are those that nothing has fixed; a command that only looked around counts once it has failed: it is what
     not to try again. When something came last is left to the journal: the order tells enough.
     """
-    from ralf.facts.commands import in_order, join_names, only_looks  # a reader whose snapshot is new joins nothing
+    from ralf.facts.commands import in_order, only_looks  # a reader whose snapshot is new joins nothing
 
     ran = {same_command(command) for command in before.commands}
     telling = [c for c in new.commands if c.failures or same_command(c) in ran or not only_looks(c.command)]
@@ -199,8 +199,7 @@ def combine(before: Facts, new: Facts, retracted: Facts = Facts()) -> Facts:  # 
     made["commands"] = _newest_passed(made["commands"])
     made["errors"] = tuple(error for error in made["errors"] if not error.fixed_by)
     made["tests"] = made["tests"][-_TESTS:]
-    names = join_names(before.names, new.names)
-    return replace(before, **made, names=names, extra={**before.extra, **new.extra})
+    return replace(before, **made, names=new.names or before.names, extra={**before.extra, **new.extra})
 
 
 def _joined(

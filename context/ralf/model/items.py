@@ -356,7 +356,7 @@ class Facts:
 
     Each fact's `last`, when it was seen last, stands in the record of its segment; a route's facts do not tell it.
 
-    names  identifiers, commits, ids, places and quantities that are likely to be needed again, the likeliest last
+    names  identifiers, commits and ids that earlier versions ranked
     """
 
     paths: tuple[PathFact, ...] = ()
