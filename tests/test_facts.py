@@ -155,10 +155,6 @@ open(name, "w").write(text)
 for each in ["fig.py", 'plum.py']:
     with open(each, "a") as file:
         file.write("")
-def ripen(path, old):
-    kept = Path(path)
-    kept.write_text(kept.read_text().replace(old, ""))
-ripen("kiwi.py", "it's")
 os.remove("quince.py")
 print(open("seen.py").read(), Path(f"{name}.bak"), open(other, "w"))
 PY"""
@@ -173,7 +169,6 @@ PY"""
                 "pear.py": ("edited",),
                 "fig.py": ("edited",),
                 "plum.py": ("edited",),
-                "kiwi.py": ("edited",),
                 "quince.py": ("deleted",),
             },
         ),
@@ -526,13 +521,13 @@ def test_cutting_a_session_anywhere_changes_no_fact(events: list[Event], cuts: l
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_a_command(text: str) -> None:
-    assert isinstance(commands.touched(text), list)
+    assert isinstance(commands.touched(text, BASE), list)
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("text", ["'" * 20001, '"' * 20001, "<<EOF\n" * 4000, "a=" * 20000, "2>" * 20000, "$(" * 20000])
 def test_a_hostile_command_is_read_in_linear_time(text: str) -> None:
-    assert isinstance(commands.touched(text), list)
+    assert isinstance(commands.touched(text, BASE), list)
 
 
 # ---- sub-agents and background tasks ----

@@ -263,12 +263,12 @@ def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequ
     )
 
 
-_PIPES = ("|", "|&")
+PIPES = ("|", "|&")
 
 
 def shows_status(command: str, simple: Sequence[Simple], place: int) -> bool:
     """Whether the exit status 0 of a command line says that the simple command at a place has passed."""
-    joins = ("&&", *(_PIPES if "pipefail" in command else ()))
+    joins = ("&&", *(PIPES if "pipefail" in command else ()))
     if not simple:
         return "|" not in command  # its quotes do not close
     return simple[-1].then != "&" and all(one.then in joins for one in simple[place:-1])
@@ -286,7 +286,7 @@ def _leads(simple: Sequence[Simple], place: int, last: Check) -> bool:
 
 def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
     """Whether a command that is no check may be the one of a line that failed."""
-    places = {check.place for check in checks} | {at + 1 for at, one in enumerate(simple) if one.then in _PIPES}
+    places = {check.place for check in checks} | {at + 1 for at, one in enumerate(simple) if one.then in PIPES}
     rest = [one.words for place, one in enumerate(simple) if place not in places]
     return any(words and words[0] not in _HARDLY_FAIL for words in rest)
 
@@ -297,7 +297,7 @@ _HARDLY_FAIL = frozenset("cd echo printf export set source . true pwd date".spli
 def _may_lack_failures(simple: Sequence[Simple], place: int, output: str) -> bool:
     """Whether what a check was piped through may have kept its failures from the output."""
     for one, before in zip(simple[place + 1 :], simple[place:], strict=False):
-        if before.then not in _PIPES:
+        if before.then not in PIPES:
             break
         name, words = one.words[0] if one.words else "", " ".join(one.words)
         if name == "head":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,92 +13,58 @@ from ralf.text.patterns import regex
 
 # ---- scripts ----
 
-_PYTHON = regex(r"python(?:\d(?:\.\d{1,2})?)?")
-
 _LONGEST = 40_000  # characters of one script that are read
 
-_LITERAL = r"""[rb]?["']([^"'\n{}]{1,300})["']"""
+_LITERAL = r"""[rb]?["'][^"'\n{}]{1,300}["']"""
 
-_ASSIGNED = regex(
+_STRING = regex(r"""["']([^"'\n{}]{1,300})["']""")
+
+_NAMED = regex(
     r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:(?:pathlib\.)?Path\([ \t]?)?"
-    rf"{_LITERAL}[ \t]?\)?[ \t]?(?=$|[;#])"
+    rf"({_LITERAL})[ \t]?\)?[ \t]?(?=$|[;#])"
+    r"|\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:"
+)
+"""Names in Python that stand for a literal, or for each of several."""
+
+_TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?({_LITERAL}|\w{{1,60}})[ \t]?\)?"
+
+_IN_PYTHON = (
+    (regex(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']"""), "edited"),
+    (
+        regex(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])"""),
+        "edited",
+    ),
+    (regex(rf"\bos\.(?:remove|unlink)\([ \t]?{_TARGET}"), "deleted"),
+    (regex(rf"(?<![\w.\"'(]){_TARGET}\.unlink\("), "deleted"),
 )
 
-_PASSED_ON = regex(
-    r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:pathlib\.)?Path\([ \t]?(\w{1,60})[ \t]?\)[ \t]?(?=$|[;#])"
-)
-
-_EACH = regex(r"\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:")
-
-_STRING = regex(_LITERAL)
-
-_FUNCTION = regex(r"\bdef (\w{1,60})\([ \t]?(\w{1,60})")
-
-_TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?(?:{_LITERAL}|(\w{{1,60}}))[ \t]?\)?"
-
-_OPENED = regex(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']""")
-
-_WRITTEN = regex(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])""")
-
-_DELETED = regex(
-    rf"\bos\.(?:remove|unlink)\([ \t]?{_TARGET}"
-    rf"|(?<![\w.\"'(])(?:pathlib\.)?(?:Path\([ \t]?{_LITERAL}[ \t]?\)|(\w{{1,60}}))\.unlink\("
-)
-
-_CALLED = regex(rf"\b(\w{{1,60}})\([ \t]?{_LITERAL}")
-
-_READ = regex(rf"\bopen\([ \t]?{_TARGET}[ \t]?\)|(?<![\w.\"'(]){_TARGET}\.read_(?:text|bytes)\(")
-
-_DEEDS = ((_OPENED, "edited"), (_WRITTEN, "edited"), (_DELETED, "deleted"), (_READ, "read"))
-"""What calls in Python do to a file: an odd group of each pattern is its path, an even one a name for it."""
-
-_IN_NODE = regex(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?{_LITERAL}")
+_IN_NODE = regex(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?({_LITERAL})")
 
 _IN_PATCH = regex(r"(?m)^\+\+\+ (?:b/)?([^\s\n]{1,300})")
 
+_SCRIPTS = {
+    "python": _IN_PYTHON,
+    **dict.fromkeys(("node", "ruby", "bun", "deno"), ((_IN_NODE, "edited"),)),
+    **dict.fromkeys(("patch", "git"), ((_IN_PATCH, "edited"),)),
+}
+"""By program what its script does to a file: the group of each pattern is the path, or in Python a name for it."""
 
-def is_python(program: str) -> bool:
-    """Whether a program of this name runs Python."""
-    return _PYTHON.fullmatch(program) is not None
-
-
-def touched_by_script(program: str, script: str) -> Iterator[tuple[str, str]]:
-    """(path as written, what is done to it) of the files that a program's script names; nothing for other programs."""
-    script = script[:_LONGEST]
-    if is_python(program):
-        yield from _of_python(script)
-    elif program in ("node", "ruby", "bun", "deno"):
-        yield from ((match[1], "edited") for match in _IN_NODE.finditer(script))
-    elif program in ("patch", "git"):
-        yield from ((match[1], "edited") for match in _IN_PATCH.finditer(script) if match[1] != "/dev/null")
+_VERSION = regex(r"(?<=python)\d(?:\.\d{1,2})?$")
 
 
-def _of_python(script: str) -> Iterable[tuple[str, str]]:
-    """What is done to the files that literals, or names, stand for; each file once."""
-    meant = _meanings(script)
-    done: dict[str, str] = {}
-    for pattern, did in _DEEDS:
-        for match in pattern.finditer(script):
-            group = match.lastindex or 0
-            for path in [match[group]] if group % 2 else meant.get(match[group], ()):
-                done.setdefault(path, did)
-    return done.items()
-
-
-def _meanings(script: str) -> dict[str, list[str]]:
-    """For each name the files that it may stand for."""
+def _by_script(program: str, words: tuple[str, ...], document: str) -> Iterator[tuple[str, str]]:
+    """(path as written, what is done to it) of the files that a program's script names, in its words or a document."""
+    program = _VERSION.sub("", program)
+    option = "-c" if program == "python" else "-e"
+    script = document if program != "git" or words[:1] == ("apply",) else ""
+    script = (words[words.index(option) + 1] if option in words[:-1] else script)[:_LONGEST]
     meant: dict[str, list[str]] = {}
-    for match in _ASSIGNED.finditer(script):
-        meant.setdefault(match[1], []).append(match[2])
-    for match in _EACH.finditer(script):
-        meant.setdefault(match[1], []).extend(_STRING.findall(match[2]))
-    functions = {match[1]: match[2] for match in _FUNCTION.finditer(script)}
-    for match in _CALLED.finditer(script) if functions else ():
-        if match[1] in functions:
-            meant.setdefault(functions[match[1]], []).append(match[2])
-    for match in _PASSED_ON.finditer(script):
-        meant.setdefault(match[1], []).extend(meant.get(match[2], ()))
-    return meant
+    for match in _NAMED.finditer(script) if program == "python" else ():
+        meant.setdefault(match[1] or match[3], []).extend(_STRING.findall(match[2] or match[4]))
+    for pattern, did in _SCRIPTS.get(program, ()):
+        for target in pattern.findall(script):
+            literal = target if program in ("patch", "git") else "".join(_STRING.findall(target))
+            yield from ((path, did) for path in ([literal] if literal else meant.get(target, ())))
 
 
 # ---- command lines ----
@@ -228,151 +195,129 @@ def _simple_commands(text: str) -> Sequence[Simple]:
     return found
 
 
+def placed(text: str, cwd: str) -> Iterator[tuple[Simple, str]]:
+    """The simple commands of a command line, each with the folder in which it ran."""
+    folder, nested = cwd, 0
+    for one in simple_commands(text):
+        yield one, folder
+        if one.words[:1] == ("cd",):
+            target = next((word for word in one.words[1:] if word == "-" or word[0] != "-"), "~")
+            folder = "?" if _NOT_LITERAL.search(target) else joined(folder, target)
+        if one.then == "(":  # of `$(…)`: that of a group has no words before it
+            nested += 1
+        elif one.then == ")":
+            folder, nested = folder if nested else cwd, max(nested - 1, 0)
+
+
+def joined(folder: str, path: str) -> str:
+    """A path as seen from a folder; "?" for one that a variable or a program's output names."""
+    if path.startswith(("/", "~", "\\")) or path[1:2] == ":":
+        return posixpath.normpath(path) if path.startswith("/") else path
+    is_unknown = path.startswith(("$", "`", "-")) or folder == "?"
+    return "?" if is_unknown else posixpath.normpath(posixpath.join(folder, path))
+
+
+# ---- commands that only look ----
+
 _LOOKS = frozenset(
-    "ls cat bat head tail less more grep egrep fgrep rg ag fd find tree wc stat file du df pwd cd echo printf which"
+    "ls cat bat head tail less more grep egrep fgrep rg ag fd tree wc stat file du df pwd cd echo printf which"
     " type whoami date env sort uniq cut tr jq column diff cmp nl true test [ [[ ps pgrep sleep"
     " basename dirname realpath xxd hexdump md5 md5sum shasum sha256sum strings".split()
 )
 
-_GIT_LOOKS = frozenset(
-    "status log diff diff-index diff-tree show rev-parse merge-base ls-files ls-tree ls-remote cat-file blame reflog"
-    " describe for-each-ref shortlog grep rev-list fsck count-objects".split()
+_GIT_LOOKS = (
+    "status|log|diff|diff-index|diff-tree|show|rev-parse|merge-base|ls-files|ls-tree|ls-remote|cat-file|blame|reflog"
+    "|describe|for-each-ref|shortlog|grep|rev-list|fsck|count-objects"
+    r"|branch (?:.* )?(?:-a|-vv?|-r|--list|--show-current)|config (?:.* )?(?:--list|--get|-l)|worktree (?:.* )?list"
+    r"|stash (?:.* )?(?:list|show)|remote (?:.* )?(?:-v|show)"
 )
 
-_GIT_LISTS = {"branch": {"-a", "-v", "-vv", "-r", "--list", "--show-current"}, "config": {"--list", "--get", "-l"}}
+_HUB = regex(
+    r"api (?!.*(?<= )(?:-X|-f|-F|--method|--(?:raw-)?field|--input))|\S+ (?:view|list|diff|checks|status) ", re.S
+)
 
-_GIT_LISTS |= {"worktree": {"list"}, "stash": {"list", "show"}, "remote": {"-v", "show"}}
+_AWK = regex(r"(?!.*(?:(?<= )-i|>|system\())", re.S)
 
-_HUB_LOOKS = frozenset("view list diff checks status".split())
+_INLINE = {"sed": regex(r"-[nErsz]*i\S*|--in-place\S*"), "perl": regex(r"-[a-z0-9]*i\S*")}
 
-_SENDS = regex(r"-X|-f|-F|--method|--(?:raw-)?field|--input")
+_LOOKS_IF = {
+    "git": regex(rf"(?:-[Cc] \S+ |--no-pager )*+(?:{_GIT_LOOKS}) ", re.S),
+    **dict.fromkeys(("gh", "glab"), _HUB),
+    **dict.fromkeys(("awk", "gawk", "mawk"), _AWK),
+    "sed": regex(r"(?!.*(?<= )(?:-[nErsz]*i|--in-place))", re.S),
+    "find": regex(r"(?!.*(?<= )(?:-delete|-exec|-execdir|-ok) )", re.S),
+}
+"""By program what its other words must be so that it only looks."""
 
 
 def only_looks(text: str) -> bool:
     """Whether a command line changes and verifies nothing: it lists, searches or prints."""
     found = simple_commands(text)
-    return bool(found) and all(_looks(simple) for simple in found)
+    return bool(found) and all(map(_looks, found))
 
 
 def _looks(simple: Simple) -> bool:
-    if any(name != "/dev/null" for name in simple.writes):
-        return False
-    words = simple.words
-    name, rest = words[0].rpartition("/")[2] if words else "true", words[1:]
-    if name == "git":
-        while len(rest) > 2 and rest[0] in ("-C", "-c"):
-            rest = rest[2:]
-        given = [word for word in rest if word != "--no-pager"]
-        return bool(given) and (given[0] in _GIT_LOOKS or bool(_GIT_LISTS.get(given[0], set()) & set(given)))
-    if name in ("gh", "glab"):
-        if rest[:1] == ("api",):
-            return not any(_SENDS.match(word) for word in rest)
-        return len(rest) > 1 and rest[1] in _HUB_LOOKS
-    if name == "sed":
-        return not _in_place(name, rest)
-    if name in _AWKS:
-        return not any(word.startswith("-i") or ">" in word or "system(" in word for word in rest)
-    if name == "find":
-        return not {"-delete", "-exec", "-execdir", "-ok"} & set(rest)
-    return name in _LOOKS
+    name, rest = program_of(simple.words), "".join(f"{word} " for word in simple.words[1:])
+    does = _LOOKS_IF[name].match(f" {rest}", 1) is not None if name in _LOOKS_IF else name in _LOOKS or not simple.words
+    return does and all(target == "/dev/null" for target in simple.writes)
 
 
-_AWKS = frozenset(("awk", "gawk", "mawk"))
+def program_of(words: Sequence[str]) -> str:
+    """The name of the program that a command's words call, "" for none."""
+    return words[0].rpartition("/")[2] if words else ""
 
 
-def _operands(words: tuple[str, ...]) -> list[str]:
-    """Words that are not options."""
-    if "--" in words:
-        place = words.index("--")
-        return [w for w in words[:place] if not w.startswith("-")] + list(words[place + 1 :])
-    return [w for w in words if not w.startswith("-")]
-
-
-_INLINE = {"sed": regex(r"-[nErsz]*i\S*|--in-place\S*"), "perl": regex(r"-[a-z0-9]*i\S*")}
-
-
-def _in_place(name: str, words: tuple[str, ...]) -> list[str]:
-    """The files that `sed -i` or `perl -i` rewrites."""
-    if name not in _INLINE or not any(_INLINE[name].fullmatch(word) for word in words):
-        return []
-    files: list[str] = []
-    script, skip = False, False
-    for word in words:
-        if skip:
-            skip, script = False, True
-        elif word.startswith("-"):
-            skip = bool(re.fullmatch(r"-[a-zA-Z0-9]*[ef]|--expression|--file", word))
-        elif word and not script:
-            script = True
-        elif word:
-            files.append(word)
-    return files
-
+# ---- what a command does to which files ----
 
 _ALL_OPERANDS = {"rm": "deleted", "unlink": "deleted", "tee": "edited"}
+
+_GIVES_SCRIPT = regex(r"-[a-zA-Z0-9]*[ef]|--expression|--file")
+
+
+def touched(text: str, cwd: str) -> list[tuple[str, str]]:
+    """(path, what was done to it) of the files that a passed command touched for certain; `cwd`: where it ran."""
+    return [
+        (joined(folder, path), did)
+        for simple, folder in placed(text, cwd)
+        if simple.certain and folder != "?"
+        for path, did in _touched(simple)
+        if not _SPECIAL.match(path) and not _NOT_LITERAL.search(path) and len(path) < 400
+    ]
+
+
+_SPECIAL = regex(r"(?:\.{1,2}|/|EOF|)$|/dev/|[-&]")
 
 
 def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
     words = simple.words
-    while words and words[0] in ("sudo", "command", "time", "then", "do", "else"):
-        if words[0] in ("then", "else"):
-            return
+    while words and words[0] in ("sudo", "command", "time", "do"):
         words = words[1:]
-    for name in simple.writes:
-        if words[:1] not in (("[[",), ("[",)) and not name.isdigit():
-            yield name, "edited"
-    if not words:
+    name, rest = program_of(words), words[1:]
+    if name in ("then", "else"):  # it may not have run
         return
-    name, rest = words[0].rpartition("/")[2], words[1:]
-    yield from touched_by_script(name, _script(name, rest, simple.document))
-    if name == "git" and rest[:1] in (("rm",), ("mv",)):
+    if name not in ("[[", "["):
+        yield from ((target, "edited") for target in simple.writes if not target.isdigit())
+    if name == "git" and rest[:1] in (("rm",), ("mv",)) and not {"--cached", "-n", "--dry-run"} & set(rest):
         name, rest = rest[0], rest[1:]
-        if {"--cached", "-n", "--dry-run"} & set(rest):
-            return
     operands = _operands(rest)
     if name in _ALL_OPERANDS:
         yield from ((one, _ALL_OPERANDS[name]) for one in operands)
-    elif name == "mv":
-        if len(operands) < 2 or any(w.startswith(("-t", "--target")) for w in rest):
-            return
+    elif name == "mv" and len(operands) > 1 and not any(word.startswith(("-t", "--target")) for word in rest):
         yield from ((one, "deleted") for one in operands[:-1])
-        last = operands[-1].rpartition("/")[2]
-        if len(operands) == 2 and "." in last.strip("."):  # otherwise the target may be a folder
-            yield operands[-1], "created"
-    elif name in ("cat", "head", "tail", "nl", "less", "bat"):
-        yield from ((one, "read") for one in operands if re.search(r"\.\w", one))
-    elif name in ("sed", "perl"):
-        changed = _in_place(name, rest)
-        yield from ((one, "edited") for one in changed)
-        if not changed and name == "sed" and "-n" in rest and len(operands) == 2:
-            yield operands[1], "read"
+        if len(operands) == 2 and "." in program_of(operands[1:]).strip("."):  # otherwise the target may be a folder
+            yield operands[1], "created"
+    elif name in _INLINE and any(_INLINE[name].fullmatch(word) for word in rest):
+        values = {number + 1 for number, word in enumerate(rest) if _GIVES_SCRIPT.fullmatch(word)}
+        files = [word for number, word in enumerate(rest) if word and word[0] != "-" and number not in values]
+        yield from ((one, "edited") for one in (files if values else files[1:]))
+    else:
+        yield from _by_script(name, rest, simple.document)
 
 
-def _script(name: str, words: tuple[str, ...], document: str) -> str:
-    """The script that a program is given in its words, or in a here-document."""
-    option = "-c" if is_python(name) else "-e"
-    if option in words[:-1]:
-        return words[words.index(option) + 1]
-    return document if name != "git" or words[:1] == ("apply",) else ""
-
-
-def touched(text: str) -> list[tuple[str, str, str]]:
-    """(folder changed into before, path as typed, what was done to it), for the files that a passed command touched."""
-    found: list[tuple[str, str, str]] = []
-    folder = ""
-    for simple in simple_commands(text):
-        if not simple.certain:
-            continue
-        if simple.words[:1] == ("cd",):
-            where = _operands(simple.words[1:])[:1]
-            literal = where and not _NOT_LITERAL.search(where[0])
-            folder = (where[0] if where[0].startswith("/") else f"{folder}/{where[0]}".lstrip("/")) if literal else "?"
-            continue
-        for path, did in _touched(simple):
-            special = not path or path in (".", "..", "-", "/", "EOF") or path.startswith(("/dev/", "-", "&"))
-            if not special and not _NOT_LITERAL.search(path) and len(path) < 400:
-                found.append((folder, path, did))
-    return found
+def _operands(words: tuple[str, ...]) -> list[str]:
+    """Words that are not options."""
+    place = words.index("--") if "--" in words else len(words)
+    return [word for word in words[:place] if not word.startswith("-")] + list(words[place + 1 :])
 
 
 _PATCHED = regex(r"(?m)^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$")
@@ -410,6 +355,8 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
+_FINDS = regex(r"grep|glob|search|list|find|issue|comment")
+
 _FILE = regex(r"[^/\\]\.[A-Za-z]\w{0,7}$")
 
 
@@ -418,10 +365,7 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
     name = tool.lower().rpartition("__")[2].replace("_", "").replace("-", "").replace(".", "")
     if "strreplace" in name or "texteditor" in name:
         return {"view": "read", "create": "created"}.get(str(arguments.get("command", "")), "edited")
-    if (
-        any(word in name for word in ("grep", "glob", "search", "list", "find", "issue", "comment"))
-        and "replace" not in name
-    ):
+    if _FINDS.search(name) and "replace" not in name:
         return "read" if "grep" in name and _FILE.search(named_in(arguments)) else ""  # one file was searched
     return next((did for word, did in _VERBS.items() if word in name), "")
 
@@ -431,11 +375,13 @@ _CHANGES = {"add": "created", "update": "edited", "delete": "deleted"}
 
 def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(path, what was done to it) of a call whose arguments list changes by path, as Codex tells a patch's outcome."""
-    changes = arguments.get("changes")
+    given = arguments.get("changes")
     found: list[tuple[str, str]] = []
-    for path, change in changes.items() if isinstance(changes, Mapping) else ():
-        did = _CHANGES.get(str(change.get("type"))) if isinstance(change, Mapping) else None
-        moved = change.get("move_path") if did else None
+    changes = (
+        {path: one for path, one in given.items() if isinstance(one, Mapping)} if isinstance(given, Mapping) else {}
+    )
+    for path, change in changes.items():
+        did, moved = _CHANGES.get(str(change.get("type"))), change.get("move_path")
         if did:
             found += [(path, "deleted"), (moved, "created")] if isinstance(moved, str) and moved else [(path, did)]
     return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ralf.facts.checks import shows_status
-from ralf.facts.commands import simple_commands
+from ralf.facts.checks import PIPES, shows_status
+from ralf.facts.commands import joined, placed, simple_commands
 from ralf.model.entries import GitFact
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
@@ -62,9 +61,6 @@ _LISTS = frozenset(("--oneline", "--decorate", "--no-decorate"))
 
 _COMMITTING = frozenset(("commit", "merge", "cherry-pick", "revert", "am", "rebase", "pull"))
 
-_PIPES = ("|", "|&")
-
-
 # ---- places ----
 
 
@@ -87,15 +83,6 @@ class Repository:
         """Whether a folder lies in the project's repository; one that is not known does not, if a project is."""
         places = {folder, *(folder[:at] for at, letter in enumerate(folder) if letter in "/\\")}
         return not self.base or (self.base in places and not places & self.others)
-
-
-def joined(folder: str, path: str) -> str:
-    """A path as seen from a folder; "?" for one that a variable or a program's output names."""
-    if path.startswith(("/", "~", "\\")) or path[1:2] == ":":
-        return posixpath.normpath(path) if path.startswith("/") else path
-    return (
-        "?" if path.startswith(("$", "`", "-")) or folder == "?" else posixpath.normpath(posixpath.join(folder, path))
-    )
 
 
 # ---- calls of git and gh ----
@@ -129,30 +116,24 @@ class _Call:
 
 def _calls(command: str, cwd: str, repository: Repository, *, passed: bool) -> Iterator[_Call]:
     """The calls in the project's repository, in order; what makes another repository is noted."""
-    folder, is_first, nested = cwd, True, 0
     simple = simple_commands(command)
-    for place, one in enumerate(simple):
-        words, where = list(one.words), folder
-        if words[:1] == ["cd"]:
-            folder = joined(folder, next((word for word in words[1:] if word == "-" or word[0] != "-"), "~"))
-        elif words[:1] in (["git"], ["gh"]):
-            while len(words) > 2 and words[1].startswith("-"):
-                if words[1].startswith(("--git-dir", "--work-tree")):
-                    where = "?"
-                elif words[1] == "-C":
-                    where = joined(where, words[2])
-                del words[1 : 3 if words[1] in ("-C", "-c") else 2]
-            if words[1:2] in (["init"], ["clone"]):
-                _note(repository, words[1:], where)
-            elif len(words) > 1 and repository.has(where):
-                pipe = simple[place + 1].words if one.then in _PIPES and place + 1 < len(simple) else ()
-                is_ok = passed and shows_status(command, simple, place)
-                yield _Call(words[0], tuple(words[1:]), where, is_ok, is_first, pipe)
-        is_first = is_first and words[:1] == ["cd"]
-        if one.then == "(":  # of `$(…)`: that of a group has no words before it
-            nested += 1
-        elif one.then == ")":
-            folder, nested = folder if nested else cwd, max(nested - 1, 0)
+    for place, (one, where) in enumerate(placed(command, cwd)):
+        words = list(one.words)
+        if words[:1] not in (["git"], ["gh"]):
+            continue
+        while len(words) > 2 and words[1].startswith("-"):
+            if words[1].startswith(("--git-dir", "--work-tree")):
+                where = "?"
+            elif words[1] == "-C":
+                where = joined(where, words[2])
+            del words[1 : 3 if words[1] in ("-C", "-c") else 2]
+        if words[1:2] in (["init"], ["clone"]):
+            _note(repository, words[1:], where)
+        elif len(words) > 1 and repository.has(where):
+            pipe = simple[place + 1].words if one.then in PIPES and place + 1 < len(simple) else ()
+            is_first = all(before.words[:1] == ("cd",) for before in simple[:place])
+            is_ok = passed and shows_status(command, simple, place)
+            yield _Call(words[0], tuple(words[1:]), where, is_ok, is_first, pipe)
 
 
 def _note(repository: Repository, words: Sequence[str], where: str) -> None:

@@ -20,7 +20,7 @@ from ralf.facts.commands import (
     simple_commands,
     touched,
 )
-from ralf.facts.repository import Repository, git_facts, joined, merges
+from ralf.facts.repository import Repository, git_facts, merges
 from ralf.model.entries import Item, Mark, Step, StepKind
 from ralf.text.cleaning import one_line, trimmed, without_middle
 from ralf.text.patterns import regex
@@ -200,13 +200,8 @@ class Steps:
 
     def _touched(self, command: str, cwd: str) -> tuple[tuple[str, str], ...]:
         """The files that a command that passed has changed, as far as its words say so for certain."""
-        relative = self._repository.relative
-        found = [(relative(path, cwd), done) for path, done in patched(command)]
-        for folder, path, done in touched(command):
-            if done == "read" or "?" in folder:
-                continue
-            found.append((relative(path, joined(cwd, folder)), done))
-        return _joined(found)
+        found = (*patched(command), *touched(command, cwd))
+        return _joined((self._repository.relative(path, cwd), done) for path, done in found)
 
     def _listed(self, call: Event, result: Event) -> Iterator[Mark]:
         items = todos.after(self.items, call, result)
