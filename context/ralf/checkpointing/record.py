@@ -16,7 +16,7 @@ from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
 from ralf.errors import TranscriptChanged
 from ralf.facts import noted, progress
-from ralf.facts.facts import facts_of, taken_back, with_notes
+from ralf.facts.facts import facts_of, with_notes
 from ralf.format.codec import dump_yaml, to_tree
 from ralf.model import ActiveWork, Attempt, Decision, Facts, RouteContext
 from ralf.model.entries import Entry, Mark, SessionEntries, to_tree as to_entry_tree
@@ -190,7 +190,7 @@ class RecordBuilder:
         return _Extracted(
             entries,
             found,
-            taken_back(facts_of(before.entries), facts_of(talk.entries)) if back else Facts(),
+            progress.without(facts_of(before.entries), facts_of(talk.entries)) if back else Facts(),
             tuple(map(beginning, back)),
             work_of(self._work(piece, context), talk) if entries else self._work(piece, context),
             noted.decisions(piece.events, offset.session, self.source.origin),

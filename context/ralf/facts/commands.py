@@ -337,8 +337,6 @@ def patched(text: str) -> list[tuple[str, str]]:
 
 # ---- tools that work on files ----
 
-_DONE = ("created", "edited", "deleted", "read")
-
 _PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "filePath", "filepath", "target_file", "path")
 
 _VERBS = {
@@ -388,8 +386,3 @@ def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 OLD_KEYS = ("old_string", "old_str", "oldText")
-
-
-def in_order(did: Sequence[str]) -> tuple[str, ...]:
-    """What was done to a file, each once, in one order."""
-    return tuple(word for word in _DONE if word in did)

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
 
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
 
-_Key = TypeVar("_Key")
-
-_Value = TypeVar("_Value")
-
 # ---- what commands answered ----
-
-# Plain names of trouble; `_STRONG` are the shapes in which programs report it.
-_STRONG = regex(
-    r"\b(?:error|fatal|panic|exception|failure)\b\s*+(?:\[\w+\]\s*+)?[:(]|\b\w+(?:Error|Exception)\b\s*(?::|$)"
-    r"|^E {2,}\S|^--- FAIL|^CONFLICT\b|^FAILED\b|: (?:command )?not found\b"
-    r"|: No such file|: Permission denied"
-    r"|^\s*[x✗✘✕] \S|^thread '.{1,200}' panicked",
-    re.I,
-)
 
 _TESTING = regex(
     r"test|spec|jest|mocha|cargo|\bgo\b|\bnpm\b|yarn|pnpm|\bbun\b|deno|\bmake\b|mise|\btox\b|nox|gradle|mvn"
@@ -109,9 +95,3 @@ def comparable(command: str) -> str:
 
 def _quotes(text: str) -> tuple[int, ...]:
     return text.count('"'), text.count("'")
-
-
-def put_last(found: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Set an entry; it becomes the newest, which stands at the end."""
-    found.pop(key, None)
-    found[key] = value

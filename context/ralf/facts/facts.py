@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from ralf import config
 from ralf.facts import noted
 from ralf.facts.checks import is_test, most_telling
-from ralf.facts.commands import did_by, in_order
-from ralf.facts.errors import NAMED, put_last, test_result
-from ralf.facts.progress import KEYS, LONG_PASSED, again, same_command
+from ralf.facts.commands import did_by
+from ralf.facts.errors import NAMED, test_result
+from ralf.facts.progress import KEYS, LONG_PASSED, Collected
 from ralf.facts.repository import Repository
 from ralf.facts.state import simple_parts
 from ralf.model import CommandFact, CommitFact, ErrorFact, Facts, PathFact, RequestFact, TestFact
@@ -35,117 +35,73 @@ def facts_of(entries: Iterable[Entry], unsolved: Iterable[ErrorFact] = ()) -> Fa
 
     unsolved  errors known before that nothing has fixed yet: where their command passes, they come back with `fixed_by`
     """
-    reader = _Reader(unsolved)
+    made, unsolved = Collected(), tuple(unsolved)
     for entry in entries:
-        if isinstance(entry, Message):
-            reader.asked(entry)
-        elif isinstance(entry, Step) and entry.outcome not in ("", "refused", "running"):
-            reader.done(entry)
-    return reader.facts
+        for kind, fact in _shown_by(entry):
+            made.add(kind, fact)
+        if isinstance(entry, Step) and entry.kind == "command" and _has_passed(entry):
+            ran = simple_parts(entry.object)
+            for error in (*unsolved, *made.all("errors")):
+                if not error.fixed_by and simple_parts(error.command)[-1] in ran:
+                    made.add("errors", replace(error, fixed_by=_PASSED_LATER, last=entry.at))
+    return Facts(**{kind: made.all(kind) for kind in KEYS})
 
 
 def with_notes(facts: Facts, events: Iterable[Event], base: str) -> Facts:
     """Facts with those in the fields of a document's notes; `base`: the project's folder."""
-    told = [noted.facts(event) for event in events if event.kind == "note"]
-    relative = Repository(base.rstrip("/\\") if len(base) > 1 else base).relative
-    paths = {fact.path: fact for fact in facts.paths}
-    for path in (path for one in told for path in one.paths):
-        name = relative(path.path, "")
-        old = paths.pop(name, PathFact())
-        paths[name] = PathFact(name, in_order((*old.did, *(path.did or ("edited",)))), path.last)
-    others: dict[str, Any] = {
-        kind: (*getattr(facts, kind), *(fact for one in told for fact in getattr(one, kind)))
-        for kind in ("commands", "errors", "commits", "tests", "requests")
-    }
-    return replace(facts, paths=tuple(paths.values()), **others)
+    made, relative = Collected(facts), Repository(base).relative
+    for told in (noted.facts(event) for event in events if event.kind == "note"):
+        paths = (PathFact(relative(path.path, ""), path.did or ("edited",)) for path in told.paths)
+        for kind in KEYS:
+            for fact in paths if kind == "paths" else getattr(told, kind):
+                made.add(kind, fact)
+    return replace(facts, **{kind: made.all(kind) for kind in KEYS})
 
 
-def taken_back(before: Facts, after: Facts) -> Facts:
-    """Those facts of one record that another one has no longer."""
-    gone: dict[str, Any] = {}
-    for kind, key in KEYS.items():
-        left = set(map(key, getattr(after, kind)))
-        gone[kind] = tuple(fact for fact in getattr(before, kind) if key(fact) not in left)
-    return Facts(**gone)
-
-
-class _Reader:
-    """Collects facts entry by entry; every collection keeps its newest entry at its end."""
-
-    def __init__(self, unsolved: Iterable[ErrorFact]) -> None:
-        self._paths: dict[str, PathFact] = {}
-        self._commands: dict[tuple[str, str, int], CommandFact] = {}
-        self._errors: dict[tuple[str, str], ErrorFact] = {}
-        self._commits: dict[str, CommitFact] = {}
-        self._tests: dict[str, TestFact] = {}
-        self._requests: dict[tuple[str, int], RequestFact] = {}
-        self._unsolved = list(unsolved)
-
-    @property
-    def facts(self) -> Facts:
-        return Facts(
-            paths=tuple(self._paths.values()),
-            commands=tuple(self._commands.values()),
-            errors=tuple(self._errors.values()),
-            commits=tuple(self._commits.values()),
-            tests=tuple(self._tests.values()),
-            requests=tuple(self._requests.values()),
-        )
-
-    def asked(self, message: Message) -> None:
-        """Take what a person sent."""
-        text = message.text
-        if message.form in ("ran", "unsent") or not text or config.is_all(text):
-            return
-        kept = without_middle(text, *_REQUEST_KEPT)[0] if len(text) > _LONGEST_REQUEST else text
-        cut = len(text) - len(kept)
-        put_last(self._requests, (kept, cut), RequestFact(kept, "", cut, kind=message.form, line=message.line))
-
-    def done(self, step: Step) -> None:
-        """Take what a call came to."""
-        is_read = step.kind == "look" and step.outcome == "ok" and did_by(step.tool, {}) == "read"
-        for path, did in step.files or (((step.object, "read"),) if is_read else ()):
-            old = self._paths.pop(path, PathFact())
-            self._paths[path] = PathFact(path, in_order((*old.did, did)), step.at)
-        for fact in step.git:
+def _shown_by(entry: Entry) -> Iterator[tuple[str, Any]]:
+    """The facts that an entry shows, each with its kind."""
+    if isinstance(entry, Message):
+        if entry.form not in ("ran", "unsent") and entry.text and not config.is_all(entry.text):
+            kept, _ = _within(entry.text, _LONGEST_REQUEST, _REQUEST_KEPT)
+            yield "requests", RequestFact(kept, "", len(entry.text) - len(kept), kind=entry.form, line=entry.line)
+    elif isinstance(entry, Step) and entry.outcome not in ("", "refused", "running"):
+        is_read = entry.kind == "look" and entry.outcome == "ok" and did_by(entry.tool, {}) == "read"
+        for path, did in entry.files or (((entry.object, "read"),) if is_read else ()):
+            yield "paths", PathFact(path, (did,), entry.at)
+        for fact in entry.git:
             if fact.kind in ("commit", "amended", "applied") and fact.value:
-                put_last(self._commits, fact.value, CommitFact(fact.value, fact.subject, step.at))
-        if step.kind == "command":
-            self._ran(step)
-
-    def _ran(self, step: Step) -> None:
-        has_failed = step.outcome in _FAILED or bool(
-            step.status
-        )  # a merge with conflicts is in progress: it failed, too
-        named = trimmed(step.object, NAMED)
-        new = _command(step, has_failed=has_failed)
-        old = self._commands.pop(same_command(new), None)
-        self._commands[same_command(new)] = again(old, new) if old else new
-        if said := _tested(step, has_failed=has_failed):
-            put_last(self._tests, named, TestFact(named, said, step.at))
-        if has_failed:
-            error = next(iter(most_telling(step.lines, 1)), "") or f"exit {step.status}"
-            put_last(self._errors, (error, named), ErrorFact(error, named, last=step.at))
-        elif step.outcome != "not shown":
-            self._passed(step)
-
-    def _passed(self, step: Step) -> None:
-        """Say of the errors of a command that it passed later."""
-        ran = simple_parts(step.object)
-        for error in (*self._unsolved, *self._errors.values()):
-            if not error.fixed_by and simple_parts(error.command)[-1] in ran:
-                key = error.error, error.command
-                put_last(self._errors, key, replace(error, fixed_by=_PASSED_LATER, last=step.at))
+                yield "commits", CommitFact(fact.value, fact.subject, entry.at)
+        if entry.kind == "command":
+            yield from _ran(entry)
 
 
-def _command(step: Step, *, has_failed: bool) -> CommandFact:
-    """A command as it is kept: one that failed at length, one that passed in brief."""
-    text = step.object
-    most, ends = (_LONG_FAILED, _FAILED_KEPT) if has_failed else (LONG_PASSED, _PASSED_KEPT)
-    kept, omitted = without_middle(text, *ends) if len(text) > most else (text, 0)
-    if has_failed:
-        return CommandFact(kept, "failed", step.status or None, 1, 1, step.at, omitted)
-    return CommandFact(kept, omitted=omitted)
+def _ran(step: Step) -> Iterator[tuple[str, Any]]:
+    """What a command shows."""
+    named = trimmed(step.object, NAMED)
+    if has_failed := _has_failed(step):
+        kept, omitted = _within(step.object, _LONG_FAILED, _FAILED_KEPT)
+        yield "commands", CommandFact(kept, "failed", step.status or None, 1, 1, step.at, omitted)
+        error = next(iter(most_telling(step.lines, 1)), "") or f"exit {step.status}"
+        yield "errors", ErrorFact(error, named, last=step.at)
+    else:
+        kept, omitted = _within(step.object, LONG_PASSED, _PASSED_KEPT)
+        yield "commands", CommandFact(kept, omitted=omitted)
+    if said := _tested(step, has_failed=has_failed):
+        yield "tests", TestFact(named, said, step.at)
+
+
+def _has_failed(step: Step) -> bool:
+    """Whether a command failed; one that left a merge in progress did, too."""
+    return step.outcome in _FAILED or bool(step.status)
+
+
+def _has_passed(step: Step) -> bool:
+    return step.outcome in ("ok", "passed by output") and not step.status
+
+
+def _within(text: str, most: int, ends: tuple[int, int]) -> tuple[str, int]:
+    """A text of at most so many characters, else its head and its tail; and how many are left out."""
+    return without_middle(text, *ends) if len(text) > most else (text, 0)
 
 
 def _tested(step: Step, *, has_failed: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ralf.format.codec import from_tree, to_tree
 from ralf.model import (
@@ -13,12 +13,7 @@ from ralf.model import (
     Attempt,
     Checkpoint,
     CommandFact,
-    CommitFact,
-    ErrorFact,
     Facts,
-    PathFact,
-    RequestFact,
-    TestFact,
 )
 
 if TYPE_CHECKING:
@@ -153,8 +148,6 @@ _PASSED = 5  # commands that passed and never failed which a route keeps
 
 _TESTS = 5  # newest test results that a route keeps
 
-_Fact = TypeVar("_Fact", PathFact, CommandFact, ErrorFact, CommitFact, TestFact, RequestFact)
-
 
 def same_command(fact: CommandFact) -> tuple[str, str, int]:
     """What tells a command from others, also when one of two is kept longer than the other."""
@@ -175,63 +168,60 @@ KEYS: Mapping[str, Callable[[Any], object]] = {
 """What tells a fact from others of its kind."""
 
 
+class Collected:
+    """Facts by kind, each once; what came last stands at the end."""
+
+    def __init__(self, before: Facts = Facts()) -> None:  # noqa: B008  an immutable value
+        self._found = {kind: {key(fact): fact for fact in getattr(before, kind)} for kind, key in KEYS.items()}
+
+    def add(self, kind: str, fact: Any) -> None:
+        """Add a fact; it takes the place of an older one of the same, and goes on counting."""
+        key = KEYS[kind](fact)
+        old = self._found[kind].pop(key, None)
+        if old is not None and old.extra:
+            fact = replace(fact, extra={**old.extra, **fact.extra})
+        if old is not None and kind == "paths":
+            fact = replace(fact, did=tuple(word for word in _DONE if word in (*old.did, *fact.did)))
+        elif old is not None and kind == "commands":
+            longer = old if old.failures and len(old.command) > len(fact.command) else fact
+            counts = {"runs": old.runs + fact.runs, "failures": old.failures + fact.failures}
+            fact = replace(fact, command=longer.command, omitted=longer.omitted, **counts)
+        self._found[kind][key] = fact
+
+    def all(self, kind: str) -> Any:
+        """The facts of a kind, oldest first."""
+        return tuple(self._found[kind].values())
+
+
+_DONE = ("created", "edited", "deleted", "read")
+
+
+def without(facts: Facts, gone: Facts) -> Facts:
+    """Those facts that are not among others."""
+    left: dict[str, Any] = {}
+    for kind, key in KEYS.items():
+        keys = set(map(key, getattr(gone, kind)))
+        left[kind] = tuple(fact for fact in getattr(facts, kind) if key(fact) not in keys)
+    return Facts(**left)
+
+
 def combine(before: Facts, new: Facts, retracted: Facts = Facts()) -> Facts:  # noqa: B008  an immutable value
     """A route's facts with those of a newer stretch, without what that took back: each once, what came last at the end.
 
     Errors are those that nothing has fixed; a command that only looked around counts once it has failed: it is what
     not to try again. When something came last is left to the journal: the order tells enough.
     """
-    from ralf.facts.commands import in_order, only_looks  # a reader whose snapshot is new joins nothing
+    from ralf.facts.commands import only_looks  # a reader whose snapshot is new joins nothing
 
-    ran = {same_command(command) for command in before.commands}
-    telling = [c for c in new.commands if c.failures or same_command(c) in ran or not only_looks(c.command)]
-    new = replace(new, commands=tuple(telling))
-
-    merged: dict[str, Callable[[Any, Any], Any]] = {
-        "paths": lambda old, now: replace(now, did=in_order(old.did + now.did)),
-        "commands": again,
-    }
-    made: dict[str, Any] = {}
-    for kind, key in KEYS.items():
-        gone = set(map(key, getattr(retracted, kind)))
-        kept = [fact for fact in getattr(before, kind) if key(fact) not in gone]
-        made[kind] = _joined(kept, getattr(new, kind), key, merged.get(kind, lambda _, now: now))
-    made["commands"] = _newest_passed(made["commands"])
-    made["errors"] = tuple(error for error in made["errors"] if not error.fixed_by)
-    made["tests"] = made["tests"][-_TESTS:]
-    return replace(before, **made, names=new.names or before.names, extra={**before.extra, **new.extra})
-
-
-def _joined(
-    before: Sequence[_Fact],
-    new: Sequence[_Fact],
-    key: Callable[[_Fact], object],
-    merge: Callable[[_Fact, _Fact], _Fact] = lambda _, b: b,
-) -> tuple[_Fact, ...]:
-    found = {key(fact): fact for fact in before}
-    for fact in new:
-        old = found.pop(key(fact), None)
-        fact = replace(fact, last="")
-        merged = fact if old is None else merge(old, fact)
-        if old is not None and old.extra:
-            merged = replace(merged, extra={**old.extra, **merged.extra})
-        found[key(fact)] = merged
-    return tuple(found.values())
-
-
-def _newest_passed(commands: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
-    passed = [command for command in commands if not command.failures]
-    gone = set(map(id, passed[:-_PASSED]))
-    return tuple(command for command in commands if id(command) not in gone)
-
-
-def again(old: CommandFact, new: CommandFact) -> CommandFact:
-    """One fact of a command that ran before and again."""
-    longer = old if old.failures and len(old.command) > len(new.command) else new
-    return replace(
-        new,
-        command=longer.command,
-        omitted=longer.omitted,
-        runs=old.runs + new.runs,
-        failures=old.failures + new.failures,
-    )
+    made = Collected(without(before, retracted))
+    ran = set(map(same_command, before.commands))
+    for kind in KEYS:
+        for fact in getattr(new, kind):
+            if kind != "commands" or fact.failures or same_command(fact) in ran or not only_looks(fact.command):
+                made.add(kind, replace(fact, last=""))
+    kinds = {kind: made.all(kind) for kind in KEYS}
+    old = [*map(id, (command for command in kinds["commands"] if not command.failures))][:-_PASSED]
+    kinds["commands"] = tuple(command for command in kinds["commands"] if id(command) not in old)
+    kinds["errors"] = tuple(error for error in kinds["errors"] if not error.fixed_by)
+    kinds["tests"] = kinds["tests"][-_TESTS:]
+    return replace(before, **kinds, names=new.names or before.names, extra={**before.extra, **new.extra})

@@ -71,6 +71,9 @@ class Repository:
     base: str
     others: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.base = self.base.rstrip("/\\") if len(self.base) > 1 else self.base
+
     def relative(self, path: str, folder: str) -> str:
         """A path that is named in a folder, relative to the project if it lies there."""
         path = joined(folder, path.strip())

@@ -67,7 +67,7 @@ class Steps:
         items: Sequence[Item] = (),
         checks: frozenset[str] = frozenset(),
     ) -> None:
-        self._repository = Repository(base.rstrip("/\\") if len(base) > 1 else base)
+        self._repository = Repository(base)
         self._pending = {step.id: step for step in pending}
         self._calls: dict[str, Event] = {}
         self._checks = checks
