@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ralf.facts.checks import covers, has_filter, unwrapped
+from ralf.facts.checks import PIPES, covers, has_filter, unwrapped
 from ralf.facts.commands import simple_commands
 from ralf.model.entries import Entry, GitFact, Item, Mark, Message, Step
 from ralf.text.cleaning import one_line
@@ -13,6 +13,8 @@ from ralf.text.cleaning import one_line
 _FAILS = ("failed", "failed by output")
 
 _COUNTED = ("", "queued", "command", "program", "answer", "plan", "refused")
+
+_ALL = ""  # the place in which every file lies
 
 _KILLED = (130, 137, 143)  # statuses of what a signal ended: they say nothing of what a check checks
 
@@ -40,8 +42,24 @@ class Run:
         """Whether it failed, by its status or by its output."""
         return self.step.outcome in _FAILS
 
+    def is_over(self, name: str, later: Step) -> bool:
+        """Whether a later run takes the place of this one; one that passed in part is noted.
 
-@dataclass
+        One that passed is over when a later run covers it; had it a filter, that of the later run does not count. One
+        that failed is over when each of its checks has passed, or a run of all of them has failed.
+        """
+        if not self.has_failed:
+            filtered = not has_filter(name)
+            return any(covers(key, name, filtered=filtered) for key in later.checks)
+        left = {one for one in self.failing if not any(covers(key, one) for key in later.checks)}
+        if later.outcome in ("ok", "passed by output"):
+            self.failing = left
+            if any(covers(one, key, filtered=False) for one in left for key in later.checks):
+                self.passed_in_part = later.at
+        return not left and later.outcome != "not shown"
+
+
+@dataclass(eq=False)
 class Commit:
     """A commit, and when it was seen.
 
@@ -96,8 +114,7 @@ class State:
     last: str = ""
     _commits: list[Commit] = field(default_factory=list)
     _has_moved: bool = False  # git made or took in commits that it did not print
-    _staged: set[str] = field(default_factory=set)
-    _stages_all: bool = False
+    _staged: set[str] = field(default_factory=set)  # files and folders; `_ALL` is the whole tree
     _stashed: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
@@ -125,32 +142,32 @@ class State:
     def take(self, entry: Entry) -> None:
         """Go on by one entry."""
         self.last = entry.at or self.last
-        if isinstance(entry, Step):
-            self._step(entry)
-        elif isinstance(entry, Mark):
-            self._mark(entry)
-        elif isinstance(entry, Message) and entry.form in _COUNTED:
-            self.messages += 1
+        match entry:
+            case Step() if entry.outcome not in ("", "running"):
+                self._step(entry)
+            case Mark():
+                self._mark(entry)
+            case Message() if entry.form in _COUNTED:
+                self.messages += 1
 
     def _mark(self, mark: Mark) -> None:
-        if mark.kind == "todos":
-            self.items, self.items_at = mark.items, mark.at
-        elif mark.kind == "branch":
-            self._checked_out(mark.value)
-        elif mark.kind == "started":
-            self.running[mark.value] = (mark.at, mark.text)
-        elif mark.kind == "finished":
-            self.running.pop(mark.value, None)
-        elif mark.kind == "requested":
-            self.request = mark.value.rpartition("/")[2]
+        match mark.kind:
+            case "todos":
+                self.items, self.items_at = mark.items, mark.at
+            case "branch":
+                self._checked_out(mark.value)
+            case "started":
+                self.running[mark.value] = (mark.at, mark.text)
+            case "finished":
+                self.running.pop(mark.value, None)
+            case "requested":
+                self.request = mark.value.rpartition("/")[2]
 
     def _step(self, step: Step) -> None:
-        if step.outcome in ("", "running"):
-            return
-        self._repeated(step)
+        self.refused = {id_: known for id_, known in self.refused.items() if not _repeats(step, known[0])}
+        if step.outcome == "refused" and not step.looks:
+            self.refused[step.id] = (step, self.messages)
         if step.outcome == "refused":
-            if not step.looks:
-                self.refused[step.id] = (step, self.messages)
             return
         for path, did in step.files:  # before what the same command checked and committed
             self._changed(path, did, step)
@@ -160,60 +177,32 @@ class State:
             self._checked(step)
         elif step.kind == "command" and not step.looks:
             ran = simple_parts(step.object)
-            done = [key for key, (failed, _) in self.failed.items() if simple_parts(failed.object)[-1] in ran]
-            for key in done:
-                del self.failed[key]
+            self.failed = {
+                id_: known for id_, known in self.failed.items() if simple_parts(known[0].object)[-1] not in ran
+            }
             if step.outcome == "failed":
                 self.failed[step.id] = (step, self.messages)
-
-    def _repeated(self, step: Step) -> None:
-        """Drop refused calls of which this one is the same: by its command, its title, or its file."""
-        files = {path for path, _ in step.files} | ({step.object} if step.kind == "edit" else set())
-        ran = set(simple_parts(step.object)) if step.kind == "command" else set()
-        for id_, (refused, _) in list(self.refused.items()):
-            if refused.kind == "command":
-                is_same = set(simple_parts(refused.object)) <= ran
-            elif refused.kind in ("question", "plan"):
-                is_same = refused.kind == step.kind
-            else:
-                is_same = (refused.tool, refused.object) == (step.tool, step.object) or refused.object in files
-            if is_same:
-                del self.refused[id_]
 
     # ---- checks ----
 
     def _checked(self, step: Step) -> None:
         if step.status in _KILLED:
             return
-        has_failed, has_passed = step.outcome in _FAILS, step.outcome in ("ok", "passed by output")
+        has_failed = step.outcome in _FAILS
         keys = [" && ".join(step.checks)] if has_failed else list(step.checks)
         before = self.runs.get(keys[0])
-        for name, run in list(self.runs.items()):
-            if not run.has_failed:
-                is_over = any(_replaces(key, name) for key in step.checks)
-            elif has_passed:
-                run.failing = {one for one in run.failing if not any(covers(key, one) for key in step.checks)}
-                is_over = not run.failing
-                if any(covers(one, key, filtered=False) for one in run.failing for key in step.checks):
-                    run.passed_in_part = step.at
-            else:
-                is_over = has_failed and all(any(covers(key, one) for key in step.checks) for one in run.failing)
-            if is_over:
-                del self.runs[name]
-        lines = before.step.lines if before is not None and before.has_failed else ()
-        for key in keys:
-            gone = tuple(line for line in lines if line not in step.lines) if has_failed else ()
-            if key not in self.runs:  # where its status is not shown, a failure stands
-                self.runs[key] = Run(key, step, failing=set(step.checks) if has_failed else set(), before=gone)
+        self.runs = {name: run for name, run in self.runs.items() if not run.is_over(name, step)}
+        lines = before.step.lines if has_failed and before is not None and before.has_failed else ()
+        gone = tuple(line for line in lines if line not in step.lines)
+        for key in keys:  # where its status is not shown, a failure stands
+            self.runs.setdefault(key, Run(key, step, failing=set(step.checks if has_failed else ()), before=gone))
 
     # ---- files and commits ----
 
     def _changed(self, path: str, did: str, step: Step) -> None:
-        name = path.rpartition("/")[2]
-        if path.startswith(("/", "~", "..", ".git/")) or path[1:2] == ":":
-            return
-        if did == "deleted" and step.kind == "command" and "." not in name:  # a folder: whether git has it is not known
-            return
+        is_folder = did == "deleted" and step.kind == "command" and "." not in path.rpartition("/")[2]
+        if is_folder or path.startswith(("/", "~", "..", ".git/")) or path[1:2] == ":":
+            return  # whether git has what was in a folder is not known
         before = self.edited.pop(path, "")
         if (before, did) != ("created", "deleted"):
             self.edited[path] = "created" if before == "created" else did
@@ -223,64 +212,62 @@ class State:
 
     def _checked_out(self, branch: str) -> None:
         self.is_detached = branch == "HEAD"
-        if branch not in ("HEAD", self.branch):
+        if branch not in ("HEAD", "", self.branch):
             if self.branch:
                 self.pushed, self.is_pushed, self.request = "", False, ""
-            self.branch = branch or self.branch
+            self.branch = branch
 
     def _git(self, fact: GitFact, step: Step) -> None:
-        if fact.kind == "branch":
-            self._checked_out(fact.value)
-        elif fact.kind in ("commit", "amended", "applied"):
-            if fact.kind == "amended" and self.commits:
-                self._drop(self.commits[-1:])
-            self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own=True, agent=step.agent))
-            self.is_pushed, self.merging, self._has_moved = False, "", False
-            if fact.kind != "applied":
-                self._committed()
-        elif fact.kind == "tip":
-            self._tip(fact, step)
-        elif fact.kind == "moved":
-            self._has_moved, self.merging = True, ""
-        elif fact.kind == "dropped":
-            self._drop(self.commits[-int(fact.value) :])
-        elif fact.kind == "push":
-            self._was_pushed(fact, step)
-        elif fact.kind == "request":
-            self._requested(fact)
-        elif fact.kind == "merging":
-            self.merging = fact.value
-        else:
-            self._files(fact, step)
+        match fact.kind:
+            case "branch":
+                self._checked_out(fact.value)
+            case "commit" | "amended" | "applied":
+                self._committed(fact, step)
+            case "tip":
+                self._tip(fact, step)
+            case "moved":
+                self._has_moved, self.merging = True, ""
+            case "dropped":
+                self._drop(self.commits[-int(fact.value) :])
+            case "push" if not self.branch or fact.subject in ("", "HEAD", self.branch):
+                self.pushed, self.is_pushed = step.at, True
+                if fact.value:
+                    self._tip(GitFact("tip", fact.value), step)
+            case "request" if fact.subject in ("created", "checked out"):
+                self.request = fact.value
+            case "request" if fact.subject in ("merged", "closed"):
+                number = self.request.partition(" ")[0]
+                if number and fact.value in ("", number):
+                    self.request = f"{number} ({fact.subject})"
+            case "merging":
+                self.merging = fact.value
+            case "add" | "add-all":
+                self._staged.add(fact.value.rstrip("/"))
+            case "stashed":
+                self._stashed.append({**dict.fromkeys(self.listed, "edited"), **self.edited})
+                self._take_off({_ALL})
+            case "unstashed" if self._stashed:
+                self.edited = {**self._stashed.pop(), **self.edited}
+            case "undone":
+                self._take_off({fact.value})
+            case "clean":
+                self.listed = [each.value for each in step.git if each.kind == "changed"]
+                self.status_at, self.edited, self.has_left, self.merging = step.at, {}, False, ""
 
-    def _files(self, fact: GitFact, step: Step) -> None:
-        """What git says of the files of the working tree."""
-        if fact.kind == "add":
-            self._staged.add(fact.value.rstrip("/"))
-        elif fact.kind == "add-all":
-            self._stages_all = True
-        elif fact.kind == "stashed":
-            self._stashed.append({**dict.fromkeys(self.listed, "edited"), **self.edited})
-            self._take_off(None)
-        elif fact.kind == "unstashed" and self._stashed:
-            self.edited = {**self._stashed.pop(), **self.edited}
-        elif fact.kind == "undone":
-            self._take_off({fact.value} if fact.value else None)
-        elif fact.kind == "clean":
-            self.listed = [each.value for each in step.git if each.kind == "changed"]
-            self.status_at, self.edited, self.has_left, self.merging = step.at, {}, False, ""
+    def _take_off(self, places: set[str]) -> None:
+        """Take off the files in some places."""
+        self.listed = [one for one in self.listed if not _is_within(one.rstrip("/"), places)]
+        self.edited = {one: did for one, did in self.edited.items() if not _is_within(one, places)}
 
-    def _take_off(self, places: set[str] | None) -> None:
-        """Take off the files in some places, or all."""
-        self.listed = [] if places is None else [one for one in self.listed if not _is_within(one.rstrip("/"), places)]
-        kept = {} if places is None else {one: did for one, did in self.edited.items() if not _is_within(one, places)}
-        self.edited = kept
-
-    def _committed(self) -> None:
-        """Take off what a commit took in."""
-        self._take_off(None if self._stages_all or not self._staged else self._staged)
-        self.has_left = bool(self.edited)
-        self._staged, self._stages_all = set(), False
+    def _committed(self, fact: GitFact, step: Step) -> None:
+        """A commit was made: take off what it took in."""
+        if fact.kind == "amended":
+            self._drop(self.commits[-1:])
+        self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own=True, agent=step.agent))
+        self.is_pushed, self.merging, self._has_moved = False, "", False
+        if fact.kind != "applied":
+            self._take_off(self._staged or {_ALL})
+            self.has_left, self._staged = bool(self.edited), set()
 
     def _tip(self, fact: GitFact, step: Step) -> None:
         """The newest commit of what is checked out was printed."""
@@ -299,26 +286,17 @@ class State:
         self._has_moved = False
 
     def _drop(self, commits: list[Commit]) -> None:
-        self._commits = [one for one in self._commits if not any(one is other for other in commits)]
-
-    def _was_pushed(self, fact: GitFact, step: Step) -> None:
-        if fact.subject not in ("", "HEAD", self.branch) and self.branch:
-            return  # another branch
-        self.pushed, self.is_pushed = step.at, True
-        if fact.value:
-            self._tip(GitFact("tip", fact.value), step)
-
-    def _requested(self, fact: GitFact) -> None:
-        number = self.request.partition(" ")[0]
-        if fact.subject in ("created", "checked out"):
-            self.request = fact.value
-        elif fact.subject in ("merged", "closed") and number and fact.value in ("", number):
-            self.request = f"{number} ({fact.subject})"
+        self._commits = [one for one in self._commits if one not in commits]
 
 
-def _replaces(key: str, other: str) -> bool:
-    """Whether a run of a check takes the place of one that passed; one with a filter also of those with others."""
-    return covers(key, other) or (has_filter(other) and covers(key, other, filtered=False))
+def _repeats(step: Step, refused: Step) -> bool:
+    """Whether a call is one that was refused before: by its command, its title, or its file."""
+    if refused.kind == "command":
+        return step.kind == "command" and set(simple_parts(refused.object)) <= set(simple_parts(step.object))
+    if refused.kind in ("question", "plan"):
+        return refused.kind == step.kind
+    is_same = (refused.tool, refused.object) == (step.tool, step.object)
+    return is_same or refused.object in dict(step.files) or (step.kind, step.object) == ("edit", refused.object)
 
 
 def simple_parts(command: str) -> tuple[str, ...]:
@@ -328,11 +306,11 @@ def simple_parts(command: str) -> tuple[str, ...]:
     kept, is_piped = [], False
     for one in simple_commands(command):
         words = list(unwrapped(one.words))
+        while words[:1] == ["git"] and len(words) > 3 and words[1] in ("-C", "-c"):
+            del words[1:3]
         if not is_piped and words and words[0] != "cd":
-            while words[0] == "git" and len(words) > 3 and words[1] in ("-C", "-c"):
-                del words[1:3]
             kept.append(" ".join(word for word in words if not word.startswith("-")))
-        is_piped = one.then in ("|", "|&")
+        is_piped = one.then in PIPES
     return tuple(kept) or (one_line(command),)
 
 
@@ -349,4 +327,4 @@ def _is_renewed(commit: Commit, tip: GitFact) -> bool:
 def _is_within(path: str, places: set[str]) -> bool:
     """Whether a path is one of some places, or lies in one."""
     names = path.split("/")
-    return any("/".join(names[:number]) in places for number in range(1, len(names) + 1))
+    return any("/".join(names[:number]) in places for number in range(len(names) + 1))
