@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -82,71 +82,77 @@ class Repository:
         inside = bool(self.base) and path.startswith((f"{self.base}/", f"{self.base}\\"))
         return path[len(self.base) + 1 :] if inside else path
 
+    def named(self, words: Iterable[str], folder: str) -> Iterator[str]:
+        """The paths that words of a call name in a folder; "" for all of the project."""
+        for word in words:
+            if len(word) <= _LONGEST_PATH:
+                path = self.relative(word, folder)
+                yield "" if path == "." else path
+
     def has(self, folder: str) -> bool:
         """Whether a folder lies in the project's repository; one that is not known does not, if a project is."""
         places = {folder, *(folder[:at] for at, letter in enumerate(folder) if letter in "/\\")}
         return not self.base or (self.base in places and not places & self.others)
 
+    def note(self, verb: str, operands: Sequence[str], where: str) -> None:
+        """Note the repository that `git init` or `git clone` makes."""
+        address = [one.rstrip("/").rpartition("/")[2].removesuffix(".git") for one in operands[:1] if verb == "clone"]
+        named = [*address, *operands[len(address) :]]
+        self.others |= {joined(where, named[-1] if named else "")} - {self.base}
+
 
 # ---- calls of git and gh ----
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Call:
-    """A call without git's own options: what follows the program's name, where it ran, and whether its exit status says
-    that it passed.
+    """A call of git without its own options.
+
+    verb    what git is to do; of a call of gh with "gh " before it
+    words   what follows the verb; `options` and `operands` among it
+    folder  where it ran
+    passed  the exit status says that it passed
+    first   nothing but `cd` ran before it; `pipe`: the words of the command that read its output
     """
 
-    program: str
+    verb: str
     words: tuple[str, ...]
+    options: set[str]
+    operands: list[str]
     folder: str
     passed: bool
     first: bool
     pipe: Sequence[str]
-
-    @property
-    def verb(self) -> str:
-        return self.words[0]
-
-    @property
-    def options(self) -> set[str]:
-        return {word for word in self.words if word.startswith("-")}
-
-    @property
-    def operands(self) -> list[str]:
-        return [word for word in self.words[1:] if not word.startswith("-")]
 
 
 def _calls(command: str, cwd: str, repository: Repository, *, passed: bool) -> Iterator[_Call]:
     """The calls in the project's repository, in order; what makes another repository is noted."""
     simple = simple_commands(command)
     for place, (one, where) in enumerate(placed(command, cwd)):
-        words = list(one.words)
-        if words[:1] not in (["git"], ["gh"]):
-            continue
-        while len(words) > 2 and words[1].startswith("-"):
-            if words[1].startswith(("--git-dir", "--work-tree")):
+        program, words = one.words[:1], list(one.words[1:])
+        while len(words) > 1 and words[0].startswith("-"):
+            if words[0].startswith(("--git-dir", "--work-tree")):
                 where = "?"
-            elif words[1] == "-C":
-                where = joined(where, words[2])
-            del words[1 : 3 if words[1] in ("-C", "-c") else 2]
-        if words[1:2] in (["init"], ["clone"]):
-            _note(repository, words[1:], where)
-        elif len(words) > 1 and repository.has(where):
-            pipe = simple[place + 1].words if one.then in PIPES and place + 1 < len(simple) else ()
-            is_first = all(before.words[:1] == ("cd",) for before in simple[:place])
-            is_ok = passed and shows_status(command, simple, place)
-            yield _Call(words[0], tuple(words[1:]), where, is_ok, is_first, pipe)
-
-
-def _note(repository: Repository, words: Sequence[str], where: str) -> None:
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    named = operands[-1] if operands[words[0] == "clone" :] else ""
-    if words[0] == "clone" and operands and not named:
-        named = operands[0].rstrip("/").rpartition("/")[2].removesuffix(".git")
-    made = joined(where, named)
-    if made != repository.base:
-        repository.others.add(made)
+            elif words[0] == "-C":
+                where = joined(where, words[1])
+            del words[: 2 if words[0] in ("-C", "-c") else 1]
+        if program not in (("git",), ("gh",)) or not words:
+            continue
+        verb = words[0] if program == ("git",) else f"gh {words[0]}"
+        operands = [word for word in words[1:] if not word.startswith("-")]
+        if verb in ("init", "clone"):
+            repository.note(verb, operands, where)
+        elif repository.has(where):
+            yield _Call(
+                verb,
+                tuple(words[1:]),
+                {word for word in words[1:] if word.startswith("-")},
+                operands,
+                where,
+                passed and shows_status(command, simple, place),
+                all(before.words[:1] == ("cd",) for before in simple[:place]),
+                simple[place + 1].words if one.then in PIPES and place + 1 < len(simple) else (),
+            )
 
 
 def git_facts(command: str, output: str, cwd: str, repository: Repository, *, passed: bool) -> list[GitFact]:
@@ -156,37 +162,35 @@ def git_facts(command: str, output: str, cwd: str, repository: Repository, *, pa
     """
     if "git" not in command and "gh " not in command:
         return []
-    calls = list(_calls(command, cwd, repository, passed=passed))
-    found = [fact for call in calls if call.program == "gh" for fact in _requested(call, output)]
-    calls = [call for call in calls if call.program == "git"]
+    calls = [*_calls(command, cwd, repository, passed=passed)]
     verbs = {call.verb for call in calls}
     printed = _COMMIT.findall(output) if verbs & _COMMITTING else []
-    last = max((at for at, call in enumerate(calls) if call.verb in _COMMITTING), default=-1)
+    last = max((at for at, call in enumerate(calls) if printed and call.verb in _COMMITTING), default=-1)
+    found: list[GitFact] = []
     for at, call in enumerate(calls):
-        if call.passed or (printed and at <= last):
-            found.extend(_called(call, repository))
-        if printed and at == last:
-            found.extend(_committed(printed, [call for call in calls if call.verb == "commit"]))
-        elif not printed and call.verb == "commit" and not {"--dry-run", "-h"} & call.options:
-            if call.passed or _CHANGED.search(output):
-                found.append(GitFact(_kind(call), "", _subject(_message(call.words))))
-        elif not printed and call.verb in _COMMITTING and passed and not _UNMOVED.search(output):
-            found.append(GitFact("moved"))
-        elif call.verb == "push":
-            found.extend(_pushed(call, output))
-        elif call.verb == "status" and not call.operands:
-            found.extend(_status(call, output, repository))
-        elif call.first and _shows_head(call) and (tip := _LISTED.match(output)):
-            found.append(GitFact("tip", tip[1], _subject(tip[2])))
-    if verbs & {"checkout", "switch", "reset"}:
-        found.extend(GitFact("branch", name) for name in _SWITCHED.findall(output)[-1:])
-        if _DETACHED.search(output):
-            found.append(GitFact("branch", "HEAD"))
-        found.extend(GitFact("tip", digest, _subject(subject)) for digest, subject in _HEAD_IS.findall(output)[-1:])
-    found.extend(GitFact("tip", digest) for digest in _FORWARDED.findall(output)[-1:] if verbs & {"pull", "merge"})
+        if call.passed or at <= last:
+            found += _called(call, repository)
+        if at == last:
+            found += _committed(printed, [call for call in calls if call.verb == "commit"])
+        elif not printed or call.verb not in _COMMITTING:
+            found += _shown(call, output, repository, passed=passed)
+    for among, kind, pattern in _HEADS:
+        if verbs & among and (shown := [*pattern.finditer(output)]):
+            found.append(GitFact(kind, *map(_subject, shown[-1].groups() or ["HEAD"])))
     if is_merging(verbs, output):
         found.append(GitFact("merging", _in_progress(verbs, output)))
     return found
+
+
+_MOVES = frozenset(("checkout", "switch", "reset"))
+
+_HEADS = (
+    (_MOVES, "branch", _SWITCHED),
+    (_MOVES, "branch", _DETACHED),
+    (_MOVES, "tip", _HEAD_IS),
+    (frozenset(("pull", "merge")), "tip", _FORWARDED),
+)
+"""What calls print of what is checked out after them."""
 
 
 def merges(command: str, output: str) -> bool:
@@ -206,6 +210,27 @@ def _in_progress(verbs: set[str], output: str) -> str:
     return next((verb for verb in ("rebase", "cherry-pick", "revert", "am") if verb in verbs), "merge")
 
 
+def _shown(call: _Call, output: str, repository: Repository, *, passed: bool) -> Iterator[GitFact]:
+    """What a call printed; `passed`: the exit status of the whole command is 0."""
+    match call.verb:
+        case "commit" if not {"--dry-run", "-h"} & call.options and (call.passed or _CHANGED.search(output)):
+            yield GitFact(_kind(call), "", _subject(_message(call.words)))
+        case verb if verb in _COMMITTING and passed and not _UNMOVED.search(output):
+            yield GitFact("moved")
+        case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & call.options:
+            pushed = [
+                one for one in _PUSHED.findall(output) if not one[2].endswith(f"/{one[1]}")
+            ]  # else it was fetched
+            if not _REJECTED.search(output) and (pushed or call.passed):
+                yield GitFact("push", *(pushed[-1][:2] if pushed else ()))
+        case "status" if not call.operands:
+            yield from _status(call, output, repository)
+        case "log" if call.first and _shows_head(call) and (tip := _LISTED.match(output)):
+            yield GitFact("tip", tip[1], _subject(tip[2]))
+        case "gh pr":
+            yield from _requested(call, output)
+
+
 def _committed(printed: Sequence[tuple[str, str, str]], calls: Sequence[_Call]) -> Iterator[GitFact]:
     """The commits that git printed; `calls`: those of `git commit` among what made them."""
     for where, digest, subject in printed:
@@ -221,20 +246,22 @@ def _kind(call: _Call) -> str:
 
 def _message(words: Sequence[str]) -> str:
     """The first line of a message that a call of `git commit` is given."""
-    for flag, value in pairwise(words):
-        if flag == "--message" or (flag.startswith("-") and not flag.startswith("--") and flag.endswith("m")):
-            return "" if value.startswith("$(") else value.strip().partition("\n")[0]
-    return ""
+    given = (value for flag, value in pairwise(words) if flag == "--message" or _GIVES_MESSAGE.fullmatch(flag))
+    message = next(given, "")
+    return "" if message.startswith("$(") else message.strip().partition("\n")[0]
+
+
+_GIVES_MESSAGE = regex(r"-[^-]*m")
 
 
 def _requested(call: _Call, output: str) -> Iterator[GitFact]:
     """What was done to a pull request."""
-    verb = call.words[1] if call.words[0] == "pr" and len(call.words) > 1 else ""
+    verb = next(iter(call.words), "")
     if verb not in _DONE or {"-R", "--repo", "--auto"} & call.options:
         return
-    shown = _ADDRESS.findall(output)
-    named = [number for word in call.words[2:] for number in (_ADDRESS.findall(word) or [word]) if number.isdecimal()]
-    number = (shown[-1:] if verb == "create" else named or shown[-1:]) or [""]
+    shown = _ADDRESS.findall(output)[-1:]
+    named = [number for word in call.words[1:] for number in (_ADDRESS.findall(word) or [word]) if number.isdecimal()]
+    number = (shown if verb == "create" else named or shown) or [""]
     if number[0] if verb == "create" else call.passed:
         yield GitFact("request", number[0][:10], _DONE[verb])
 
@@ -252,96 +279,73 @@ _DONE = {
 
 def _called(call: _Call, repository: Repository) -> Iterator[GitFact]:
     """What a call that passed does to the working tree by itself."""
-    verb, options, operands = call.verb, call.options, call.operands
-    paths = [repository.relative(word, call.folder) for word in operands if len(word) <= _LONGEST_PATH]
-    if verb == "add" or verb in ("rm", "mv"):
-        if {"-A", "--all", "-u", "-Av"} & options or {".", ":/", "*"} & {*paths, *operands}:
+    options, paths = call.options, [*repository.named(call.operands, call.folder)]
+    match call.verb:
+        case "add" | "rm" | "mv":
+            is_all = {"-A", "--all", "-u", "-Av"} & options or {"", ":/", "*"} & {*paths, *call.operands}
+            yield from [GitFact("add-all")] if is_all else (GitFact("add", path) for path in paths)
+        case "commit" if any(map(_TAKES_ALL.fullmatch, options)):
             yield GitFact("add-all")
-        else:
-            yield from (GitFact("add", path) for path in paths)
-    elif verb == "commit" and any(map(_takes_all, options)):
-        yield GitFact("add-all")
-    elif verb == "stash":
-        did = next(iter(call.words[1:2]), "-")
-        if did[0] == "-" or did in ("push", "save", "pop", "apply"):
-            yield GitFact("unstashed" if did in ("pop", "apply") else "stashed")
-    elif verb == "reset" and "--hard" in options:
-        yield GitFact("undone")
-    if verb == "reset" and (back := next(filter(None, map(_BACK.fullmatch, operands)), None)):
-        yield GitFact("dropped", str(len(back[2]) if back[2] else int(back[1] or 1)))
-    elif verb in ("switch", "checkout") and {"-b", "-B", "-c", "-C"} & options and operands:
-        yield GitFact("branch", operands[0])
-    elif verb == "restore" and not {"--staged", "-S", "-p", "--patch"} & options:
-        is_other = any(option.startswith(("--source", "-s")) for option in options)
-        yield from () if is_other else (GitFact("undone", _all(path)) for path in paths)
-    elif verb == "checkout" and "--" in options and not {"--theirs", "--ours", "-p", "--patch"} & options:
-        place = call.words.index("--")
-        named = [repository.relative(word, call.folder) for word in call.words[place + 1 :]]
-        is_other = bool(set(call.words[1:place]) - {"HEAD"})
-        yield from () if is_other else (GitFact("undone", _all(path)) for path in named)
+        case "stash":
+            did = next((word for word in call.words[:1] if word[0] != "-"), "push")
+            yield from (GitFact(kind) for kind in _STASHES.get(did, ()))
+        case "reset":
+            yield from [GitFact("undone")] if "--hard" in options else ()
+            for back in [*filter(None, map(_BACK.fullmatch, call.operands))][:1]:
+                yield GitFact("dropped", str(len(back[2] or "") or int(back[1] or 1)))
+        case "switch" | "checkout" if {"-b", "-B", "-c", "-C"} & options and call.operands:
+            yield GitFact("branch", call.operands[0])
+        case "restore" if not any(map(_NOT_UNDONE.match, options)):
+            yield from (GitFact("undone", path) for path in paths)
+        case "checkout" if "--" in call.words and not any(map(_NOT_UNDONE.match, options)):
+            place = call.words.index("--")
+            if not set(call.words[:place]) - {"HEAD"}:
+                yield from (GitFact("undone", path) for path in repository.named(call.words[place + 1 :], call.folder))
 
 
-def _all(path: str) -> str:
-    return "" if path == "." else path
+_TAKES_ALL = regex(r"--all|-(?!-)(?=.{0,3}$).*a.*")
 
+_STASHES = {
+    **dict.fromkeys(("push", "save"), ("stashed",)),
+    **dict.fromkeys(("pop", "apply"), ("unstashed",)),
+}
 
-def _takes_all(option: str) -> bool:
-    return option == "--all" or (not option.startswith("--") and "a" in option and len(option) < 5)
-
-
-def _pushed(call: _Call, output: str) -> Iterator[GitFact]:
-    """That a branch was pushed: by the exit status or by what git printed; with the new tip and the branch."""
-    if {"-n", "--dry-run", "--delete", "-d", "--tags"} & call.options or _REJECTED.search(output):
-        return
-    shown = [found for found in _PUSHED.findall(output) if not found[2].endswith(f"/{found[1]}")]  # else it was fetched
-    if shown:
-        yield GitFact("push", shown[-1][0], shown[-1][1])
-    elif call.passed:
-        yield GitFact("push")
+_NOT_UNDONE = regex(r"(?:--staged|-S|-p|--patch|--theirs|--ours)$|--source|-s")
+"""Options with which files get other content than that of the newest commit, or the tree stays as it is."""
 
 
 def _status(call: _Call, output: str, repository: Repository) -> Iterator[GitFact]:
     """What `git status` shows: the branch, and all that is not committed; nothing of it where its output was cut."""
-    options = call.options
-    is_short = any(o.startswith(("--short", "--porcelain")) or (o[1:2] != "-" and "s" in o) for o in options)
-    names_branch = not is_short or any(o.startswith("--branch") or (o[1:2] != "-" and "b" in o) for o in options)
-    if names_branch and (branch := _ON_BRANCH.search(output)) and branch[1] not in ("No", "HEAD"):
+    given = "".join(f" {option}" for option in call.options)
+    is_short = _IS_SHORT.search(given) is not None
+    branch = _ON_BRANCH.search(output) if not is_short or _WITH_BRANCH.search(given) else None
+    if branch and branch[1] not in ("No", "HEAD"):
         yield GitFact("branch", branch[1])
-    is_part = (
-        call.pipe
-        or "truncated" in output
-        or any(o.startswith(("-u", "--untracked", "--porcelain=v2")) for o in options)
-    )
+    is_part = call.pipe or "truncated" in output or _OF_A_PART.search(given)
     if is_part or not (is_short or "nothing to commit" in output or _HEADING.search(output)):
         return
     yield GitFact("clean")
-    folder = repository.base if "--porcelain" in options else call.folder  # porcelain names paths from the top
-    for path in _shown(output, is_short=is_short):
+    listed = _SHORT.findall(output) if is_short else []
+    parts = [] if is_short else _HEADING.split(output)
+    for heading, text in zip(parts[1::2], parts[2::2], strict=True):
+        listed += (_UNTRACKED if heading == "Untracked files" else _LONG).findall(text)
+    folder = repository.base if "--porcelain" in call.options else call.folder  # porcelain names paths from the top
+    for path in (one.rpartition(" -> ")[2].strip().strip('"') for one in listed):  # of a renamed file the new one
         if len(path) <= _LONGEST_PATH:
             yield GitFact("changed", repository.relative(path, folder) + "/" * path.endswith("/"))
 
 
-def _shown(output: str, *, is_short: bool) -> Iterator[str]:
-    if is_short:
-        yield from (_path(match[1]) for match in _SHORT.finditer(output))
-        return
-    headings = [*_HEADING.finditer(output)]
-    ends = [*(match.start() for match in headings), len(output)][1:]
-    for heading, end in zip(headings, ends, strict=True):
-        pattern = _UNTRACKED if heading[1] == "Untracked files" else _LONG
-        yield from (_path(match[1]) for match in pattern.finditer(output[heading.end() : end]))
+_IS_SHORT = regex(r" (?:--short|--porcelain|-\w*s)")
 
+_WITH_BRANCH = regex(r" (?:--branch|-\w*b)")
 
-def _path(shown: str) -> str:
-    """A path as git shows it: of a renamed file the new one, without quotation marks."""
-    return shown.rpartition(" -> ")[2].strip().strip('"')
+_OF_A_PART = regex(r" (?:-u|--untracked|--porcelain=v2)")
 
 
 def _shows_head(call: _Call) -> bool:
     """Whether a call of git lists the newest commits of what is checked out, one a line, newest first."""
-    rest = [word for word in call.words[1:] if not (word.lstrip("-").isdecimal() or word == "-n")]
-    is_whole = not call.pipe or call.pipe[0] in ("head", "cat")
-    return call.verb == "log" and "--oneline" in rest and set(rest) <= _LISTS and is_whole
+    rest = {word for word in call.words if not (word.lstrip("-").isdecimal() or word == "-n")}
+    return "--oneline" in rest and rest <= _LISTS and (not call.pipe or call.pipe[0] in ("head", "cat"))
 
 
 def _subject(text: str) -> str:
