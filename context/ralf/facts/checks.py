@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ralf.facts.commands import Simple, simple_commands
+from ralf.facts.commands import Simple, program_of, simple_commands
 from ralf.facts.errors import says_failed, test_result
 from ralf.model.entries import Outcome
 from ralf.text.cleaning import one_line, trimmed
@@ -18,7 +18,7 @@ _ALWAYS = frozenset(
     "pytest py.test tox nox jest vitest mocha ava tap ctest rspec phpunit phpstan psalm eslint stylelint tsc flake8"
     " pylint mypy pyright basedpyright pyre ty golangci-lint staticcheck shellcheck yamllint markdownlint clippy"
     " pre-commit make gmake ninja rubocop ktlint detekt swiftlint xcodebuild biome oxlint lint-imports bats hlint"
-    " ansible-lint hadolint luacheck busted".split()
+    " ansible-lint hadolint luacheck busted just task invoke".split()
 )
 """Programs that check whatever they are given."""
 
@@ -44,27 +44,23 @@ _BY_VERB = {
     "terraform": "validate plan",
     "docker": "build",
     **dict.fromkeys(("flutter", "dart"), "test analyze build"),
-    **dict.fromkeys(("just", "task", "invoke"), ""),
     "mise": "run",
     "hatch": "test run",
     "pip": "check",
 }
-"""Programs that check by one of these verbs or options; "" by any."""
+"""Programs that check by one of these verbs or options."""
 
 _MODULES = frozenset("pytest unittest mypy tox nox ruff flake8 pylint compileall doctest black build".split())
 
-_WRAPPERS = frozenset("sudo time command env nice npx bunx pnpx xvfb-run winpty stdbuf nohup exec".split())
-
-_RUNNERS = {
-    "uv": "run",
-    "poetry": "run",
-    "pipenv": "run",
-    "pdm": "run",
-    "rye": "run",
-    "hatch": "run",
-    "mise": "exec",
-    "bundle": "exec",
-}
+_WRAPPED = regex(
+    r"(?:(?:[^\0]*/)?(?:"
+    r"(?:sudo|time|command|env|nice|npx|bunx|pnpx|xvfb-run|winpty|stdbuf|nohup|exec)\0(?:(?:-|[^\0]*=)[^\0]*\0)*+"
+    r"|timeout\0(?:-[^\0]*\0)*+[^\0]*\0"
+    r"|(?:(?:uv|poetry|pipenv|pdm|rye|hatch)\0run|(?:mise|bundle)\0exec)\0"
+    r"(?:--(?:with|python|project|directory)\0[^\0]*\0|-[^\0]*\0)*+"
+    r"))*+"
+)
+"""What a command begins with that only runs another one, each word with a zero byte behind it."""
 
 _TARGETS = frozenset("make gmake ninja just task invoke rake pre-commit".split())
 """Programs whose words name what they run, as those behind `run` do; the words of others are paths."""
@@ -154,19 +150,15 @@ def _key(words: Sequence[str], more: frozenset[str]) -> str:
     """The key of a simple command that is a check, "" for any other."""
     if not words or _RUNS_NOTHING & set(words):
         return ""
-    name, rest = words[0].rpartition("/")[2], list(words[1:])
-    if name.startswith("python") and rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in _MODULES:
+    name, rest = program_of(words), list(words[1:])
+    if name.startswith("python") and rest[:1] == ["-m"] and not _MODULES.isdisjoint(rest[1:2]):
         name, rest = rest[1], rest[2:]
-    program = [name]
-    if name in _BY_VERB:
-        verbs = _BY_VERB[name].split()
-        at = next((number for number, word in enumerate(rest) if word in verbs), None)
-        if at is None and (verbs or not rest):
-            return ""
-        if at is not None:
-            program += [verb for verb in [rest.pop(at)] if not verb.startswith("-")]
-    elif name not in _ALWAYS and name not in more and words[0] not in more:
+    verb = next((word for word in rest if word in _BY_VERB.get(name, "").split()), "")
+    if not verb and (name in _BY_VERB or (name not in _ALWAYS and more.isdisjoint((name, words[0])))):
         return ""
+    if verb:
+        rest.remove(verb)
+    program = [name, verb] if verb and not verb.startswith("-") else [name]
     if name in _TARGETS:
         return "" if "-n" in rest else " ".join([*program, *(word for word in rest if not word.startswith("-"))])
     paths, chosen = _operands(name, rest)
@@ -176,43 +168,26 @@ def _key(words: Sequence[str], more: frozenset[str]) -> str:
 def _operands(name: str, words: Iterable[str]) -> tuple[list[str], list[str]]:
     """The paths and the filters among the words of a check."""
     filters, valued = (*_FILTERS, *_OWN_FILTERS.get(name, ())), (*_VALUED, *_OWN_VALUED.get(name, ()))
-    paths: list[str] = []
-    chosen: list[str] = []
+    paths, chosen, ignored = list[str](), list[str](), list[str]()
     into: list[str] | None = None  # where the value of an option goes
     for word in words:
-        flag, _, value = word.partition("=")
+        flag, *value = word.split("=", 1)
         if into is not None:
             into.append(word)
             into = None
-        elif word.startswith("-"):
-            if flag in valued:
-                into = None if value else []
-            elif flag in filters:
-                chosen += [flag, value] if value else [flag]
-                into = None if value or flag in _ALONE else chosen
-        elif word not in (".", "./...", "...") and not _NUMBER.fullmatch(word):
+        elif flag in (*filters, *valued):
+            into = chosen if flag in filters else ignored
+            into += [flag, *value]
+            into = None if value or flag in _ALONE else into
+        elif word[:1] not in ("", "-") and word not in (".", "./...", "...") and not _NUMBER.fullmatch(word):
             paths.append(word.removeprefix("./").rstrip("/"))
     return paths, chosen
 
 
 def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command without programs that only run another one."""
-    words = tuple(words)
-    while words:
-        name = words[0].rpartition("/")[2]
-        if name in _WRAPPERS:
-            words = words[1:]
-            while words and (words[0].startswith("-") or "=" in words[0]):
-                words = words[1:]
-        elif name == "timeout":
-            words = tuple(word for word in words[1:] if not word.startswith("-"))[1:]
-        elif name in _RUNNERS and words[1:2] == (_RUNNERS[name],):
-            words = words[2:]
-            while words and words[0].startswith("-"):
-                words = words[2:] if words[0] in ("--with", "--python", "--project", "--directory") else words[1:]
-        else:
-            break
-    return words
+    match = _WRAPPED.match("".join(f"{word}\0" for word in words))
+    return tuple(words[match.group().count("\0") :]) if match else tuple(words)
 
 
 # ---- how a command ended ----
@@ -241,7 +216,7 @@ def ending(command: str, output: str, *, failed: bool, status: int | None, check
         return _by_output(command, output, simple, checks)
     if failed or status:
         lines = failing_lines(output)
-        is_certain = any(map(_says_failure, _read(output))) or not _others(simple, checks)
+        is_certain = any(map(_says_failure, _lines_of(output))) or not _others(simple, checks)
         return Ending("failed", lines, tuple(check.key for check in own) if is_certain else ())
     if not own and not shows_status(command, simple, _last_segment(simple)):
         return Ending("not shown", _line(_last_line(output)))
@@ -254,13 +229,12 @@ def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequ
     keys = tuple(check.key for check in checks)
     result = _success(command, output)
     marks = _says_failure if result or _others(simple, checks) else is_failing
-    if any(map(marks, _read(output))) or says_failed(result):
+    if any(map(marks, _lines_of(output))) or says_failed(result):
         return Ending("failed by output", failing_lines(output), keys)
     if not result or _may_lack_failures(simple, checks[-1].place, output):
         return Ending("not shown", _line(_last_line(output)), keys)
-    return Ending(
-        "passed by output", _line(result), tuple(c.key for c in checks if _leads(simple, c.place, checks[-1]))
-    )
+    led = tuple(check.key for check in checks if _leads(simple[check.place : checks[-1].place]))
+    return Ending("passed by output", _line(result), led)
 
 
 PIPES = ("|", "|&")
@@ -279,9 +253,9 @@ def _last_segment(simple: Sequence[Simple]) -> int:
     return next((at + 1 for at in reversed(range(len(simple) - 1)) if simple[at].then in (";", "\n", "&")), 0)
 
 
-def _leads(simple: Sequence[Simple], place: int, last: Check) -> bool:
-    """Whether a check must have passed for the last one to run."""
-    return all(one.then == "&&" for one in simple[place : last.place])
+def _leads(simple: Sequence[Simple]) -> bool:
+    """Whether each of some commands must have passed for the next one to run."""
+    return all(one.then == "&&" for one in simple)
 
 
 def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
@@ -296,22 +270,21 @@ _HARDLY_FAIL = frozenset("cd echo printf export set source . true pwd date".spli
 
 def _may_lack_failures(simple: Sequence[Simple], place: int, output: str) -> bool:
     """Whether what a check was piped through may have kept its failures from the output."""
-    for one, before in zip(simple[place + 1 :], simple[place:], strict=False):
-        if before.then not in PIPES:
-            break
-        name, words = one.words[0] if one.words else "", " ".join(one.words)
-        if name == "head":
-            most = next((word.lstrip("-n") for word in one.words[1:] if word.lstrip("-n").isdecimal()), "10")
-            if len(output.splitlines()) >= int(most):
-                return True
-        elif name not in ("tail", "tee", "cat", "less") and "fail" not in words.lower():
-            return True
-    return False
+    piped = (at for at in range(place, len(simple)) if simple[at].then not in PIPES)
+    return any(_hides(one.words, output) for one in simple[place + 1 : next(piped, len(simple)) + 1])
+
+
+def _hides(words: Sequence[str], output: str) -> bool:
+    name = program_of(words)
+    if name == "head":
+        most = next((word.lstrip("-n") for word in words[1:] if word.lstrip("-n").isdecimal()), "10")
+        return len(output.splitlines()) >= int(most)
+    return name not in ("tail", "tee", "cat", "less") and "fail" not in " ".join(words).lower()
 
 
 def _success(command: str, output: str) -> str:
     """What a runner or linter says of itself, "" where it says nothing."""
-    return test_result(command, output) or next(filter(_PASSES.search, reversed(_read(output))), "")
+    return test_result(command, output) or next(filter(_PASSES.search, reversed(_lines_of(output))), "")
 
 
 _PASSES = regex(
@@ -320,7 +293,7 @@ _PASSES = regex(
 """What linters and type checkers say that found nothing."""
 
 
-def _read(output: str) -> list[str]:
+def _lines_of(output: str) -> list[str]:
     return output.splitlines()[:_MOST_READ]
 
 
@@ -334,7 +307,7 @@ def _last_line(output: str) -> str:
 
 _MOST_READ, _MOST_LINES = 4_000, 8  # lines of an output; failing lines
 
-_ONLY_A_PLACE = 3  # the rank of a line that names a place, and nothing that is amiss there
+_ONLY_A_PLACE, _NOTHING = 3, 4  # ranks of a line that names a place and nothing that is amiss there, and of any other
 
 _SHORTEST, _LONGEST, _LONGEST_LINE = 6, 170, 4_000  # characters of a line that says what failed, that is read
 
@@ -381,8 +354,8 @@ def _says_failure(line: str) -> bool:
 
 def failing_lines(output: str) -> tuple[str, ...]:
     """At most eight lines of an output that say what failed, in its order; the last line where none does."""
-    lines = [one_line(line) for line in _read(output) if line.strip() and len(line) < _LONGEST_LINE]
-    chosen = most_telling(dict.fromkeys(line for line in lines if _rank(line) is not None), _MOST_LINES)
+    lines = [one_line(line) for line in _lines_of(output) if line.strip() and len(line) < _LONGEST_LINE]
+    chosen = most_telling(dict.fromkeys(line for line in lines if _rank(line) < _NOTHING), _MOST_LINES)
     return tuple(trimmed(line, _LONGEST) for line in chosen or lines[-1:])
 
 
@@ -390,21 +363,17 @@ def most_telling(lines: Iterable[str], most: int) -> list[str]:
     """The lines that say most of what failed, in their order: those with an error and its place, then errors, then
     other marks of failure; places alone only where there is nothing else.
     """
-    lines = list(lines)
-    ranks = {number: 4 if (rank := _rank(line)) is None else rank for number, line in enumerate(lines)}
-    has_mark = any(rank < _ONLY_A_PLACE for rank in ranks.values())
-    ranked = [
-        number for number in sorted(ranks, key=ranks.__getitem__) if not has_mark or ranks[number] < _ONLY_A_PLACE
-    ]
-    return [lines[number] for number in sorted(ranked[:most])]
+    ranked = [(_rank(line), number, line) for number, line in enumerate(lines)]
+    most_rank = _ONLY_A_PLACE - 1 if any(rank < _ONLY_A_PLACE for rank, *_ in ranked) else _NOTHING
+    best = sorted(one for one in ranked if one[0] <= most_rank)[:most]
+    return [line for _, _, line in sorted(best, key=lambda one: one[1])]
 
 
-def _rank(line: str) -> int | None:
-    """How much a line says of a failure, 0 most; None for nothing."""
+def _rank(line: str) -> int:
+    """How much a line says of a failure, 0 most."""
     if len(line) < _SHORTEST or _FRAME.search(line):
-        return None
+        return _NOTHING
     has_place = _PLACE.search(line) is not None
     if is_failing(line):
-        is_error = _ERROR.search(line) is not None
-        return 0 if has_place and is_error else 1 if is_error or has_place else 2
-    return None if not has_place else 1 if _AMISS.search(line) else _ONLY_A_PLACE
+        return 2 - has_place - (_ERROR.search(line) is not None)
+    return _NOTHING if not has_place else 1 if _AMISS.search(line) else _ONLY_A_PLACE

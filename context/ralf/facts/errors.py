@@ -46,19 +46,16 @@ def test_result(command: str, output: str) -> str:
     if not _TESTING.search(command) or _READING.match(command):
         return ""
     found: dict[str, list[str]] = {}
-    for line in output.splitlines():
-        match = _SUMMARY.search(line.rstrip()) if len(line) < 600 else None
-        if match is not None and match.lastgroup is not None:
-            found.setdefault(match.lastgroup, []).append(one_line(match[match.lastgroup]))
+    for match in filter(None, (_SUMMARY.search(line.rstrip()) for line in output.splitlines() if len(line) < 600)):
+        runner = str(match.lastgroup)
+        found.setdefault(runner, []).append(one_line(match[runner]))
     if not any(line.startswith("Ran") for line in found.get("unittest", ())):
         found.pop("unittest", None)
-    if not found:
-        return ""
-    kind = "gofail" if "gofail" in found else next(reversed(found))
-    lines = found[kind]
-    if kind == "cargo":
-        return next((line for line in lines if "FAILED" in line), lines[-1])
-    return "; ".join(list(dict.fromkeys(lines))[-4:] if kind in _ALL_LINES else lines[-1:])
+    runner = "gofail" if "gofail" in found else next(reversed(found), "")
+    lines = found.get(runner, [])
+    if runner == "cargo":
+        lines = [line for line in lines if "FAILED" in line][:1] or lines
+    return "; ".join([*dict.fromkeys(lines)][-4:] if runner in _ALL_LINES else lines[-1:])
 
 
 _SAYS_FAILED = regex(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
