@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from typing import Any
 
 from ralf.facts import todos
@@ -36,11 +37,18 @@ _STOPS = ("killshell", "killbash", "taskstop")
 
 _ASKED = (("git",), ("gh",), ("glab",))  # what they list is an answer, and no content of a file
 
-_ASKS = frozenset({"askuserquestion", "requestuserinput"})
+_KINDS: dict[str, StepKind] = {
+    **dict.fromkeys(("askuserquestion", "requestuserinput"), "question"),
+    "exitplanmode": "plan",
+    **dict.fromkeys(("task", "agent", "spawnagent"), "agent"),
+    "applypatch": "edit",
+}
+"""Kinds of steps by the tool's name."""
 
-_PLANS = frozenset({"exitplanmode"})
+_SEARCHES = regex(r"grep|glob|search|list|find|fetch|read")
 
-_AGENTS = frozenset({"task", "agent", "spawnagent"})
+_UNDONE: dict[str, Any] = {"files": (), "added": "", "comments": (), "uncommented": ()}
+"""What a call did not do that was refused or failed."""
 
 _NEW_KEYS = ("new_string", "new_str", "newText", "content", "contents")
 
@@ -55,7 +63,7 @@ class Steps:
     """Turns the calls and results of one session into steps, event by event.
 
     base     the project's folder: paths below it are relative to it
-    pending  steps that have no result yet, of what came before; `items`: the to-do list by then
+    items    the to-do list before them
     checks   programs that the project calls checks, too
     """
 
@@ -63,12 +71,10 @@ class Steps:
         self,
         base: str,
         *,
-        pending: Iterable[Step] = (),
         items: Sequence[Item] = (),
         checks: frozenset[str] = frozenset(),
     ) -> None:
         self._repository = Repository(base)
-        self._pending = {step.id: step for step in pending}
         self._calls: dict[str, Event] = {}
         self._checks = checks
         self.items = tuple(items)
@@ -76,22 +82,20 @@ class Steps:
     @property
     def pending(self) -> tuple[Step, ...]:
         """The steps that have no result yet, oldest first."""
-        return tuple(self._pending.values())
+        return tuple(map(self._begun, self._calls.values()))
 
     def take(self, event: Event) -> Iterator[Step | Mark]:
         """What a call, a result or an event about a task of the background adds to the log."""
-        if event.kind == "call":
-            self._calls[event.call_id] = event
-            self._pending[event.call_id] = self._begun(event)
-        elif event.kind == "result":
-            step, call = self._pending.pop(event.call_id, None), self._calls.pop(event.call_id, None)
-            if step is not None:
-                yield from self._ended(step, call, event)
-        elif event.kind == "other":
-            if event.task:
-                yield Mark("finished", event.timestamp, event.start.line + 1, event.task)
-            if event.tool:  # the client gives its own list
-                yield from self._listed(event, event)
+        match event.kind:
+            case "call":
+                self._calls[event.call_id] = event
+            case "result" if call := self._calls.pop(event.call_id, None):
+                yield from self._ended(call, event)
+            case "other":
+                if event.task:
+                    yield Mark("finished", event.timestamp, event.start.line + 1, event.task)
+                if event.tool:  # the client gives its own list
+                    yield from self._listed(event, event)
 
     # ---- a call ----
 
@@ -128,58 +132,36 @@ class Steps:
 
     # ---- its result ----
 
-    def _ended(self, step: Step, call: Event | None, result: Event) -> Iterator[Step | Mark]:
-        step = replace(step, at=result.timestamp or step.at)
+    def _ended(self, call: Event, result: Event) -> Iterator[Step | Mark]:
+        step = replace(self._begun(call), at=result.timestamp or call.timestamp)
         if todos.is_todo_tool(step.tool):
-            if call is not None and not step.agent:
-                yield from self._listed(call, result)
+            yield from () if step.agent else self._listed(call, result)
             return
-        if result.form == "refused":
-            yield replace(
-                step,
-                outcome="refused",
-                files=(),
-                added="",
-                comments=(),
-                uncommented=(),
-                output=_head(result.text, _OUTPUT),
-            )
-        elif step.kind == "command" and not result.refused:
-            yield self._ran(step, call, result)
-        elif result.failed or result.refused:
-            lines = tuple(line for line in [one_line(result.text)] if line)
-            kept = tuple(trimmed(line, _OUTPUT) for line in lines)
-            yield replace(
-                step,
-                outcome="failed",
-                status=result.exit_status,
-                lines=kept,
-                files=(),
-                added="",
-                comments=(),
-                uncommented=(),
-            )
-        else:
-            files = tuple((path, "created" if result.created and did == "edited" else did) for path, did in step.files)
-            output = ""
-            if step.kind == "agent":
-                output = result.text[-_REPORT:] if len(result.text) > _REPORT else result.text
-            elif step.kind == "other":
-                output = _head(result.text, _SEEN_LAST)
-            yield replace(step, outcome="ok", files=files, output=output.strip())
+        yield self._with_result(step, call, result)
         if result.task and not result.agent:
             text = step.object if step.kind == "command" else f"{step.tool}: {step.object}"
             yield Mark("started", step.at, step.line, result.task, trimmed(one_line(text), _OUTPUT))
-        elif step.tool.lower().replace("_", "") in _STOPS and not result.failed and call is not None:
-            for key in ("shell_id", "task_id", "bash_id"):
-                if call.input.get(key):
-                    yield Mark("finished", step.at, step.line, str(call.input[key]))
+        elif _flat(step.tool) in _STOPS and not result.failed:
+            stopped = filter(None, (call.input.get(key) for key in ("shell_id", "task_id", "bash_id")))
+            yield from (Mark("finished", step.at, step.line, str(task)) for task in stopped)
 
-    def _ran(self, step: Step, call: Event | None, result: Event) -> Step:
+    def _with_result(self, step: Step, call: Event, result: Event) -> Step:
+        if result.form == "refused":
+            return replace(step, outcome="refused", output=_head(result.text, _OUTPUT), **_UNDONE)
+        if step.kind == "command" and not result.refused:
+            return self._ran(step, call, result)
+        if result.failed or result.refused:
+            lines = tuple(trimmed(line, _OUTPUT) for line in [one_line(result.text)] if line)
+            return replace(step, outcome="failed", status=result.exit_status, lines=lines, **_UNDONE)
+        files = tuple((path, "created" if result.created and did == "edited" else did) for path, did in step.files)
+        kept = {"agent": result.text[-_REPORT:], "other": _head(result.text, _SEEN_LAST)}
+        return replace(step, outcome="ok", files=files, output=kept.get(step.kind, "").strip())
+
+    def _ran(self, step: Step, call: Event, result: Event) -> Step:
         command, output = step.object, result.text
         if result.task:
             return replace(step, outcome="running")
-        cwd = (call.cwd if call is not None else "") or self._repository.base
+        cwd = call.cwd or self._repository.base
         simple = simple_commands(command)
         checks = checks_in(simple, self._checks)
         is_read = step.looks and not checks and not any(one.words[:1] in _ASKED for one in simple)
@@ -214,112 +196,90 @@ def _kind(tool: str, command: str, arguments: Mapping[str, Any]) -> tuple[StepKi
     """What kind of step a call is, and whether it only looks."""
     if command:
         return "command", only_looks(command)
-    flat = tool.lower().replace("_", "").replace("-", "")
-    if flat in _ASKS:
-        return "question", False
-    if flat in _PLANS:
-        return "plan", False
-    if flat in _AGENTS:
-        return "agent", False
-    did = did_by(tool, arguments)
-    if did in ("created", "edited", "deleted") or flat == "applypatch":
-        return "edit", False
-    looks = did == "read" or any(word in flat for word in ("grep", "glob", "search", "list", "find", "fetch", "read"))
-    return ("look", True) if looks else ("other", False)
+    flat, did = _flat(tool), did_by(tool, arguments)
+    if flat in _KINDS or did in ("created", "edited", "deleted"):
+        return _KINDS.get(flat, "edit"), False
+    return ("look", True) if did == "read" or _SEARCHES.search(flat) else ("other", False)
+
+
+def _flat(tool: str) -> str:
+    return tool.lower().replace("_", "").replace("-", "")
 
 
 def _object(kind: str, call: Event, paths: Sequence[str]) -> str:
     """What a call is about, in its own words."""
     given = call.input
-    if kind == "agent":
-        return str(given.get("description") or given.get("message") or given.get("prompt") or "")
-    if kind == "plan":
-        return str(given.get("plan") or call.text)
-    if kind == "question":
-        asked = given.get("questions")
-        return "\n".join(_question(one) for one in asked if isinstance(one, Mapping)) if isinstance(asked, list) else ""
-    pattern = given.get("pattern", given.get("query"))
-    if isinstance(pattern, str) and paths and kind == "look":
-        return f"{pattern} in {paths[0]}"
-    if paths:
-        return paths[0]
+    match kind:
+        case "agent":
+            return str(given.get("description") or given.get("message") or given.get("prompt") or "")
+        case "plan":
+            return str(given.get("plan") or call.text)
+        case "question":
+            return "\n".join(map(_question, _mappings(given.get("questions"))))
+        case "look" if paths and isinstance(pattern := given.get("pattern", given.get("query")), str):
+            return f"{pattern} in {paths[0]}"
     keys = ("pattern", "query", "url", "path", "title", "subject", "name", "id", "description")
-    return next((str(given[key]) for key in keys if isinstance(given.get(key), str)), one_line(call.text)[:_OUTPUT])
+    named = (str(given[key]) for key in keys if isinstance(given.get(key), str))
+    return paths[0] if paths else next(named, one_line(call.text)[:_OUTPUT])
 
 
 def _question(asked: Mapping[str, Any]) -> str:
-    options = asked.get("options")
-    labels = (
-        [str(one.get("label") or "") for one in options if isinstance(one, Mapping)]
-        if isinstance(options, list)
-        else []
-    )
-    text = str(asked.get("question") or "")
-    return f"{text} ({' / '.join(filter(None, labels))})" if any(labels) else text
+    labels = [label for one in _mappings(asked.get("options")) if (label := str(one.get("label") or ""))]
+    return str(asked.get("question") or "") + (f" ({' / '.join(labels)})" if labels else "")
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _texts(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[str, str]]:
     """(old, new) text of each change that an edit's arguments or patch make."""
-    edits = arguments.get("edits")
-    for given in [arguments, *(edits if isinstance(edits, list) else [])]:
-        if isinstance(given, Mapping):
-            old = next((value for key in OLD_KEYS if isinstance(value := given.get(key), str)), "")
-            new = next((value for key in _NEW_KEYS if isinstance(value := given.get(key), str)), "")
-            if new:
-                yield old, new
-    if "*** Begin Patch" in text:
-        lines = text.splitlines()
-        yield (
-            "\n".join(line[1:] for line in lines if line.startswith("-")),
-            "\n".join(line[1:] for line in lines if line.startswith("+")),
+    for given in (arguments, *_mappings(arguments.get("edits"))):
+        old, new = (
+            next((value for key in keys if isinstance(value := given.get(key), str)), "")
+            for keys in (OLD_KEYS, _NEW_KEYS)
         )
+        if new:
+            yield old, new
+    if "*** Begin Patch" in text:
+        old, new = ("\n".join(line[1:] for line in text.splitlines() if line.startswith(sign)) for sign in "-+")
+        yield old, new
 
 
 def _changed_lines(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[list[str], list[str]]]:
     """(old, new) lines of each change, without those that both begin and both end with."""
     for old, new in _texts(arguments, text):
         before, after = old.splitlines(), new.splitlines()
-        start = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-        start = min(len(before), len(after)) if start is None else start
-        before, after = before[start:], after[start:]
-        while before and after and before[-1] == after[-1]:
-            del before[-1], after[-1]
-        yield before, after
+        start = _in_common(before, after)
+        end = _in_common(before[start:][::-1], after[start:][::-1])
+        yield before[start : len(before) - end], after[start : len(after) - end]
+
+
+def _in_common(lines: Sequence[str], others: Sequence[str]) -> int:
+    """How many lines two texts begin with that are the same."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(lines, others, strict=False))])
 
 
 def _added(arguments: Mapping[str, Any], text: str) -> str:
     """The first lines that an edit adds, as they stand."""
-    kept: list[str] = []
-    size = 0
-    for line in (line for _, after in _changed_lines(arguments, text) for line in after if line.strip()):
-        size += len(line) + 1
-        if size > _ADDED:
-            kept.append("\u2026")
-            break
-        kept.append(line)
-    return "\n".join(kept)
+    lines = [line for _, after in _changed_lines(arguments, text) for line in after if line.strip()]
+    whole = sum(size <= _ADDED for size in accumulate(len(line) + 1 for line in lines))
+    return "\n".join([*lines[:whole], *(["\u2026"] if whole < len(lines) else [])])
 
 
 def _comments(arguments: Mapping[str, Any], text: str, *, gone: bool = False) -> tuple[str, ...]:
     """The comments that an edit adds, or those that are `gone` after it, neighbouring lines as one."""
-    found, lines = list[str](), list[str]()
-    is_open = False
-    known: set[str] = set()
-    for before, after in _changed_lines(arguments, text):
-        stay, come = (after, before) if gone else (before, after)
-        known.update(line.strip() for line in stay)
-        lines.extend(come)
-    for line in map(str.strip, lines):
+    changes = [pair[::-1] if gone else pair for pair in _changed_lines(arguments, text)]
+    known = {line.strip() for before, _ in changes for line in before}
+    found, is_open = list[str](), False
+    for line in (line.strip() for _, after in changes for line in after):
         match = None if line in known else _COMMENT.match(line)
-        if match is None:
-            is_open = False
-            continue
-        words = match[1].rstrip('*/" \t').strip()
-        if is_open and found:
+        words = match[1].rstrip('*/" \t').strip() if match else ""
+        if words and is_open:
             found[-1] += f" {words}"
         elif words:
             found.append(words)
-        is_open = True
+        is_open = match is not None and (is_open or bool(words))
     return tuple(trimmed(one, _LONGEST_COMMENT) for one in found if len(one) >= _SHORTEST_COMMENT)[:_MOST_COMMENTS]
 
 

@@ -43,12 +43,11 @@ class Recording:
         base: str,
         session: str = "",
         *,
-        pending: Iterable[Step] = (),
         items: Sequence[Item] = (),
         branch: str = "",
         checks: frozenset[str] = frozenset(),
     ) -> None:
-        self.steps = Steps(base, pending=pending, items=items, checks=checks)
+        self.steps = Steps(base, items=items, checks=checks)
         self.branch = branch
         self.entries: list[Entry] = []
         self._session = session
