@@ -74,16 +74,12 @@ _SHELL = regex(
     r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
 )
 
-_HEREDOC = regex(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
-
-_COMMENT = regex(r"(?m)^[ \t]*#[^\n]*")
-
 _TOKEN = regex(
-    r"(?P<space>(?:[ \t\r]|\\\n)+)"
+    r"(?P<space>(?:^[ \t]*+\#[^\n]*|[ \t\r]|\\\n)+)"
     r"|(?P<redirect>&>>?|\d*(?:<<<|<<-?|>>|>\||<>|>|<)(?:&[\d-])?)"
     r"|(?P<operator>\|\||\|&|&&|;;|[;|&\n()])"
     r"|(?P<word>(?:[^\s'\"\\;|&<>()]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+)",
-    re.S,
+    re.S | re.M,
 )
 
 _QUOTED = regex(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.S)
@@ -122,30 +118,6 @@ def command_text(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _without_heredocs(text: str) -> tuple[str, list[str]]:
-    """The command without the bodies of its here-documents, which may hold any quotes; and these bodies."""
-    if "<<" not in text:
-        return text, []
-    kept: list[str] = []
-    ends: list[str] = []
-    bodies: list[list[str]] = []
-    for line in text.split("\n"):
-        if ends:
-            if line.strip() == ends[0]:
-                ends.pop(0)
-            else:
-                bodies[-len(ends)].append(line)
-            continue
-        kept.append(line)
-        ends.extend(match[2] for match in _HEREDOC.finditer(line))
-        bodies.extend([] for _ in ends)
-    return "\n".join(kept), ["\n".join(body) for body in bodies]
-
-
-def _plain(word: str) -> str:
-    return _QUOTED.sub(lambda m: m[1] or m[2] or m[3] or "", word)
-
-
 def simple_commands(text: str) -> list[Simple]:
     """The simple commands of a command line in order; none where its quotes do not close."""
     return [*_simple_commands(text)]
@@ -153,46 +125,40 @@ def simple_commands(text: str) -> list[Simple]:
 
 @lru_cache(maxsize=32)  # of one command, which is asked for several things in a row
 def _simple_commands(text: str) -> Sequence[Simple]:
-    text, documents = _without_heredocs(text[:_LONGEST])
-    text = _COMMENT.sub("", text)
+    text = f"{text[:_LONGEST]}\n\n"  # these close the last command, also behind a backslash
     found: list[Simple] = []
-    words: list[str] = []
-    writes: list[str] = []
-    certain, target, place, document = True, "", 0, ""
-
-    def close(then: str = "") -> None:
-        if words or writes:
-            found.append(Simple(tuple(words), tuple(writes), certain, document, then))
-        words.clear()
-        writes.clear()
-
+    words, writes = list[str](), list[str]()
+    certain, target, document = True, "", ""
+    place = following = 0  # in the text; where what follows the here-documents of this line begins
     while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
+        token = _TOKEN.match(text, place)
+        if token is None:
             return []
-        place = match.end()
-        value = match.group()
-        if match.lastgroup == "redirect":
-            target = "" if value[-1].isdigit() or (value.endswith("-") and "&" in value) else value
-            continue
-        if match.lastgroup == "operator":
-            close(value)
-            target = document = ""
-            if value in ("\n", ";"):
-                certain = True
-            elif value == "||":
-                certain = False
-        elif match.lastgroup == "word":
-            if target:
+        place, value = token.end(), token.group()
+        match token.lastgroup:
+            case "redirect":
+                target = "" if "&" in value[1:] else value
+            case "operator":
+                if words or writes:
+                    found.append(Simple(tuple(words), tuple(writes), certain, document, value))
+                words, writes, target, document = [], [], "", ""
+                certain = value in ("\n", ";") or (certain and value != "||")
+                place = max(place, following) if value == "\n" else place
+            case "word" if target:
                 if ">" in target:
                     writes.append(_plain(value))
-                elif target in ("<<", "<<-") and documents:
-                    document = documents.pop(0)
+                elif target in ("<<", "<<-") and _plain(value).isidentifier():
+                    start = max(following, text.find("\n", place) + 1)
+                    end = re.compile(rf"(?m)^[ \t]*{_plain(value)}[ \t\r]*$").search(text, start)
+                    document, following = text[start : end.start() if end else None], end.end() if end else len(text)
                 target = ""
-            elif words or not _ASSIGNMENT.match(value):
+            case "word" if words or not _ASSIGNMENT.match(value):
                 words.append(_plain(value))
-    close()
     return found
+
+
+def _plain(word: str) -> str:
+    return _QUOTED.sub(lambda m: m[1] or m[2] or m[3] or "", word)
 
 
 def placed(text: str, cwd: str) -> Iterator[tuple[Simple, str]]:
