@@ -213,8 +213,9 @@ def _in_progress(verbs: set[str], output: str) -> str:
 def _shown(call: _Call, output: str, repository: Repository, *, passed: bool) -> Iterator[GitFact]:
     """What a call printed; `passed`: the exit status of the whole command is 0."""
     match call.verb:
-        case "commit" if not {"--dry-run", "-h"} & call.options and (call.passed or _CHANGED.search(output)):
-            yield GitFact(_kind(call), "", _subject(_message(call.words)))
+        case "commit":
+            if not {"--dry-run", "-h"} & call.options and (call.passed or _CHANGED.search(output)):
+                yield GitFact(_kind(call), "", _subject(_message(call.words)))
         case verb if verb in _COMMITTING and passed and not _UNMOVED.search(output):
             yield GitFact("moved")
         case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & call.options:
