@@ -219,9 +219,8 @@ def ending(command: str, output: str, *, failed: bool, status: int | None, check
         is_certain = any(map(_says_failure, _lines_of(output))) or not _others(simple, checks)
         return Ending("failed", lines, tuple(check.key for check in own) if is_certain else ())
     if not own and not shows_status(command, simple, _last_segment(simple)):
-        return Ending("not shown", _line(_last_line(output)))
-    shown = _line(_success(command, output) or _last_line(output))
-    return Ending("ok", shown, tuple(check.key for check in own))
+        return Ending("not shown", _line(output))
+    return Ending("ok", _line(output, _success(command, output)), tuple(check.key for check in own))
 
 
 def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequence[Check]) -> Ending:
@@ -232,9 +231,10 @@ def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequ
     if any(map(marks, _lines_of(output))) or says_failed(result):
         return Ending("failed by output", failing_lines(output), keys)
     if not result or _may_lack_failures(simple, checks[-1].place, output):
-        return Ending("not shown", _line(_last_line(output)), keys)
-    led = tuple(check.key for check in checks if _leads(simple[check.place : checks[-1].place]))
-    return Ending("passed by output", _line(result), led)
+        return Ending("not shown", _line(output), keys)
+    last = checks[-1].place
+    led = (check.key for check in checks if all(one.then == "&&" for one in simple[check.place : last]))
+    return Ending("passed by output", _line(output, result), tuple(led))
 
 
 PIPES = ("|", "|&")
@@ -251,11 +251,6 @@ def shows_status(command: str, simple: Sequence[Simple], place: int) -> bool:
 def _last_segment(simple: Sequence[Simple]) -> int:
     """The place at which the last commands of a line begin that nothing but pipes, `&&` and `||` join."""
     return next((at + 1 for at in reversed(range(len(simple) - 1)) if simple[at].then in (";", "\n", "&")), 0)
-
-
-def _leads(simple: Sequence[Simple]) -> bool:
-    """Whether each of some commands must have passed for the next one to run."""
-    return all(one.then == "&&" for one in simple)
 
 
 def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
@@ -297,12 +292,10 @@ def _lines_of(output: str) -> list[str]:
     return output.splitlines()[:_MOST_READ]
 
 
-def _line(text: str) -> tuple[str, ...]:
-    return (trimmed(one_line(text), _LONGEST),) if text else ()
-
-
-def _last_line(output: str) -> str:
-    return next((line for line in reversed(output.splitlines()) if line.strip()), "")
+def _line(output: str, text: str = "") -> tuple[str, ...]:
+    """A line of an output as it is kept; the last one where none is given."""
+    shown = text or next((line for line in reversed(output.splitlines()) if line.strip()), "")
+    return (trimmed(one_line(shown), _LONGEST),) if shown else ()
 
 
 _MOST_READ, _MOST_LINES = 4_000, 8  # lines of an output; failing lines

@@ -177,7 +177,7 @@ def git_facts(command: str, output: str, cwd: str, repository: Repository, *, pa
     for among, kind, pattern in _HEADS:
         if verbs & among and (shown := [*pattern.finditer(output)]):
             found.append(GitFact(kind, *map(_subject, shown[-1].groups() or ["HEAD"])))
-    if is_merging(verbs, output):
+    if verbs & (_COMMITTING | {"status"}) and _CONFLICT.search(output):
         found.append(GitFact("merging", _in_progress(verbs, output)))
     return found
 
@@ -191,17 +191,6 @@ _HEADS = (
     (frozenset(("pull", "merge")), "tip", _FORWARDED),
 )
 """What calls print of what is checked out after them."""
-
-
-def merges(command: str, output: str) -> bool:
-    """Whether a command that failed has left a merge in progress: that is a state, and no failure."""
-    verbs = {one.words[1] for one in simple_commands(command) if one.words[:1] == ("git",) and len(one.words) > 1}
-    return is_merging(verbs, output)
-
-
-def is_merging(verbs: set[str], output: str) -> bool:
-    """Whether what some calls of git printed says that a merge, a rebase and the like is in progress."""
-    return bool(verbs & (_COMMITTING | {"status"})) and _CONFLICT.search(output) is not None
 
 
 def _in_progress(verbs: set[str], output: str) -> str:

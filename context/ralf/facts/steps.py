@@ -21,7 +21,7 @@ from ralf.facts.commands import (
     simple_commands,
     touched,
 )
-from ralf.facts.repository import Repository, git_facts, merges
+from ralf.facts.repository import Repository, git_facts
 from ralf.model.entries import Item, Mark, Step, StepKind
 from ralf.text.cleaning import one_line, trimmed, without_middle
 from ralf.text.patterns import regex
@@ -166,9 +166,10 @@ class Steps:
         checks = checks_in(simple, self._checks)
         is_read = step.looks and not checks and not any(one.words[:1] in _ASKED for one in simple)
         end = ending(command, output, failed=result.failed, status=result.exit_status, checks=checks)
-        if end.outcome == "failed" and merges(command, output):
-            end = Ending("ok", end.lines)
         passed = not result.failed and not result.exit_status
+        git = tuple(git_facts(command, output, cwd, self._repository, passed=passed))
+        if end.outcome == "failed" and any(fact.kind == "merging" for fact in git):  # that is a state, and no failure
+            end = Ending("ok", end.lines)
         return replace(
             step,
             outcome=end.outcome,
@@ -176,7 +177,7 @@ class Steps:
             checks=tuple(dict.fromkeys(end.checks)),
             lines=end.lines,
             files=self._touched(command, cwd) if end.outcome != "failed" else (),
-            git=tuple(git_facts(command, output, cwd, self._repository, passed=passed)),
+            git=git,
             output="" if is_read else _head(output, _SEEN_LAST),
         )
 

@@ -42,17 +42,19 @@ def is_todo_tool(tool: str) -> bool:
 
 def after(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...] | None:
     """The list after one call and its result; None where they change nothing."""
-    name = "" if result.failed else _flat(call.tool)
+    if result.failed:
+        return None
     lists = [call.input[key] for key in ("todos", "plan", "items") if isinstance(call.input.get(key), list)]
-    if name in _WHOLE and lists:
-        return _items(lists[0])
-    if name == "taskcreate":
-        return _created(items, call, result)
-    if name == "taskupdate":
-        return _updated(items, call.input)
-    if name == "tasklist" and (listed := _LISTED.findall(result.text)):
-        texts = {item.id: item.text for item in items}
-        return tuple(_item(_as_before(_unblocked(text), texts.get(id_)), status, id_) for id_, status, text in listed)
+    match _flat(call.tool):
+        case name if name in _WHOLE and lists:
+            return _items(lists[0])
+        case "taskcreate":
+            return _created(items, call, result)
+        case "taskupdate":
+            return _updated(items, call.input)
+        case "tasklist" if listed := _LISTED.findall(result.text):
+            texts = {item.id: item.text for item in items}
+            return tuple(_item(_text_of(line, texts.get(id_)), status, id_) for id_, status, line in listed)
     return None
 
 
@@ -104,12 +106,8 @@ def _content(entry: Mapping[str, Any]) -> str:
     return next((entry[key] for key in keys if isinstance(entry.get(key), str)), "")
 
 
-def _as_before(text: str, before: str | None) -> str:
-    """What a line of a list says, without the owner at its end, as far as it is clear what it said before."""
+def _text_of(line: str, before: str | None) -> str:
+    """What a line of a list says without the tasks that it waits for and, where the text before is known, its owner."""
+    place = line.find(_BLOCKED, line.rfind("]", 0, -1) + 1)
+    text = line[:place] if place > 0 and line.endswith("]") else line
     return before if before and text.startswith(f"{before} (") and text.endswith(")") else text
-
-
-def _unblocked(text: str) -> str:
-    """What a line of a list says, without the tasks at its end that it waits for."""
-    place = text.find(_BLOCKED, text.rfind("]", 0, -1) + 1)
-    return text[:place] if place > 0 and text.endswith("]") else text
