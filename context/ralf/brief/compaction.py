@@ -36,7 +36,7 @@ def _is_told(said: str, entry: Entry) -> bool:
     """Whether the summary has it that a command failed."""
     if not isinstance(entry, Step) or entry.kind != "command":
         return False
-    return entry.outcome in ("failed", "failed by output") and _has(said, entry.object)
+    return entry.has_failed and _has(said, entry.object)
 
 
 def _has(said: str, text: str) -> bool:

@@ -27,7 +27,6 @@ _END = 60  # characters by which the end of a quotation is recognised
 
 _INTERRUPTING = "after interrupting"
 
-_FAILS = ("failed", "failed by output")
 
 _ENDS, _ON_THE_WAY = "\u2192", "\u00b7"
 
@@ -271,7 +270,7 @@ class Composer:
                     key, (SINCE, number), told, "" if is_shown else f"{told}\n    {lines.indented(entry.added, '    ')}"
                 )
             if key in self.pieces:  # the state has a check that failed
-                has_more = isinstance(entry, Said) or not entry.checks or entry.outcome not in _FAILS
+                has_more = isinstance(entry, Said) or not entry.checks or not entry.has_failed
                 self.log.insert(0 if has_more else len(self.log), key)
         if looks:
             self.add("looks", (SINCE, len(entries)), f"- ({looks} call{'s' * (looks > 1)} only looked)")
@@ -376,7 +375,7 @@ class Composer:
         for step in self.calls.values():
             for path, did in step.files:
                 changed[path] = did if changed.get(path, did) == did else "edited"
-            if step.kind == "command" and step.outcome in _FAILS:
+            if step.kind == "command" and step.has_failed:
                 failed[step.object] = lines.outcome(step)
             elif step.kind == "command" and step.outcome != "refused":
                 failed.pop(step.object, None)

@@ -65,16 +65,21 @@ _WRAPPED = regex(
 _TARGETS = frozenset("make gmake ninja just task invoke rake pre-commit".split())
 """Programs whose words name what they run, as those behind `run` do; the words of others are paths."""
 
-_FILTERS = frozenset(
-    "-k -m -run --run --test --filter --grep -g --tests --testNamePattern -only --only --lf --last-failed --deselect"
-    " --ignore -p --package -pl".split()
-)
+_FILTERS = {
+    "": "-k -m -run --run --test --filter --grep -g --tests --testNamePattern -only --only --lf --last-failed"
+    " --deselect --ignore -p --package -pl",
+    **dict.fromkeys(("jest", "vitest", "npm", "yarn", "pnpm", "bun"), "-t"),
+    "tox": "-e",
+    "nox": "-s -e",
+}
+"""Options that choose what is checked, by program; "" for any."""
 
-_OWN_FILTERS = {**dict.fromkeys("jest vitest npm yarn pnpm bun".split(), ("-t",)), "tox": ("-e",), "nox": ("-s", "-e")}
-
-_VALUED = frozenset("-c --config -o -W -r --cov --tb --rootdir -tags -coverprofile --color --reporter --output".split())
-
-_OWN_VALUED = {"pytest": ("-p",), "docker": ("-t", "-f")}
+_VALUED = {
+    "": "-c --config -o -W -r --cov --tb --rootdir -tags -coverprofile --color --reporter --output",
+    "pytest": "-p",
+    "docker": "-t -f",
+}
+"""Other options that have a value, by program; one of its own is no filter."""
 
 _ALONE = frozenset(("--lf", "--last-failed"))  # filters without a value
 
@@ -167,7 +172,7 @@ def _key(words: Sequence[str], more: frozenset[str]) -> str:
 
 def _operands(name: str, words: Iterable[str]) -> tuple[list[str], list[str]]:
     """The paths and the filters among the words of a check."""
-    filters, valued = (*_FILTERS, *_OWN_FILTERS.get(name, ())), (*_VALUED, *_OWN_VALUED.get(name, ()))
+    filters, valued = (f"{of['']} {of.get(name, '')}".split() for of in (_FILTERS, _VALUED))
     paths, chosen, ignored = list[str](), list[str](), list[str]()
     into: list[str] | None = None  # where the value of an option goes
     for word in words:

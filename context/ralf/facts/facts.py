@@ -25,8 +25,6 @@ _PASSED_KEPT = (90, 40)
 
 _LONGEST_REQUEST, _REQUEST_KEPT = 4_000, (2_600, 1_380)  # characters
 
-_FAILED = ("failed", "failed by output")
-
 _PASSED_LATER = "the same command passed later"
 
 
@@ -39,7 +37,7 @@ def facts_of(entries: Iterable[Entry], unsolved: Iterable[ErrorFact] = ()) -> Fa
     for entry in entries:
         for kind, fact in _shown_by(entry):
             made.add(kind, fact)
-        if isinstance(entry, Step) and entry.kind == "command" and _has_passed(entry):
+        if isinstance(entry, Step) and entry.kind == "command" and entry.has_passed and not entry.status:
             ran = simple_parts(entry.object)
             for error in (*unsolved, *made.all("errors")):
                 if not error.fixed_by and simple_parts(error.command)[-1] in ran:
@@ -78,7 +76,8 @@ def _shown_by(entry: Entry) -> Iterator[tuple[str, Any]]:
 def _ran(step: Step) -> Iterator[tuple[str, Any]]:
     """What a command shows."""
     named = trimmed(step.object, NAMED)
-    if has_failed := _has_failed(step):
+    has_failed = step.has_failed or bool(step.status)  # so did what left a merge in progress
+    if has_failed:
         kept, omitted = _within(step.object, _LONG_FAILED, _FAILED_KEPT)
         yield "commands", CommandFact(kept, "failed", step.status or None, 1, 1, step.at, omitted)
         error = next(iter(most_telling(step.lines, 1)), "") or f"exit {step.status}"
@@ -88,15 +87,6 @@ def _ran(step: Step) -> Iterator[tuple[str, Any]]:
         yield "commands", CommandFact(kept, omitted=omitted)
     if said := _tested(step, has_failed=has_failed):
         yield "tests", TestFact(named, said, step.at)
-
-
-def _has_failed(step: Step) -> bool:
-    """Whether a command failed; one that left a merge in progress did, too."""
-    return step.outcome in _FAILED or bool(step.status)
-
-
-def _has_passed(step: Step) -> bool:
-    return step.outcome in ("ok", "passed by output") and not step.status
 
 
 def _within(text: str, most: int, ends: tuple[int, int]) -> tuple[str, int]:

@@ -10,8 +10,6 @@ from ralf.facts.commands import simple_commands
 from ralf.model.entries import Entry, GitFact, Item, Mark, Message, Step
 from ralf.text.cleaning import one_line
 
-_FAILS = ("failed", "failed by output")
-
 _COUNTED = ("", "queued", "command", "program", "answer", "plan", "refused")
 
 _ALL = ""  # the place in which every file lies
@@ -40,7 +38,7 @@ class Run:
     @property
     def has_failed(self) -> bool:
         """Whether it failed, by its status or by its output."""
-        return self.step.outcome in _FAILS
+        return self.step.has_failed
 
     def is_over(self, name: str, later: Step) -> bool:
         """Whether a later run takes the place of this one; one that passed in part is noted.
@@ -52,7 +50,7 @@ class Run:
             filtered = not has_filter(name)
             return any(covers(key, name, filtered=filtered) for key in later.checks)
         left = {one for one in self.failing if not any(covers(key, one) for key in later.checks)}
-        if later.outcome in ("ok", "passed by output"):
+        if later.has_passed:
             self.failing = left
             if any(covers(one, key, filtered=False) for one in left for key in later.checks):
                 self.passed_in_part = later.at
@@ -188,7 +186,7 @@ class State:
     def _checked(self, step: Step) -> None:
         if step.status in _KILLED:
             return
-        has_failed = step.outcome in _FAILS
+        has_failed = step.has_failed
         keys = [" && ".join(step.checks)] if has_failed else list(step.checks)
         before = self.runs.get(keys[0])
         self.runs = {name: run for name, run in self.runs.items() if not run.is_over(name, step)}

@@ -33,8 +33,6 @@ _EMBEDDED = "extractive"  # the summarizer whose section has nothing but what th
 
 _SPOKEN = ("user", "assistant")
 
-_FAILED = ("failed", "failed by output")
-
 
 class Unit(NamedTuple):
     """What one hit shows: `kind` and `label` as `SearchHit` has them, a decision's status and successor, when it was,
@@ -152,7 +150,7 @@ def _of_session(session: SessionEntries, checkpoints: Sequence[Span]) -> Iterato
         for entry in turn.entries:
             if isinstance(entry, Said) and not (entry is closing and message is not None):
                 yield unit("text", entry.text, entry.at, entry.line)
-            elif isinstance(entry, Step) and entry.kind == "command" and entry.outcome in _FAILED:
+            elif isinstance(entry, Step) and entry.kind == "command" and entry.has_failed:
                 yield unit("failure", _failure(entry), entry.at, entry.line)
             elif isinstance(entry, Mark) and entry.kind == "todos":
                 items = entry.items

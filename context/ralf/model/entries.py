@@ -119,6 +119,16 @@ class Step:
     agent: str = ""
     looks: bool = False
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, by its status or by its output."""
+        return self.outcome in ("failed", "failed by output")
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it passed, by its status or by its output."""
+        return self.outcome in ("ok", "passed by output")
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

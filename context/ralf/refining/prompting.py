@@ -276,18 +276,17 @@ def _step(step: Step, detail: Detail, is_newest: bool, limits: _Limits) -> str:
         return f"{step.kind}: {step.object} ({lines.outcome(step)})"
     if step.kind == "agent":
         return f"subagent {one_line(step.object)[:200]}: {lines.outcome(step)}: {_ends(output, limits.report)}"
-    has_failed = step.outcome in ("failed", "failed by output")
     parts = ["; ".join(f"{did} {path}" for path, did in step.files) + who] if step.files else []
     if step.kind == "command" or not step.files:
         text = step.object if step.kind == "command" else f"{step.tool} {step.object}"
         parts.append(f"$ {trimmed(one_line(text), limits.command)}: {lines.outcome(step)}{who}")
         parts += lines.git([step])
-        parts += most_telling(step.lines, limits.lines) if has_failed else step.lines[:1] if step.checks else ()
+        parts += most_telling(step.lines, limits.lines) if step.has_failed else step.lines[:1] if step.checks else ()
         if detail.sent:
             parts.append(f"text: {_ends(detail.sent, _SENT)}")
         if is_newest and output:
             parts.append(f"result: {_ends(output, min(_JSON, limits.result) if output[0] in '[{' else limits.result)}")
-        elif step.git and output and not has_failed:
+        elif step.git and output and not step.has_failed:
             parts.append(trimmed(one_line(output), 120))
     if step.kind == "edit":
         parts += [f"+ {line}" for line in trimmed(detail.added or step.added, limits.edit).splitlines()]

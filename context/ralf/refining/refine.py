@@ -239,7 +239,7 @@ def _entries_of(payloads: Sequence[Mapping[str, Any]]) -> list[SessionEntries]:
 def _has_substance(segment: Talk) -> bool:
     """Whether a segment holds a message, an edit or a failing check."""
     steps = [entry for entry in segment.entries if isinstance(entry, Step)]
-    is_work = any(step.files or (step.checks and step.outcome in ("failed", "failed by output")) for step in steps)
+    is_work = any(step.files or (step.checks and step.has_failed) for step in steps)
     return is_work or any(isinstance(entry, Message) for entry in segment.entries)
 
 
