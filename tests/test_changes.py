@@ -12,7 +12,6 @@ import ralf
 import ralf.errors
 from contexts import contexts, quick
 from examples import examples
-from ralf.brief.changes import SUBJECTS, in_words
 from ralf.format import merge
 from ralf.format.codec import to_tree
 from ralf.model import (
@@ -22,6 +21,7 @@ from ralf.model import (
     RouteContext,
     Section,
 )
+from ralf.route.comparing import SUBJECTS, in_words
 from ralf.route.history import context_at, diff, log
 from storekit import copied, grow, route_file, write_session
 

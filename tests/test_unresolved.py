@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ralf
-from ralf.brief.changes import told_unresolved
+from ralf.brief.wording import told_unresolved
 from ralf.format import routefile
 from ralf.model import BODY, RouteContext, Unresolved
 from ralf.route.edits import changes_of_edit

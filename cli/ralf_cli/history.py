@@ -13,7 +13,7 @@ from ralf_cli.pager import with_pager
 from ralf_cli.times import shown, with_since
 
 if TYPE_CHECKING:
-    from ralf.brief.changes import Told
+    from ralf.route.comparing import Told
     from ralf.route.why import Quote, Reason
 
 _HEADINGS = {

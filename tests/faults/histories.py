@@ -20,12 +20,12 @@ from typing import Any
 
 from tests.faults.figures import told
 
-from ralf.brief.changes import in_words
 from ralf.format import merge, routefile
 from ralf.format.codec import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
 from ralf.route import corrections, edits, fold, matching
+from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
 _WORDS = ("use tabs", "keep the columns", "never push", "one file", "a server", "---", "## x", "é → 日", "batch 10", "")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from ralf import config
 from ralf.brief import wording
-from ralf.brief.changes import checkpoint_number, told_unresolved
 from ralf.brief.filling import Piece
 from ralf.brief.lines import clock, indented
 from ralf.facts.progress import describe_attempts, describe_run
@@ -62,12 +61,13 @@ def recorded(context: RouteContext) -> Recorded:
         made.add(
             f"unresolved-{number}", (_UNRESOLVED, number), "Unresolved: settle it in the file", f"- {one_line(line)}"
         )
-        for number, line in enumerate(told_unresolved(context))
+        for number, line in enumerate(wording.told_unresolved(context))
     ]
     made.decided = _staged(made, [*open_, *_mixed(decided, tried)], _DECIDED)
     told = {one.session for one in context.sessions}
-    untold = {checkpoint_number(one.checkpoint_id) for one in context.checkpoint_history if one.session not in told}
-    _sections(made, [one for one in context.body.sections if one.number is None or not told or one.number in untold])
+    untold = {one.checkpoint_id for one in context.checkpoint_history if one.session not in told}
+    sections = context.body.sections
+    _sections(made, [s for s in sections if s.number is None or not told or f"cp-{s.number:03d}" in untold])
     return made
 
 

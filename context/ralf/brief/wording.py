@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralf.brief.handover import author, said, since
-from ralf.format.codec import ById
-from ralf.model import ActiveWork, Body, Carried, Decision, RouteContext
+from ralf.format.codec import ById, to_tree
+from ralf.format.merge import find
+from ralf.model import BODY, ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
 
@@ -153,6 +156,79 @@ def blocks(text: str) -> Iterator[str]:
 def name(text: str) -> str:
     """A path or label as it is, but for a line break, which would begin a line of its own."""
     return _LINE_BREAK.sub(r"\\n", text)
+
+
+# ---- fields and their values ----
+
+_LONGEST_VALUE = 300  # characters of one value that are shown; the changes as data have it whole
+
+PLACES = {
+    "before": "text above the history",
+    "preface": "text below the heading of the history",
+    "after": "text below the history",
+    "below": "text below the footer",
+    "crlf": "line ends",
+    "bom": "byte order mark",
+    "comments": "comments of the front matter",
+}
+"""The parts of a file's text beside its sections."""
+
+
+def place(at: Sequence[str]) -> str:
+    """The place of a change in words: `DEC-003 rationale`, `checkpoint 2`, `next steps`."""
+    first, *rest = at or ("",)
+    if first == BODY and len(rest) > 1 and rest[0] == "sections":
+        kind = "section" if rest[1].startswith("#") else "checkpoint"
+        return " ".join([kind, rest[1].removeprefix("### "), *map(plain, rest[2:])])
+    if first == BODY:
+        return PLACES.get(rest[0], rest[0]) if rest else "the text"
+    if first == "decisions" and rest:
+        return " ".join([rest[0], *map(plain, rest[1:])])
+    if first in ("active_work", "facts", "checkpoint_history") and rest:
+        first, *rest = rest
+    return " ".join([plain(first), *rest])
+
+
+def plain(key: str) -> str:
+    """The name of a field as a person reads it."""
+    return key.replace("_", " ")
+
+
+def value(found: Any, most: int = _LONGEST_VALUE) -> str:
+    """A value of a tree on one line, long ones cut."""
+    if found is None or found == [] or found == "":
+        return "nothing"
+    if isinstance(found, list) and not any(isinstance(item, (dict, list)) for item in found):
+        found = "; ".join(map(str, found))
+    return trimmed(one_line(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)), most)
+
+
+def told_unresolved(context: RouteContext) -> Iterator[str]:
+    """Each unresolved field on one line: the place, the value that holds, and the others."""
+    tree = to_tree(context) if context.unresolved else {}
+    for entry in context.unresolved:
+        yield f"{place(entry.at)}: {value(_worded(find(tree, entry.at)))}; also said: {said_too(entry.also)}"
+
+
+def said_too(values: Sequence[Any]) -> str:
+    """The values that do not hold, on one line."""
+    return "; or: ".join(value(_worded(one)) for one in values)
+
+
+_UNSAID = frozenset(("id", "kind", "clone", "timestamp", "origin", "source", "further_sources", "aliases"))
+
+
+def _worded(found: Any) -> Any:
+    """A value as a person reads it: an item by its words, not as data."""
+    if isinstance(found, str) and found[:1] in ("{", "["):  # one that was too deep for the front matter
+        with suppress(ValueError, RecursionError):
+            found = json.loads(found)
+    if isinstance(found, dict):
+        told = ((key, value(_worded(inner))) for key, inner in found.items() if key not in _UNSAID and inner)
+        return "; ".join(f"{plain(key)}: {text}" for key, text in told)
+    if isinstance(found, list) and any(isinstance(item, (dict, list)) for item in found):
+        return " / ".join(value(_worded(item)) for item in found)
+    return found
 
 
 # ---- content that came with a repository ----

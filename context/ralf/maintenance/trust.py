@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from ralf.brief import wording
-from ralf.brief.changes import told_unresolved
-from ralf.brief.wording import MANY, ORIGIN
+from ralf.brief.wording import MANY, ORIGIN, told_unresolved
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format import merge, spread
 from ralf.format.codec import Tree, from_tree, to_tree

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralf import config, project as projects, routing
 from ralf.agent import contents
-from ralf.brief.changes import told_unresolved
+from ralf.brief.wording import told_unresolved
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format import spread
 from ralf.format.codec import outline

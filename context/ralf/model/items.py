@@ -129,7 +129,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A field that a person changed in the file while it changed in the journal, too: see `ralf.brief.changes`.
+    """A field that a person changed in the file while it changed in the journal, too: see `ralf.route.unresolved`.
 
     at    the keys to it, a list item under its identity
     also  the values that do not stand there, None for one that was removed

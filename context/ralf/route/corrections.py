@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
-from ralf.brief.changes import Told, place
+from ralf.brief.wording import place
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.format import merge
 from ralf.format.codec import BadTree, Tree, from_tree, to_tree
@@ -20,6 +20,7 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import cap, edits, fold, history, matching, state
 from ralf.route.cap import is_buried, tombstone
+from ralf.route.comparing import Told
 from ralf.route.edits import labelled
 from ralf.route.history import Difference
 from ralf.route.load import load_state

@@ -6,12 +6,12 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralf.brief.changes import of_edit
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import BODY, EXTRACTED, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
 from ralf.route import cap
 from ralf.route.matching import SAME, is_said, match, recorded_first, said, segment_of
+from ralf.route.unresolved import of_edit
 from ralf.text.patterns import regex
 
 

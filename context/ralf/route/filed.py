@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralf.brief import handover, wording
-from ralf.brief.changes import told_unresolved
 from ralf.brief.recorded import handed_over
 from ralf.format import routefile, spread
 from ralf.model import Carried, Decision, HandOver, Kept, RouteContext
@@ -72,7 +71,10 @@ def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
     now = context.active_work.now
     if tokens.estimate(now) <= _NOW and routefile.can_be_now(now):
         yield routefile.NOW, [now]
-    yield _UNRESOLVED_HEADING, _within((f"- {one_line(line)}\n" for line in told_unresolved(context)), _UNRESOLVED)
+    yield (
+        _UNRESOLVED_HEADING,
+        _within((f"- {one_line(line)}\n" for line in wording.told_unresolved(context)), _UNRESOLVED),
+    )
     decided = (item for item in held if item.kind != "rule" and not item.pinned)
     yield _DECIDED_HEADING, _listed(decided, _DECIDED)
 

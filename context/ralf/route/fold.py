@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralf.brief.changes import settled
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
 from ralf.format import merge, spread
 from ralf.format.codec import from_tree, shared
@@ -33,6 +32,7 @@ from ralf.route import cap, extracted
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
 from ralf.route.sections import without
+from ralf.route.unresolved import settled
 from ralf.storage.journal import VERSION, Record, digest_of, runs_of, understood
 from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed

@@ -12,7 +12,7 @@ from typing import Any
 
 from ralf import routing
 from ralf.brief import wording
-from ralf.brief.changes import Told, in_words, place, value
+from ralf.brief.wording import place, value
 from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
 from ralf.format import merge
@@ -21,6 +21,7 @@ from ralf.model import BODY, Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.route import fold
 from ralf.route.cap import is_bare
+from ralf.route.comparing import Told, in_words
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record

@@ -14,11 +14,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ralf.brief.changes import KEY, of_edit
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, shared, to_tree
 from ralf.model import BODY, Checkpoint, Decision, RouteContext
 from ralf.route import cap, edits, fold, matching
+from ralf.route.unresolved import KEY, of_edit
 from ralf.storage import journal
 from ralf.storage.journal import Entry
 from ralf.text.patterns import regex

@@ -19,7 +19,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ralf.brief.changes import place
+from ralf.brief.wording import place
 from ralf.format import routefile, spread
 from ralf.format.codec import to_tree
 from ralf.model import (

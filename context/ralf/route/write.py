@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralf import routing
-from ralf.brief.changes import places
 from ralf.errors import (
     MEND_JOURNAL,
     DamagedJournal,
@@ -28,6 +27,7 @@ from ralf.redact import redactor_for
 from ralf.route import edits, filed, fold, foreign, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
+from ralf.route.unresolved import places
 from ralf.storage import durable, files, journal
 from ralf.storage.journal import Record, Token
 from ralf.text import tokens

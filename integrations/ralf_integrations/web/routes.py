@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralf import config, routing
-from ralf.brief.changes import Told, place, value
+from ralf.brief.wording import place, value
 from ralf.errors import Damaged, UsageError
 from ralf.finding.reader import RouteSummary, get_context, list_routes
 from ralf.format.codec import to_tree
@@ -18,6 +18,7 @@ from ralf.maintenance import trust
 from ralf.maintenance.trust import ForeignPart
 from ralf.model import Decision, RouteContext, Unresolved
 from ralf.route import history
+from ralf.route.comparing import Told
 from ralf_integrations.web.paging import Page, paged
 from ralf_integrations.web.reading import ViewedProject
 
