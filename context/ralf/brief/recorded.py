@@ -115,7 +115,7 @@ def facts(made: Recorded, context: RouteContext) -> None:
     for commit in reversed(known.commits):
         _fact(made, "Commits", f"- {wording.name(commit.commit)} {one_line(commit.message)}".rstrip())
     for request in reversed(known.requests):
-        _fact(made, "Messages", wording.request(request))
+        _fact(made, "Messages", wording.tagged(wording.quoted(request.request), request.origin))
     names = [one_line(name) for name in reversed(known.names)]
     for start in range(0, len(names), _A_LINE):
         _fact(made, "Names", f"- {', '.join(names[start : start + _A_LINE])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
-    from ralf.model import CommandFact, ErrorFact, HandOver, RequestFact, WorkingTree
+    from ralf.model import CommandFact, ErrorFact, HandOver, WorkingTree
 
 
 # ---- single items ----
@@ -86,11 +86,6 @@ def command(fact: CommandFact) -> str:
     status = name(fact.status if fact.exit in (None, 0) else f"{fact.status}, exit {fact.exit}")
     times = f", {fact.failures} of {fact.runs} times" if fact.failures and fact.runs > 1 else ""
     return f"- {one_line(fact.command)} ({status}{times}){_of(fact)}\n"
-
-
-def request(fact: RequestFact) -> str:
-    """What was asked for, as a quotation."""
-    return tagged(quoted(fact.request), fact.origin)
 
 
 MOST_NAMED = 8
@@ -251,30 +246,6 @@ _WHERE_IT_STANDS = (
 
 _SAYS_WHOSE = regex(r"\((user|agent|human-edit)\)", re.I)
 
-SECTIONS = {
-    "goal": ("goal", "began as"),
-    "work": (
-        "handed over",
-        "git",
-        "running",
-        "task",
-        "next step",
-        "to-do",
-        "blocked",
-        "done",
-        "found",
-        "said",
-        "seen",
-        "asked",
-        "run",
-        "open file",
-    ),
-    "decisions": ("decision", _RULE, "failed approach"),
-    "facts": ("file", "name", "command", "error", "commit", "test"),
-    "history": ("history", "text"),
-}
-"""Of each section of a context's text, what the lines are called that belong to it."""
-
 
 def told(context: RouteContext, most: int = MOST_LINES) -> tuple[str, ...]:
     """All that a context holds, a line each, what would matter most first; at most so many, and then how many more
@@ -330,56 +301,67 @@ def _is_rule(item: Decision) -> bool:
 
 
 def _lines(context: RouteContext) -> Iterator[str]:
-    if context.goal:
-        yield f"goal: {context.goal}"
-    if context.began_as:
-        yield f"began as: {context.began_as}"
-    yield from (f"handed over: {line.removeprefix('- ')}" for line in handover_lines(context.handover))
-    yield from _work(context.active_work)
-    for item in reversed(context.decisions):
-        kind = _RULE if _is_rule(item) else item.kind.replace("-", " ")
-        kind = kind if kind in SECTIONS["decisions"] else "decision"
-        yield f"{kind} {decision(replace(item, origin='')).removeprefix('- ')}"
-    for fact in reversed(context.facts.requests):
-        yield f"asked: {fact.request}"
-    yield from _history(context.body)
-    yield from _facts(context)
+    for _, label, lines in _LINES:
+        yield from (f"{label}{line}" for line in lines(context) if line)
 
 
-def _work(work: ActiveWork) -> Iterator[str]:
-    words = [work.current_task, work.task_title, work.current_phase, work.work_status, work.outcome]
-    words += [f"step {work.plan_step}"] if work.plan_step is not None else []
-    if any(words):
-        yield f"task: {', '.join(filter(None, words))}"
-    yield from (f"git: {line.removeprefix('- ')}" for line in working_tree(work.git))
-    yield from (f"running: {task.task} ({task.id})" for task in work.running)
-    yield from (f"next step: {step}" for step in work.next_steps)
-    yield from (f"to-do: [{todo.status}] {todo.content}" for todo in work.todos)
-    yield from (f"blocked: {text}" for text in work.blockers)
-    yield from (f"found: {text}" for text in work.findings)
-    yield from (f"asked: {text}" for text in filter(None, [work.last_request]))
-    yield from (f"said: {text}" for text in filter(None, [work.last_statement]))
-    yield from (f"seen: {text}" for text in filter(None, [work.last_output]))
-    yield from (f"done: {step.description}: {step.result}" for step in work.completed_steps)
-    yield from (f"run: {run.run} {run.outcome} {run.said}" for run in work.last_runs)
-    yield from (f"open file: {file.path}" for file in work.open_files)
+def _task(context: RouteContext) -> list[str]:
+    work = context.active_work
+    step = f"step {work.plan_step}" if work.plan_step is not None else ""
+    words = (work.current_task, work.task_title, work.current_phase, work.work_status, work.outcome, step)
+    return [", ".join(filter(None, words))]
 
 
-def _history(body: Body) -> Iterator[str]:
+def _labelled(item: Decision) -> str:
+    kind = _RULE if _is_rule(item) else item.kind.replace("-", " ")
+    kind = kind if kind in SECTIONS["decisions"] else "decision"
+    return f"{kind} {decision(replace(item, origin='')).removeprefix('- ')}"
+
+
+def _sections(body: Body) -> Iterator[str]:
     for section in body.sections:
         number = f"checkpoint {section.number}: " if section.number is not None else ""
-        yield f"history: {number}{section.title}"
-        yield from (f"history: {line}" for line in section.text.split("\n") if line.strip())
+        yield f"{number}{section.title}"
+        yield from (line for line in section.text.split("\n") if line.strip())
+
+
+def _texts(body: Body) -> Iterator[str]:
     for text in (body.before, body.preface, body.after, body.below):
-        yield from (f"text: {line}" for line in text.split("\n") if line.strip())
-    yield from (f"text: {comment.text}" for comment in body.comments)
+        yield from (line for line in text.split("\n") if line.strip())
+    yield from (comment.text for comment in body.comments)
 
 
-def _facts(context: RouteContext) -> Iterator[str]:
-    facts = context.facts
-    yield from (f"file: {', '.join(fact.did)}: {fact.path}" for fact in reversed(facts.paths))
-    yield from (f"command: {command(fact).removeprefix('- ')}" for fact in reversed(facts.commands))
-    yield from (f"error: {error(fact).removeprefix('- error: ')}" for fact in reversed(facts.errors))
-    yield from (f"commit: {fact.commit} {fact.message}" for fact in reversed(facts.commits))
-    yield from (f"test: {fact.result} (from: {fact.command})" for fact in reversed(facts.tests))
-    yield from (f"name: {name}" for name in reversed(facts.names))
+_LINES: tuple[tuple[str, str, Callable[[RouteContext], Iterable[str]]], ...] = (
+    ("goal", "goal: ", lambda c: [c.goal]),
+    ("goal", "began as: ", lambda c: [c.began_as]),
+    ("work", "handed over: ", lambda c: (line.removeprefix("- ") for line in handover_lines(c.handover))),
+    ("work", "task: ", _task),
+    ("work", "git: ", lambda c: (line.removeprefix("- ") for line in working_tree(c.active_work.git))),
+    ("work", "running: ", lambda c: (f"{task.task} ({task.id})" for task in c.active_work.running)),
+    ("work", "next step: ", lambda c: c.active_work.next_steps),
+    ("work", "to-do: ", lambda c: (f"[{todo.status}] {todo.content}" for todo in c.active_work.todos)),
+    ("work", "blocked: ", lambda c: c.active_work.blockers),
+    ("work", "found: ", lambda c: c.active_work.findings),
+    ("work", "asked: ", lambda c: [c.active_work.last_request]),
+    ("work", "said: ", lambda c: [c.active_work.last_statement]),
+    ("work", "seen: ", lambda c: [c.active_work.last_output]),
+    ("work", "done: ", lambda c: (f"{step.description}: {step.result}" for step in c.active_work.completed_steps)),
+    ("work", "run: ", lambda c: (f"{run.run} {run.outcome} {run.said}" for run in c.active_work.last_runs)),
+    ("work", "open file: ", lambda c: (file.path for file in c.active_work.open_files)),
+    ("decisions", "", lambda c: map(_labelled, reversed(c.decisions))),
+    ("work", "asked: ", lambda c: (fact.request for fact in reversed(c.facts.requests))),
+    ("history", "history: ", lambda c: _sections(c.body)),
+    ("history", "text: ", lambda c: _texts(c.body)),
+    ("facts", "file: ", lambda c: (f"{', '.join(fact.did)}: {fact.path}" for fact in reversed(c.facts.paths))),
+    ("facts", "command: ", lambda c: (command(fact).removeprefix("- ") for fact in reversed(c.facts.commands))),
+    ("facts", "error: ", lambda c: (error(fact).removeprefix("- error: ") for fact in reversed(c.facts.errors))),
+    ("facts", "commit: ", lambda c: (f"{fact.commit} {fact.message}" for fact in reversed(c.facts.commits))),
+    ("facts", "test: ", lambda c: (f"{fact.result} (from: {fact.command})" for fact in reversed(c.facts.tests))),
+    ("facts", "name: ", lambda c: reversed(c.facts.names)),
+)
+"""All that a context holds, what would matter most first: section of its text, label, and the lines."""
+
+SECTIONS = {section: tuple(label for at, label, _ in _LINES if at == section) for section, _, _ in _LINES}
+"""The labels of the lines that belong to each section of a context's text."""
+
+SECTIONS["decisions"] = ("decision", _RULE, "failed approach")
