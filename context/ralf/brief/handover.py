@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
+from itertools import groupby
 
 from ralf.brief.filling import Budget, Piece
 from ralf.brief.lines import clock, indented, quotation
@@ -75,54 +76,83 @@ def shown(carried: Carried, after: Since, items: Sequence[Item] = (), day: str =
         BETWEEN: f"{head}\nWritten {when}, {after.messages} messages and {after.calls} calls ago",
         LAST: f"### Said in the hand-over of {when}, before what came since",
     }
-    keys: dict[Kind, list[str]] = {kind: [] for kind in NAMES}
-    for place, (kind, heading, bullets) in enumerate(_parts(carried, day, last)):
-        section = FIRST if after.is_fresh else LAST if kind in ("now", "next") else BETWEEN
-        for number, levels in enumerate(bullets):
-            if section == LAST and kind == "next" and _is_completed(levels[0], items):
-                continue
-            keys[kind].append(f"hand-{place}-{number}")
-            top = [
-                (f"hand-{section}", cleaning.shown(heads[section])),
-                (f"hand-{place}", cleaning.shown(f"{heading}:")),
-            ]
-            found.pieces[keys[kind][-1]] = Piece((section, place, number), [*map(cleaning.shown, levels)], top)
-    order = [(key, 0) for key in _ordered(keys)]
-    order += [(key, 1) for key in keys["decision"] if len(found.pieces[key].levels) > 1]
-    is_late = set() if after.is_fresh else {*keys["now"], *keys["next"]}
-    found.grants = [grant for grant in order if grant[0] not in is_late]
-    found.late = [grant for grant in order if grant[0] in is_late]
+
+    def is_done(bullet: _Bullet) -> bool:
+        return not after.is_fresh and bullet.kind == "next" and _is_completed(bullet.levels[0], items)
+
+    needed = _ordered(bullet for bullet in _bullets(carried, day, last) if not is_done(bullet))
+    for bullet in needed:
+        section = FIRST if after.is_fresh else LAST if bullet.kind in ("now", "next") else BETWEEN
+        top = [(f"hand-{section}", heads[section]), (f"hand-{bullet.place[0]}", f"{bullet.heading}:")]
+        found.pieces[bullet.key] = Piece(
+            (section, *bullet.place),
+            [*map(cleaning.shown, bullet.levels)],
+            [(key, cleaning.shown(text)) for key, text in top],
+        )
+        (found.late if section == LAST else found.grants).append((bullet.key, 0))
+    found.grants += [(one.key, 1) for one in needed if one.kind == "decision" and len(one.levels) > 1]
     return found
 
 
-def _ordered(keys: Mapping[Kind, Sequence[str]]) -> Iterator[str]:
-    """The order in which the budget is given."""
-    yield from (*keys["now"], *keys["next"][:2], *keys["open"][:2], *keys["decision"][:5], *keys["avoid"][:2])
-    yield from (*keys["done"][:1], *keys["why"], *keys["next"][2:], *keys[""], *keys["decision"][5:10])
-    yield from (*keys["fact"][:2], *keys["open"][2:], *keys["done"][1:], *keys["fact"][2:], *keys["decision"][10:])
-    yield from keys["avoid"][2:]
+@dataclass(frozen=True)
+class _Bullet:
+    """A bullet or paragraph: its part and number, the heading of that part, its text at each length, an entry's id."""
+
+    kind: Kind
+    heading: str
+    place: tuple[int, int]
+    levels: Sequence[str]
+    id: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"hand-{self.place[0]}-{self.place[1]}"
 
 
-def _parts(
-    carried: Carried, day: str = "", above: HandOver | None = None
-) -> Iterator[tuple[Kind, str, list[list[str]]]]:
-    """The parts as they were written, else in the fixed order: kind, heading, the bullets at each length."""
+_NEEDED: tuple[tuple[Kind, slice], ...] = (
+    ("now", slice(None)),
+    ("next", slice(2)),
+    ("open", slice(2)),
+    ("decision", slice(5)),
+    ("avoid", slice(2)),
+    ("done", slice(1)),
+    ("why", slice(None)),
+    ("next", slice(2, None)),
+    ("", slice(None)),
+    ("decision", slice(5, 10)),
+    ("fact", slice(2)),
+    ("open", slice(2, None)),
+    ("done", slice(1, None)),
+    ("fact", slice(2, None)),
+    ("decision", slice(10, None)),
+    ("avoid", slice(2, None)),
+)
+"""The order in which the bullets of each kind get the budget."""
+
+
+def _ordered(bullets: Iterable[_Bullet]) -> list[_Bullet]:
+    kinds: dict[Kind, list[_Bullet]] = {}
+    for bullet in bullets:
+        kinds.setdefault(bullet.kind, []).append(bullet)
+    return [bullet for kind, which in _NEEDED for bullet in kinds.get(kind, [])[which]]
+
+
+def _bullets(carried: Carried, day: str = "", above: HandOver | None = None) -> Iterator[_Bullet]:
+    """What is handed over, part by part as it was written, else in the fixed order."""
     last = carried.last or HandOver()
-    moment: dict[Kind, Sequence[str]] = {
-        "now": [last.now],
-        "why": [last.why],
-        "next": [f"- {one}" for one in last.next],
-    }
-    order = [(part.kind, part.heading, part.items) for part in last.parts]
-    written = {kind for kind, _, _ in order if kind}
-    order += [(kind, "", tuple(moment.get(kind, ()))) for kind in NAMES if kind and kind not in written]
+    moment = {"now": (last.now,), "why": (last.why,), "next": tuple(f"- {one}" for one in last.next)}
+    parts = [*last.parts]
+    written = {part.kind for part in parts}
+    parts += [Part(kind, "", moment.get(kind, ())) for kind in NAMES if kind and kind not in written]
     entries = {kind: carried.current(kind) for kind in KEPT}
-    for kind, heading, items in order:
-        name = one_line(heading) or NAMES[kind].capitalize()
-        if kind in KEPT:
-            yield kind, name, [_levels(entry, day, above) for entry in entries.pop(kind, ())]
-        elif kind != "lasting":
-            yield kind, name, [[_safe(item) + _marks(last.marks, item)] for item in items if item]
+    for number, part in enumerate(parts):
+        heading = one_line(part.heading) or NAMES[part.kind].capitalize()
+        if part.kind in KEPT:
+            found = [(_levels(entry, day, above), entry.id) for entry in entries.pop(part.kind, ())]
+        else:
+            found = [([_safe(item) + _marks(last.marks, item)], "") for item in part.items if item]
+        for place, (levels, id_) in enumerate(found if part.kind != "lasting" else ()):
+            yield _Bullet(part.kind, heading, (number, place), levels, id_)
 
 
 def _safe(text: str) -> str:
@@ -161,7 +191,7 @@ def _levels(entry: Kept, day: str = "", above: HandOver | None = None) -> list[s
     who = "" if is_said and entry.by in ("", entry.author) and entry.author != "import" else who
     parts = ", ".join(filter(None, (who, "" if is_said else _clock(entry.at, day))))
     head = f"- {entry.id}{f' ({parts})' if parts else ''} "
-    return [f"{head}{text}" for text in _said(entry)]
+    return [one_line(f"{head}{text}") for text in _said(entry)]
 
 
 def _said(entry: Kept) -> list[str]:
@@ -196,9 +226,9 @@ def _is_completed(step: str, items: Iterable[Item]) -> bool:
 
 def said(carried: Carried, *, is_old: bool = False) -> Iterator[tuple[str, str]]:
     """All that is handed over, each with the heading of its part."""
-    for kind, heading, bullets in _parts(carried):
-        then = ", then" if is_old and kind in ("now", "next") else ""
-        yield from ((heading.lower() + then, levels[-1].removeprefix("- ")) for levels in bullets)
+    for bullet in _bullets(carried):
+        then = ", then" if is_old and bullet.kind in ("now", "next") else ""
+        yield bullet.heading.lower() + then, bullet.levels[-1].removeprefix("- ")
 
 
 # ---- beside the record ----
@@ -261,39 +291,22 @@ def section(carried: Carried) -> tuple[str, frozenset[str]]:
     """The section `## Hand-over` of the route file, "" where there is nothing, and the ids of the entries in it: whole,
     and no more than there is room for, those that are needed most. The moment is always whole.
     """
-    parts = [
-        (
-            kind,
-            heading,
-            [one_line(levels[-1]) if kind in KEPT else levels[-1] for levels in bullets[: MOST_IN_FILE.get(kind)]],
-        )
-        for kind, heading, bullets in _parts(carried, above=carried.last)
-    ]
-    keys: dict[Kind, list[str]] = {kind: [] for kind in NAMES}
-    places: dict[str, tuple[int, int]] = {}
-    for place, (kind, _, texts) in enumerate(parts):
-        for number in range(len(texts)):
-            keys[kind].append(f"{place}-{number}")
-            places[keys[kind][-1]] = place, number
-    left, chosen = HANDED_TOKENS, set[tuple[int, int]]()
-    for place, number in map(places.__getitem__, _ordered(keys)):
-        kind, _, texts = parts[place]
-        left -= estimate(texts[number])
-        if left >= 0 or kind not in KEPT:
-            chosen.add((place, number))
-    body: list[str] = []
-    for place, (_, heading, texts) in enumerate(parts):
-        if told := [text for number, text in enumerate(texts) if (place, number) in chosen]:
-            body += [f"**{heading}:**", *told, ""]
-    if not body:
+    chosen, left = list[_Bullet](), HANDED_TOKENS
+    for bullet in _ordered(_bullets(carried, above=carried.last)):
+        if bullet.place[1] < MOST_IN_FILE.get(bullet.kind, bullet.place[1] + 1):
+            left -= estimate(bullet.levels[-1])
+            if left >= 0 or bullet.kind not in KEPT:
+                chosen.append(bullet)
+    if not chosen:
         return "", frozenset()
-    last, more = carried.last, sum(len(carried.current(kind)) for kind in KEPT)
-    entries = [parts[place][2][number] for place, number in chosen if parts[place][0] in KEPT]
-    more -= len(entries)
+    body, parts = [], groupby(sorted(chosen, key=lambda one: one.place), key=lambda one: (one.place[0], one.heading))
+    for (_, heading), bullets in parts:
+        body += [f"**{heading}:**", *(bullet.levels[-1] for bullet in bullets), ""]
+    last, ids = carried.last, [bullet.id for bullet in chosen if bullet.kind in KEPT]
+    more = sum(len(carried.current(kind)) for kind in KEPT) - len(ids)
     who = f"*Written by {author(last)}, {_clock(last.at)}" if last is not None else "*Written by several"
     who += f"; entries that stand in the front matter alone: {more}*" if more else "*"
-    ids = frozenset(found[1] for line in entries if (found := _ID.match(line.removeprefix("- "))))
-    return "\n".join([HEADING, who, "", *body]).rstrip() + "\n", ids
+    return "\n".join([HEADING, who, "", *body]).rstrip() + "\n", frozenset(ids)
 
 
 def parse(text: str, carried: Carried) -> Carried:
