@@ -6,7 +6,8 @@ image, a mention of somebody or a reference to an issue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 
 from ralf.brief.views import render
 from ralf.errors import UsageError
@@ -30,15 +31,13 @@ _MOST_FILES = 6
 
 _LONGEST = 600  # characters of one text
 
-_SPECIAL = regex(r"([\\`*_\[\]<>#|~!])")
+_MARKS = regex(r"`(?P<code>[^`\n]+)`|(?<!\w)(?P<calls>@[A-Za-z0-9][\w/-]*|#\d+)|[\\`*_\[\]<>#|~!&]")
+"""Code, what a forge makes a mention or a reference of, and what is Markdown."""
 
 _FIRST = regex(r"^(\d{0,9})([-+=.)])")
 """What makes a list, or a heading of the line before, where a line begins with it."""
 
-_CODE = regex(r"`[^`\n]+`")
-
-_CALLS = regex(r"(?<![\w`])(@[A-Za-z0-9][\w/-]*|#\d+)")
-"""What a forge makes a mention or a reference of."""
+_TICKS = regex(r"`+")
 
 _PLAIN_PATH = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 
@@ -109,89 +108,57 @@ def markdown(context: RouteContext) -> str:
     UsageError for a route of which nothing is this user's.
     """
     own = check_own(context)
-    return "\n".join(_lines(own)).rstrip() + "\n"
-
-
-def _lines(context: RouteContext) -> Iterator[str]:
-    work, facts = context.active_work, context.facts
-    yield f"# {_said(context.route)}"
-    yield ""
-    if context.goal:
-        yield f"> {_said(context.goal)}"
-        yield ""
-    yield " · ".join(filter(None, _state(context)))
-    active = [one for one in context.decisions if one.status == "active"]
-    yield from _part("Decisions", map(_decision, (one for one in active if one.kind == "decision")))
-    yield from _part("Rules", map(_decision, (one for one in active if one.kind == "rule")))
-    yield from _part("Tried, and failed", map(_decision, (one for one in active if one.kind == "failed-approach")))
+    work, facts = own.active_work, own.facts
+    lines = [f"# {_said(own.route)}", "", *([f"> {_said(own.goal)}", ""] if own.goal else [])]
+    step = f"step {work.plan_step}{f' of {work.total_steps}' if work.total_steps else ''}" if work.plan_step else ""
+    count = f"{own.checkpoint_count} checkpoints, {own.total_tokens_consumed:,} tokens"
+    last = f"last one {_said(own.last_checkpoint)}" if own.last_checkpoint else ""
+    lines.append(" · ".join(filter(None, (_said(work.work_status.replace("_", " ")), step, count, last))))
+    kinds = {"decision": "Decisions", "rule": "Rules", "failed-approach": "Tried, and failed"}
+    held = [one for one in own.decisions if one.status == "active"]
     changed = (one for one in facts.paths if set(one.did) - {"read"})
-    yield from _part("Changed files", (f"{_code(one.path)}: {', '.join(one.did)}" for one in changed))
-    yield from _part("Commits", (f"{_code(one.commit[:10])} {_said(one.message)}" for one in facts.commits))
-    yield from _part("Tests", (f"{_code(one.command)}: {_said(one.result)}" for one in facts.tests[-3:]))
-    asked = [entry.text for entry in context.handover.current("open")]
-    open_ = [*(f"blocked: {_said(one)}" for one in work.blockers), *map(_said, work.next_steps)]
-    yield from _part("Open", [*open_, *(f"question: {_said(one)}" for one in asked)])
-    replaced = [one for one in context.decisions if one.status != "active"]
-    if replaced:
-        yield from ("", "<details><summary>Decisions that no longer hold</summary>", "")
-        yield from (f"- {_decision(one)}" for one in replaced)
-        yield from ("", "</details>")
-    yield from _checkpoints(context)
-
-
-def _state(context: RouteContext) -> Iterator[str]:
-    work = context.active_work
-    yield _said(work.work_status.replace("_", " "))
-    if work.plan_step:
-        yield f"step {work.plan_step}" + (f" of {work.total_steps}" if work.total_steps else "")
-    yield f"{context.checkpoint_count} checkpoints, {context.total_tokens_consumed:,} tokens"
-    yield f"last one {_said(context.last_checkpoint)}" if context.last_checkpoint else ""
-
-
-def _part(heading: str, lines: Iterable[str]) -> Iterator[str]:
-    found = list(lines)
-    if found:
-        yield from ("", f"## {heading}", "")
-        yield from (f"- {line}" for line in found)
+    asked = (f"question: {_said(entry.text)}" for entry in own.handover.current("open"))
+    blocked = (f"blocked: {_said(one)}" for one in work.blockers)
+    parts: dict[str, Iterable[str]] = {
+        **{heading: [_decision(one) for one in held if one.kind == kind] for kind, heading in kinds.items()},
+        "Changed files": (f"{_code(one.path)}: {', '.join(one.did)}" for one in changed),
+        "Commits": (f"{_code(one.commit[:10])} {_said(one.message)}" for one in facts.commits),
+        "Tests": (f"{_code(one.command)}: {_said(one.result)}" for one in facts.tests[-3:]),
+        "Open": (*blocked, *map(_said, work.next_steps), *asked),
+    }
+    for heading, found in parts.items():
+        if listed := [f"- {line}" for line in found]:
+            lines += ["", f"## {heading}", "", *listed]
+    if replaced := [f"- {_decision(one)}" for one in own.decisions if one.status != "active"]:
+        heading = "<details><summary>Decisions that no longer hold</summary>"
+        lines += ["", heading, "", *replaced, "", "</details>"]
+    if own.checkpoint_history:
+        lines += ["", "## Checkpoints", "", "| checkpoint | ended | tokens | stored |", "| --- | --- | --- | --- |"]
+    for entry in own.checkpoint_history:
+        stored = f"{entry.tokens_stored:,}" if entry.tokens_stored is not None else ""
+        lines.append(f"| {_said(entry.checkpoint_id)} | {_said(entry.timestamp)} | {entry.tokens:,} | {stored} |")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _decision(item: Decision) -> str:
+    by = f" by {_said(item.superseded_by)}" if item.superseded_by else ""
     label = f"**{_said(item.id)}**" if item.id else ""
-    if item.status != "active":
-        label += f" ({_said(item.status)}{f' by {_said(item.superseded_by)}' if item.superseded_by else ''})"
+    label += f" ({_said(item.status)}{by})" if item.status != "active" else ""
     parts = [f"{label}: {_said(item.decision)}" if label else _said(item.decision)]
     parts += [f"Because: {_said(item.rationale)}"] if item.rationale else []
     parts += [f"Rejected: {'; '.join(map(_said, item.alternatives))}"] if item.alternatives else []
     return "<br>".join(parts)
 
 
-def _checkpoints(context: RouteContext) -> Iterator[str]:
-    if not context.checkpoint_history:
-        return
-    yield from ("", "## Checkpoints", "")
-    yield from ("| checkpoint | ended | tokens | stored |", "| --- | --- | --- | --- |")
-    for entry in context.checkpoint_history:
-        stored = f"{entry.tokens_stored:,}" if entry.tokens_stored is not None else ""
-        yield f"| {_said(entry.checkpoint_id)} | {_said(entry.timestamp)} | {entry.tokens:,} | {stored} |"
-
-
 def _said(text: str) -> str:
     """A text on one line, in which nothing but code in backticks is Markdown."""
-    text = trimmed(one_line(shown(text)), _LONGEST)
-    parts, at = [], 0
-    for found in _CODE.finditer(text):
-        parts += [_escaped(text[at : found.start()]), _code(found[0][1:-1])]
-        at = found.end()
-    return _FIRST.sub(r"\1\\\2", "".join([*parts, _escaped(text[at:])]))
+    return _FIRST.sub(r"\1\\\2", _MARKS.sub(_escaped, trimmed(one_line(shown(text)), _LONGEST)))
 
 
-def _escaped(text: str) -> str:
-    pieces = _CALLS.split(text)
-    return "".join(_code(piece) if number % 2 else _marks(piece) for number, piece in enumerate(pieces))
-
-
-def _marks(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
+def _escaped(found: re.Match[str]) -> str:
+    if found["code"] or found["calls"]:
+        return _code(found["code"] or found["calls"])
+    return "&amp;" if found[0] == "&" else f"\\{found[0]}"
 
 
 def _code(text: str) -> str:
@@ -199,6 +166,3 @@ def _code(text: str) -> str:
     text = one_line(shown(text)).replace("|", "\u00a6")
     fence = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     return f"{fence} {text} {fence}" if "`" in text else f"`{text or ' '}`"
-
-
-_TICKS = regex(r"`+")
