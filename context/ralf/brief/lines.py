@@ -62,6 +62,11 @@ def files(paths: Sequence[str], most: int = _FILES) -> str:
     return "; ".join(parts) + (f" and {more} more" if more > 0 else "")
 
 
+def rows(names: Sequence[str]) -> Iterator[str]:
+    """Names with commas between them, twelve on a line."""
+    yield from (", ".join(names[start : start + 12]) for start in range(0, len(names), 12))
+
+
 def command(text: str, most: int = _COMMAND) -> str:
     """A command in backticks, its first line alone if it has several."""
     first, _, rest = text.strip().partition("\n")
