@@ -25,6 +25,7 @@ committed 8a668bf "Keep offline changes" for TASK-014, 128,000 rows; readTimeout
         "Ошибка в src/tidepool/delta.py, коммит 8a668bf.",
         "Read and/or write, 4 of 7 steps, e.g. at 10:15 on 2026-03-09.",
         "`python -m pytest  -q`, `tests/test_merge.py, delta.py`",
+        "The ids differ: 8a668bf/TASK-014; `_rebase`/merge is done; the Error, its NameError.",
     ],
 )
 def test_a_name_that_the_record_has_is_not_marked(text):
@@ -45,10 +46,18 @@ def test_a_name_that_the_record_has_is_not_marked(text):
         ("Смотри src/tidepool/deltas.py.", "src/tidepool/deltas.py"),
         ("Run `pytest tests/test_delta.py`.", "pytest tests/test_delta.py"),
         ("Use --no-verify.", "--no-verify"),
+        ("The ids differ: 8a668bf/TASK-015.", "8a668bf/TASK-015"),
+        ("It raises KeyError.", "KeyError"),
+        ("src/delta.py holds it.", "src/delta.py"),
     ],
 )
 def test_a_name_that_the_record_lacks_is_marked(text, missing):
     assert Shown([RECORD]).missing(text) == (missing,)
+
+
+def test_a_part_of_a_longer_name_between_its_capitals_is_found():
+    assert Shown(["handleClaudeCodePostTask, PostTodoInput"]).missing("PostTask and PostTodo, ClaudeCode") == ()
+    assert Shown(["handleClaudeCodePostTasks"]).missing("PostTask and ClaudeCodes") == ("PostTask", "ClaudeCodes")
 
 
 def test_a_part_of_a_longer_word_is_not_that_name():

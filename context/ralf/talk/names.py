@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -40,6 +41,8 @@ _IDENTIFIER = regex(
 )
 
 _PLACE = regex(r"(.*[^\d:]):(\d+)(?:[-:](\d+))?(?::(\d+))?")
+
+_PATH = regex(r"/.*/|\.\w+\Z")  # more than one slash, or the end of a file's name
 
 _PARTS = regex(r"[\s,;|&=()<>\[\]{}\"'`+\u2026]+|\.{3}")
 
@@ -111,12 +114,24 @@ class Shown:
         name = name.removesuffix("()").removeprefix("./").strip(" .,:;") or name
         if self._has_whole(name):
             return True
+        if self._is_part(name):
+            return True
         place = _PLACE.fullmatch(name)
         if place:
             return self._has(place[1]) and all(number in self._numbers for number in place.groups()[1:] if number)
         parts = [part.strip(".:") for part in _PARTS.split(name)]
         parts = [part for part in parts if part != name and _can_be_checked(part)]
         return bool(parts) and all(map(self._has, parts))
+
+    def _is_part(self, name: str) -> bool:
+        """Whether it joins two names by a slash ("these/those"), or is a part of one between its capitals."""
+        left, slash, right = name.partition("/")
+        if slash and not _PATH.search(name):
+            return all(not part or self._has_whole(part) for part in (left, right))
+        if not name.isalnum() or not name[:1].isupper():
+            return False
+        bordered = re.compile(rf"(?:\A|[a-z0-9_]){name}(?:\Z|[A-Z0-9_])")
+        return any(name in word and bordered.search(word) for word in self._words)
 
     def _has_whole(self, name: str) -> bool:
         if _WORD.fullmatch(name) and (name in self._words or name.casefold() in self._folded):
