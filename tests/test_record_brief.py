@@ -386,10 +386,10 @@ def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was
     for number in range(12):
         session.typed(f"Part {number}: {'carry it over with care. ' * 16}The end of {number}.").said("An answer. " * 40)
     view = handing(session.typed("Go on.").edited("a.py"), "2026-03-10T00:00:00Z")
-    talks = [section(compose(view, most), "The talk") for most in range(600, 2_400, 200)]
-    answered = [talk for talk in talks if "An answer." in talk]
-    assert 0 < len(answered) < len(talks)
-    assert all(f"The end of {number}." in talk for talk in answered for number in range(12))
+    shown = {most: compose(view, most) for most in (600, 1_600, 2_400, 3_900, 4_000)}
+    assert {most for most, text in shown.items() if "An answer." in section(text, "The talk")} == {4_000}
+    assert all(f"The end of {number}." in shown[most] for number in range(12) for most in (2_400, 3_900, 4_000))
+    assert "in detail" in shown[3_900] and "in detail" not in compose(view)
 
 
 # ---- the budget ----

@@ -198,3 +198,17 @@ def test_the_newest_call_keeps_more_of_what_it_printed_than_those_before_it() ->
     for _ in range(2):
         log.bash("make levels", "x" * 3_000)
     assert [len(step.output) for step in log.steps] == [300, 2_000]
+
+
+def test_of_a_file_that_is_written_anew_the_comments_it_had_are_not_the_agents() -> None:
+    session = Session()
+    arguments = {"file_path": f"{BASE}/a.sh", "content": "# Pushes the logs of the session beside the push.\necho ok"}
+    session.tool("Write", arguments)
+    session.tool("Write", arguments, created=True)
+    assert [step.comments for step in session.steps] == [(), ("Pushes the logs of the session beside the push.",)]
+
+
+def test_a_call_that_the_client_dropped_for_another_one_is_no_step() -> None:
+    session = Session()
+    session.tool("Bash", {"command": "cat .git"}, "<tool_use_error>", failed=True, form="cancelled")
+    assert session.steps == []

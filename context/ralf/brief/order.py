@@ -149,22 +149,41 @@ def with_seen(granted: Iterable[Grant]) -> Iterator[Grant]:
             yield "wrote", 1
 
 
-def behind(granted: Iterable[Grant], turns: Container[int]) -> Iterator[Grant]:
-    """The same grants, those of some turns of the talk behind all others, but for their messages in brief: first what
-    the person said, then what was done and answered.
+def behind(
+    granted: Iterable[Grant], turns: Container[int], keys: Collection[str], *, is_brief: bool
+) -> Iterator[Grant]:
+    """The same grants, those of some turns of the talk behind all others, but for their messages in brief.
+
+    First what the person said, then the answers that a short message agreed to, then the rest. The rest says what a
+    fresh hand-over says better: where the text is to be brief, it is left out.
     """
     said: list[Grant] = []
+    agreed: list[Grant] = []
     rest: list[Grant] = []
     for grant in granted:
         head, _, place = grant[0].partition("-")
         number = place.partition("-")[0]
-        is_brief = head in ("turn", "after") and grant[1] == 0
-        if head in _OF_TURNS and not is_brief and number.isdecimal() and int(number) in turns:
-            (said if head in ("turn", "after") else rest).append(grant)
-        else:
+        if head in _LISTS:
+            rest.append(grant)
+        elif head not in _OF_TURNS or not number.isdecimal() or int(number) not in turns:
             yield grant
-    yield from [*said, *rest]
+        elif head in ("turn", "after"):
+            if grant[1] == 0:
+                yield grant
+            else:
+                said.append(grant)
+        elif head == "closing" and grant[1] <= _AGREED and f"after-{int(number) + 1}" in keys:
+            agreed.append(grant)
+        else:
+            rest.append(grant)
+    yield from [*said, *agreed]
+    if not is_brief:
+        yield from rest
 
+
+_AGREED = 2  # the length of an answer
+
+_LISTS = ("comment", "file", "failure")
 
 _OF_TURNS = ("turn", "after", "did", "closing", "other", "hint", "ran")
 

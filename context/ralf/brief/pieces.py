@@ -40,8 +40,8 @@ _HEADS = {
     TALK: f"### The talk before it, oldest first ({_ENDS} the agent's closing words, {_ON_THE_WAY} others)",
     BACK: "### Taken back by rewinding",
     CODE: "### Written into the code",
-    FILES: "### Every file that was changed",
-    FAILED: "### Every command that failed and did not pass since",
+    FILES: "### Files that were changed",
+    FAILED: "### Commands that failed and did not pass since",
 }
 
 _FORMS = {

@@ -59,12 +59,17 @@ def compose(view: View, max_tokens: int | None = None, *, ordered: order.Order =
     composer.pieces |= view.recorded.pieces
     keys = list(composer.pieces)
     granted = ordered(keys, len(composer.before), composer.log, composer.late, view.recorded)
-    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer))
+    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer, max_tokens))
     if "last" in composer.pieces and composer.pieces["last"].level < 0:
         return _least(view, title, max_tokens or 0)
     hidden = _say_gaps(composer)
-    foot = _foot(view, hidden, 0 if is_whole else steps)
+    foot = _foot(view, hidden, 0 if is_whole and _is_all_shown(composer) else steps)
     return "\n".join(part for part in (shown_head, joined(composer.pieces.values()), foot) if part)
+
+
+def _is_all_shown(composer: Composer) -> bool:
+    """Whether each piece is shown at its longest, or another says what it does."""
+    return all(piece.is_covered or len(piece.text) >= len(piece.levels[-1]) for piece in composer.pieces.values())
 
 
 _MOST_ASKED = 12  # pieces that come first since they touch what is asked for
@@ -107,9 +112,9 @@ def part(view: View, max_tokens: int | None, sections: Collection[int], head: st
         return next((text for text in shorter if Budget(max_tokens).take([text])), "")
     keys = list(composer.pieces)
     granted = order.grants(keys, len(composer.before), composer.log, composer.late, view.recorded)
-    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer))
+    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer, max_tokens))
     _say_gaps(composer)
-    parts = (head, joined(composer.pieces.values()), "" if is_whole else left_out)
+    parts = (head, joined(composer.pieces.values()), "" if is_whole and _is_all_shown(composer) else left_out)
     return "\n".join(text for text in parts if text)
 
 
@@ -134,7 +139,11 @@ def now(view: View) -> str:
     return joined(composer.pieces.values()).replace("\n### ", "\n\n### ")  # as people like to see it
 
 
-def _with_handed(granted: Iterable[order.Grant], composer: Composer) -> Iterable[order.Grant]:
+_ROOM_FOR_ALL = 4_000
+"""Tokens of a brief from which on it has more than a fresh hand-over and what the person said before it."""
+
+
+def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int | None) -> Iterable[order.Grant]:
     """The grants with those of what was handed over; messages before a fresh hand-over come last, before an old one
     comes step 1.
     """
@@ -149,7 +158,8 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer) -> Iterable
         first = [key for key, _ in order.first(keys, composer.view.recorded)]
         return interleaved(composer.pieces, granted, handed, first)
     told = {n for n, turn in enumerate(composer.before) if turn.message and turn.message.at <= carried.last.at}
-    granted = order.behind(order.with_seen(granted), told)
+    is_brief = most is not None and most < _ROOM_FOR_ALL
+    granted = order.behind(order.with_seen(granted), told, keys, is_brief=is_brief)
     return interleaved(composer.pieces, granted, handed)
 
 

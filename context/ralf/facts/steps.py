@@ -133,6 +133,8 @@ class Steps:
     # ---- its result ----
 
     def _ended(self, call: Event, result: Event) -> Iterator[Step | Mark]:
+        if result.form == "cancelled":
+            return
         step = replace(self._begun(call), at=result.timestamp or call.timestamp)
         if todos.is_todo_tool(step.tool):
             yield from () if step.agent else self._listed(call, result)
@@ -155,6 +157,8 @@ class Steps:
             return replace(step, outcome="failed", status=result.exit_status, lines=lines, **_UNDONE)
         files = tuple((path, "created" if result.created and did == "edited" else did) for path, did in step.files)
         kept = {"agent": result.text[-_REPORT:], "other": _head(result.text, _SEEN_LAST)}
+        if isinstance(call.input.get("content"), str) and not result.created:  # what the file had before is not known
+            step = replace(step, comments=())
         return replace(step, outcome="ok", files=files, output=kept.get(step.kind, "").strip())
 
     def _ran(self, step: Step, call: Event, result: Event) -> Step:

@@ -86,6 +86,8 @@ _NEVER_RAN = (
     "Interrupted by user",
 )
 
+_CANCELLED = regex(r"\s*<tool_use_error>(?:Sibling tool call errored|Cancelled: parallel tool call)")
+
 _CONTINUED = "This session is being continued from a previous conversation"
 
 _USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -434,7 +436,7 @@ class _Pass(Pass):
             failed=failed or bool(status),
             exit_status=status,
             refused=declined or never_ran,
-            form="refused" if declined else "",
+            form="refused" if declined else "cancelled" if failed and _CANCELLED.match(text) else "",
             created=created and not failed,
             task="" if failed else side_chain_launched(details),
         )

@@ -40,6 +40,7 @@ Form = Literal[
     "answer",
     "plan",
     "refused",
+    "cancelled",
     "command",
     "program",
     "ended",
@@ -55,7 +56,8 @@ Form = Literal[
     "titled",
     "requested",
 ]
-"""How a person's words came, or what a mark says. Of a `result`, "refused": the person declined the call.
+"""How a person's words came, or what a mark says. Of a `result`, "refused": the person declined the call;
+"cancelled": the client dropped it, since another one that was made at once had failed.
 
 Of a `user` event:
 
