@@ -389,7 +389,7 @@ def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was
     shown = {most: compose(view, most) for most in (600, 1_600, 2_400, 3_900, 4_000)}
     assert {most for most, text in shown.items() if "An answer." in section(text, "The talk")} == {4_000}
     assert all(f"The end of {number}." in shown[most] for number in range(12) for most in (2_400, 3_900, 4_000))
-    assert "in detail" in shown[3_900] and "in detail" not in compose(view)
+    assert "detail of" in shown[3_900] and "detail of" not in compose(view)
 
 
 # ---- the budget ----

@@ -166,7 +166,7 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int |
 def _foot(view: View, messages: int, steps: int) -> str:
     """What is not here, and how to get it; how to record; `steps`: of which there is more than is shown."""
     parts = [f"{messages} message{'s' * (messages > 1)}"] if messages else []
-    parts += [f"{steps} call{'s' * (steps > 1)} in detail", f"what each {LEFT_OUT} stands for"] if steps else []
+    parts += [f"detail of {steps} call{'s' * (steps > 1)}", f"each {LEFT_OUT}"] if steps else []
     route = view.route or "ROUTE"
     to_record = _TO_RECORD.format(route=route, command=view.command)
     not_here = _NOT_HERE.format(what=", ".join(parts), route=route, command=view.command)
