@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from ralf.brief.recorded import Recorded
+from ralf.text.patterns import regex
 
 MESSAGE = (280, 500, 1_000, 1_500, 2_000, 3_000, 4_000)
 PASTED = (280, 500, 700, 1_000, 2_000, 3_000, 4_000)
@@ -26,7 +27,48 @@ Grant = tuple[str, int]
 Order = Callable[[Collection[str], int, Sequence[str], Collection[str], Recorded], Iterator[Grant]]
 """Says in which order pieces are shown, see `grants`."""
 
-_FEW, _ALL = 8, 99
+_STEP_1 = (
+    "pinned.0 last status work[:8] last@1 about status next commit todos running- fails-0 fails-1 edited wrote aside- "
+    "closing before"
+)
+"""Where the answer to the last message stands, and the state; pins come before it."""
+
+_STEPS = (
+    "gap-talk gap-log",
+    _STEP_1,
+    "decided.0 fails-0@1 messages[:3] refused-",  # step 2
+    "pinned.1 message[3:9] messages[-1:] closing@1 before@1 log[:3] message[9:12] last@2 before@2",  # step 3
+    "closings[:2] closing@2 closings[:2]@1",
+    "decided.1 message[12:18] messages[:18] closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
+    "messages[18:30] did[:18] messages[:9]@1 closings[:4]@2 messages[-1:]@3 messages[:12]@2 messages[:3]@4",  # step 5
+    "pinned.2 work messages[30:60] agreed[:4]@2 messages[:30]@1 back- passes-0",
+    "last@3 closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits comment-",  # step 6
+    "decided.2 closings[:8]@2 agreed[:8]@3 failed-",
+    "log@1 messages closings@1 messages@1 todos@2",  # step 7
+    "pinned.3 closings[:20]@2 messages@2 closings[:20]@3 others[:20]@1 ran-,other- closings@2",  # step 8
+    "early@99 all@99",  # step 9
+)
+"""`what[which]@length`, most needed first; without a length the shortest.
+
+what   the key of a piece; how keys begin, with the dash; a list (log, work, pinned.0, decided.0, all; early: all but
+       the late ones); or of each turn, the newest first, its message alone, its messages (with what it answers), did,
+       closings (with the message and did), others, or agreed: the closing text that a short message answers
+which  of these
+"""
+
+_STATE = "next commit todos running- fails- edited wrote aside- before closing closing- refused-"
+
+_OF_TURN = {
+    "message": "turn-{0}@",
+    "messages": "turn-{0}@ after-{0}@0",
+    "did": "did-{0}@",
+    "closings": "turn-{0}@0 after-{0}@0 did-{0}@0 closing-{0}@",
+    "agreed": "turn-{0}@0 after-{0}@0 turn-{1}@0 after-{1}@0 closing-{0}@",
+    "others": "other-{0}-,ran-{0}-@",
+}
+"""What is shown of a turn and of the one after it; without a length the one that is asked for."""
+
+_GRANT = regex(r"([^\s\[@]+)(?:\[(-?\d*):(-?\d*)\])?(?:@(\d*))?")
 
 
 def grants(
@@ -38,67 +80,15 @@ def grants(
     log    keys of what was done since, newest first; `late`: keys of what comes last of all
     recorded  what people, agents and models have on record
     """
-    numbers = range(turns - 1, -1, -1)  # newest first
+    lists = {"log": log, "work": recorded.work, "early": [key for key in keys if key not in late], "all": keys}
+    for name, stages in (("pinned", recorded.pinned), ("decided", recorded.decided)):
+        lists |= {f"{name}.{number}": stages[number] if number < len(stages) else () for number in range(4)}
+    yield from _grants(" ".join(_STEPS), keys, turns, lists)
 
-    def these(*heads: str, level: int = 0) -> Iterator[Grant]:
-        return _these(keys, *heads, level=level)
 
-    def messages(which: Iterable[int], level: int = 0, *, alone: bool = False) -> Iterator[Grant]:
-        for number in which:
-            yield f"turn-{number}", level
-            if not alone:
-                yield f"after-{number}", 0
-
-    def closings(count: int, level: int) -> Iterator[Grant]:
-        for number in numbers[:count]:
-            yield from messages([number])
-            yield f"did-{number}", 0
-            yield f"closing-{number}", level
-
-    def others(count: int, level: int) -> Iterator[Grant]:
-        for number in numbers[:count]:
-            yield from these(f"other-{number}", f"ran-{number}", level=level)
-
-    def on_record(stages: Sequence[Sequence[str]], number: int) -> Iterator[Grant]:
-        return _stage(stages, number)
-
-    def agreed(count: int, level: int) -> Iterator[Grant]:
-        """The agent's closing texts that a short message answers: what was agreed to stands there alone."""
-        for number in [number for number in numbers if f"after-{number + 1}" in keys][:count]:
-            yield from messages([number, number + 1])
-            yield f"closing-{number}", level
-
-    pinned, decided = recorded.pinned, recorded.decided
-    yield from [("gap-talk", 0), ("gap-log", 0)]
-    yield from first(keys, recorded)  # step 1
-    yield from on_record(decided, 0)
-    yield from [("fails-0", 1), *messages(numbers[:3]), *these("refused")]  # step 2
-    yield from on_record(pinned, 1)
-    yield from [*messages(numbers[3:9], alone=True), *messages(numbers[-1:])]  # step 3
-    yield from [("closing", 1), ("before", 1), *((key, 0) for key in log[:3])]
-    yield from messages(numbers[9:12], alone=True)
-    yield from [("last", 2), ("before", 2), *closings(2, 0), ("closing", 2), *closings(2, 1)]
-    yield from on_record(decided, 1)
-    yield from [*messages(numbers[12:18], alone=True), *messages(numbers[:18]), *closings(4, 1)]  # step 4
-    yield from [("todos", 1), ("edited", 1)]
-    yield from ((key, 0) for key in log[3:8])
-    yield from messages(numbers[18:30])  # step 5
-    yield from [*((f"did-{number}", 0) for number in numbers[:18]), *messages(numbers[:9], 1), *closings(4, 2)]
-    yield from [*messages(numbers[-1:], 3), *messages(numbers[:12], 2), *messages(numbers[:3], 4)]
-    yield from [*on_record(pinned, 2), *((key, 0) for key in recorded.work)]
-    yield from [*messages(numbers[30:60]), *agreed(4, 2), *messages(numbers[:30], 1), *these("back"), ("passes-0", 0)]
-    yield from [("last", 3), ("closing", 3), *these("fails", level=2), *closings(20, 1)]  # step 6
-    yield from [*((key, 0) for key in log[8:]), *((key, 1) for key in log[:6])]
-    yield from [("looks", 0), ("passes-1", 0), ("commits", 0), *these("comment")]
-    yield from on_record(decided, 2)
-    yield from [*closings(8, 2), *agreed(8, 3), *these("failed")]
-    yield from ((key, 1) for key in log)  # step 7
-    yield from [*messages(numbers), *closings(turns, 1), *messages(numbers, 1), ("todos", 2)]
-    yield from on_record(pinned, 3)
-    yield from [*closings(20, 2), *messages(numbers, 2), *closings(20, 3), *others(20, 1), *these("ran", "other")]
-    yield from closings(turns, 2)  # step 8
-    yield from ((key, _ALL) for key in keys if key not in late)  # step 9
-    yield from ((key, _ALL) for key in keys)
+def first(keys: Collection[str], recorded: Recorded) -> Iterator[Grant]:
+    """Step 1."""
+    yield from _grants(_STEP_1, keys, 0, {"work": recorded.work, "pinned.0": [*recorded.pinned, ()][0]})
 
 
 def after_compaction(
@@ -109,36 +99,26 @@ def after_compaction(
     Not what the agent said and did in earlier turns: the summary has what it took of that.
     """
     del log
-    numbers = range(turns - 1, -1, -1)
-    groups = "next commit todos running fails edited wrote aside before closing refused".split()
-    pinned = [key for stages in (recorded.pinned, recorded.decided) for stage in stages for key in stage]
-    failures = [key for key in keys if key.startswith("failure-")]
-    state = [key for group in groups for key in keys if key == group or key.startswith(f"{group}-")]
-    yield from [
-        ("gap-talk", 0),
-        ("last", 0),
-        ("status", 0),
-        ("last", 1),
-        ("about", 0),
-        *((key, 0) for key in [*state, *pinned]),
-    ]
-    for number in numbers:
-        yield from [(f"turn-{number}", 0), (f"after-{number}", 0)]
-    yield from ((key, 0) for key in failures)
-    messages = [f"turn-{number}" for number in numbers]
-    shown = [key for key in ("last", *state, *messages) if key not in late]
-    for level in (1, 2, 3, _ALL):
-        yield from ((key, level) for key in shown)
-    yield from ((key, _ALL) for key in ("last", *messages))
+    lists = {"record": [key for stages in (recorded.pinned, recorded.decided) for stage in stages for key in stage]}
+    yield from _grants(f"gap-talk last status last@1 about {_STATE} record messages failure-", keys, turns, lists)
+    longer = " ".join(f"{what}@{length}" for length in (1, 2, 3, 99) for what in f"last {_STATE} message".split())
+    yield from (grant for grant in _grants(longer, keys, turns, lists) if grant[0] not in late)
+    yield from _grants("last@99 message@99", keys, turns, lists)
 
 
-def first(keys: Collection[str], recorded: Recorded) -> Iterator[Grant]:
-    """Step 1: where the answer to the last message stands, and the state; pins come before it."""
-    yield from [*_stage(recorded.pinned, 0), ("last", 0), ("status", 0)]
-    yield from ((key, 0) for key in recorded.work[:_FEW])
-    yield from [("last", 1), ("about", 0), ("status", 0), ("next", 0), ("commit", 0), ("todos", 0)]
-    yield from [*_these(keys, "running"), ("fails-0", 0), ("fails-1", 0), ("edited", 0), ("wrote", 0)]
-    yield from [*_these(keys, "aside"), ("closing", 0), ("before", 0)]
+def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, Collection[str]]) -> Iterator[Grant]:
+    for what, start, end, length in _GRANT.findall(wanted):
+        which, level = slice(int(start) if start else None, int(end) if end else None), int(length or 0)
+        if what in _OF_TURN:
+            numbers = [n for n in range(turns - 1, -1, -1) if what != "agreed" or f"after-{n + 1}" in keys]
+            parts = [part.format(n, n + 1) for n in numbers[which] for part in _OF_TURN[what].split()]
+            yield from _grants(
+                " ".join(f"{part}{level}" if part[-1] == "@" else part for part in parts), keys, turns, lists
+            )
+        elif what.endswith("-"):
+            yield from ((key, level) for key in keys if key.startswith(tuple(what.split(","))))
+        else:
+            yield from ((key, level) for key in [*lists.get(what, (what,))][which])
 
 
 def with_seen(granted: Iterable[Grant]) -> Iterator[Grant]:
@@ -186,13 +166,3 @@ _AGREED = 2  # the length of an answer
 _LISTS = ("comment", "file", "failure")
 
 _OF_TURNS = ("turn", "after", "did", "closing", "other", "hint", "ran")
-
-
-def _these(keys: Collection[str], *heads: str, level: int = 0) -> Iterator[Grant]:
-    """Pieces whose keys are these, or begin with one of these and a dash."""
-    starts = tuple(f"{head}-" for head in heads)
-    yield from ((key, level) for key in keys if key in heads or key.startswith(starts))
-
-
-def _stage(stages: Sequence[Sequence[str]], number: int) -> Iterator[Grant]:
-    yield from ((key, 0) for key in (stages[number] if number < len(stages) else ()))
