@@ -145,7 +145,7 @@ def test_routes_are_filtered_by_name_task_and_goal(client: Client) -> None:
 @pytest.mark.ci
 def test_a_route_tells_what_falls_out_of_its_brief_at_each_budget(client: Client) -> None:
     small, large = words(client, f"/routes/{ROUTE}?budget=1000"), words(client, f"/routes/{ROUTE}?budget=8000")
-    lost = [int(re.search(r"(\d+) lines fall out|Nothing falls out", said)[1] or 0) for said in (small, large)]  # type: ignore[index]
+    lost = [int(re.search(r"(\d+) items fall out|Nothing falls out", said)[1] or 0) for said in (small, large)]  # type: ignore[index]
     assert lost[0] > lost[1]
     assert words(client, f"/routes/{ROUTE}").count("The brief at 2,500 tokens") == 1
     assert "As it would be handed over at 1,000 tokens" in small

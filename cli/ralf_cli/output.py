@@ -165,7 +165,7 @@ def _emit_run(report: CheckpointReport) -> None:
 def emit_left_out(brief: Brief) -> None:
     """Print what a brief leaves out or shortens, by heading."""
     with handed_over():
-        click.echo(f"{brief.budget:,} tokens: {brief.lost:,} lines left out, {brief.shortened:,} shortened")
+        click.echo(f"{brief.budget:,} tokens: {brief.lost:,} left out, {brief.shortened:,} shortened")
         table(
             ("HEADING", "WHOLE", "SHORTENED", "LEFT OUT"),
             [(group.name, group.kept, group.shortened, group.left_out) for group in brief.groups],

@@ -33,6 +33,11 @@ class Piece:
         """What is shown of it."""
         return self.levels[self.level] if self.level >= 0 and not self.is_covered else ""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is shown, by itself or by another one."""
+        return self.is_covered or (self.level >= 0 and len(self.text) >= len(self.levels[-1]))
+
 
 @dataclass
 class Budget:

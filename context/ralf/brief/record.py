@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ralf.brief import lines, order
-from ralf.brief.filling import Budget, fill, joined
+from ralf.brief.filling import Budget, Piece, fill, joined
 from ralf.brief.handover import interleaved, shown, since
 from ralf.brief.pieces import LAST, NEXT, SINCE, STATE, TALK, Composer, View
 from ralf.talk.cutting import LEFT_OUT
@@ -18,6 +18,8 @@ _UNTITLED = "Where this work stands"
 
 _NOT_HERE = "Not here: {what}. `{command} show {route}` has all, `{command} search WORDS` finds it."
 
+Pieces = dict[str, Piece]
+
 _TO_RECORD = "To record: `{command} decide {route} TEXT`, `{command} handover {route}`."
 
 
@@ -28,43 +30,72 @@ def compose(view: View, max_tokens: int | None = None, *, ordered: order.Order =
 
     What git says now has a place of its own, so that the rest is the same whatever it says.
     """
+    return composed(view, max_tokens, ordered=ordered)[0]
+
+
+def composed(view: View, max_tokens: int | None, *, ordered: order.Order = order.grants) -> tuple[str, Pieces]:
+    """The brief, and its pieces as far as they are shown; see `compose`."""
     if view.now and max_tokens is not None:
         view = replace(view, now=view.now if max_tokens >= _LEAST_WITH_NOW else "")
         size = Budget(None).size(view.now)  # a larger budget sets at most as much more aside as it has more
         max_tokens -= min(lines.NOW_TOKENS, max(size[0], size[1] // 4 + 1, max_tokens // 8)) if view.now else 0
-    composer = Composer(view)
-    composer.compose()
+    composer = _pieces(view)
     title = trimmed(one_line(view.title or view.talk.title or _UNTITLED), 120)
     clients = " and ".join(view.clients)
     source = f"{view.sessions} {clients} sessions" if view.sessions > 1 else f"one {clients} session"
+    kind = "Task" if view.title else "Titled by the client"
+    first = [f"# Context of {view.route}", *([f"{kind}: {title}"] if title != _UNTITLED else [])]
     head = "\n".join(
         [
-            f"# Context of {view.route}" if view.route else f"# {title}",
-            *(
-                [f"{'Task' if view.title else 'Titled by the client'}: {title}"]
-                if view.route and title != _UNTITLED
-                else []
-            ),
+            *(first if view.route else [f"# {title}"]),
             *(f"**Warning:** {one_line(warning)}" for warning in view.warnings),
             f"By the record of {' '.join(source.split())}, up to {lines.clock(view.state.last)} UTC. "
             "Words in quotes were said then; what was agreed later holds.",
         ]
     )
-    shown_head = f"{head}\n{view.now}" if view.now else head
-    steps = len(composer.calls)
-    budget = Budget(max_tokens)
-    if not budget.take([head, _foot(view, 9_999, steps)]):
-        return _least(view, title, max_tokens or 0)
-    _reserve_gaps(composer)
+    steps, budget = len(composer.calls), Budget(max_tokens)
+    has_room = budget.take([head, _foot(view, 9_999, steps)])
+    text, is_whole, hidden = _filled(composer, budget, ordered) if has_room else ("", False, 0)
+    if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
+        return _least(view, title, max_tokens or 0), composer.pieces
+    parts = (head, view.now, text, _foot(view, hidden, 0 if is_whole else steps))
+    return "\n".join(filter(None, parts)), composer.pieces
+
+
+def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
+    """All pieces of the record, or those of some sections, and those that say how much is missing, at their longest."""
+    composer = Composer(view)
+    composer.compose(talk_too=sections is None)
+    if composer.before:
+        composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before), "message"))
+    if composer.log:
+        composer.add("gap-log", (SINCE, -1), _gap(len(composer.log), "step"))
+    if sections is not None:
+        composer.pieces = {key: piece for key, piece in composer.pieces.items() if piece.place[0] in sections}
     composer.pieces |= view.recorded.pieces
-    keys = list(composer.pieces)
-    granted = ordered(keys, len(composer.before), composer.log, composer.late, view.recorded)
-    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer, max_tokens))
-    if "last" in composer.pieces and composer.pieces["last"].level < 0:
-        return _least(view, title, max_tokens or 0)
-    hidden = _say_gaps(composer)
-    foot = _foot(view, hidden, 0 if is_whole and _is_all_shown(composer) else steps)
-    return "\n".join(part for part in (shown_head, joined(composer.pieces.values()), foot) if part)
+    return composer
+
+
+def _filled(composer: Composer, budget: Budget, ordered: order.Order = order.grants) -> tuple[str, bool, int]:
+    """The text that the pieces come to within a budget, whether that is all, and how many messages are missing."""
+    pieces = composer.pieces
+    granted = ordered([*pieces], len(composer.before), composer.log, composer.late, composer.view.recorded)
+    is_whole = fill(budget, pieces, _with_handed(_with_asked(granted, composer), composer, budget.most))
+    turns = [f"turn-{number}" for number in range(len(composer.before))]
+    hidden = [key for key in turns if key in pieces and pieces[key].level < 0]
+    missing = [key for key in composer.log if key in pieces and pieces[key].level < 0]
+    for gap, keys, what in (("gap-talk", hidden, "message"), ("gap-log", missing, "step")):
+        if gap in pieces and keys:
+            pieces[gap].levels = [_gap(len(keys), what)]
+        else:
+            pieces.pop(gap, None)
+    if "gap-talk" in pieces:
+        pieces["gap-talk"].place = (TALK, int(hidden[-1][5:]), 9)
+    return joined(pieces.values()), is_whole and _is_all_shown(composer), len(hidden)
+
+
+def _gap(count: int, what: str) -> str:
+    return f"- ({count} {what}{'s' * (count > 1)} left out here)"
 
 
 def _is_all_shown(composer: Composer) -> bool:
@@ -93,29 +124,20 @@ WORKED = frozenset({NEXT, LAST, STATE, SINCE})
 """Sections that say where the work stands."""
 
 
-def part(view: View, max_tokens: int | None, sections: Collection[int], head: str = "") -> str:
+def part(view: View, max_tokens: int | None, sections: Collection[int], head: str = "") -> tuple[str, Pieces]:
     """A part of what is known: what is on record, with these sections of the talk, of at most that many tokens; "" for
-    nothing.
+    nothing; and its pieces.
     """
-    composer = Composer(view)
-    composer.compose()
-    if sections:
-        _reserve_gaps(composer)
-    composer.pieces = {key: piece for key, piece in composer.pieces.items() if piece.place[0] in sections}
-    composer.pieces |= view.recorded.pieces
+    composer = _pieces(view, sections)
     if not (composer.pieces or head or view.handed.last):
-        return ""
+        return "", {}
     left_out = f"Not all of it: `{view.command} show {view.route or 'ROUTE'}`, `{view.command} search WORDS`."
     budget = Budget(max_tokens)
     if not budget.take([head, left_out]):
         shorter = (head, head.partition("\n")[0], left_out)
-        return next((text for text in shorter if Budget(max_tokens).take([text])), "")
-    keys = list(composer.pieces)
-    granted = order.grants(keys, len(composer.before), composer.log, composer.late, view.recorded)
-    is_whole = fill(budget, composer.pieces, _with_handed(_with_asked(granted, composer), composer, max_tokens))
-    _say_gaps(composer)
-    parts = (head, joined(composer.pieces.values()), "" if is_whole and _is_all_shown(composer) else left_out)
-    return "\n".join(text for text in parts if text)
+        return next((text for text in shorter if Budget(max_tokens).take([text])), ""), composer.pieces
+    text, is_whole, _ = _filled(composer, budget)
+    return "\n".join(filter(None, (head, text, "" if is_whole else left_out))), composer.pieces
 
 
 CUT = ("\nNot here: ", "\nNot all of it: ")
@@ -129,14 +151,8 @@ def now(view: View) -> str:
     """The part "Now" of a route file: what comes next by the record, the last message and where its answer stands, the
     state, and what was done since; "" where nothing was recorded.
     """
-    composer = Composer(view)
-    composer.compose(talk_too=False)
-    _reserve_gaps(composer)
-    composer.pieces = {key: piece for key, piece in composer.pieces.items() if NEXT <= piece.place[0] <= SINCE}
-    keys = list(composer.pieces)
-    fill(Budget(_IN_FILE), composer.pieces, order.grants(keys, 0, composer.log, composer.late, view.recorded))
-    _say_gaps(composer)
-    return joined(composer.pieces.values()).replace("\n### ", "\n\n### ")  # as people like to see it
+    text = _filled(_pieces(view, WORKED), Budget(_IN_FILE))[0]
+    return text.replace("\n### ", "\n\n### ")  # as people like to see it
 
 
 _ROOM_FOR_ALL = 4_000
@@ -181,29 +197,3 @@ def _least(view: View, title: str, most: int) -> str:
         words = f"The last message, {lines.clock(last.message.at)}: {lines.quoted(last.message.text, 160)}"
         texts.insert(0, f"# {title}\n{words}\nNo room for more: {show}")
     return next((text for text in texts if Budget(most).take([text])), "")
-
-
-def _reserve_gaps(composer: Composer) -> None:
-    """Pieces that say how much is missing, at their longest."""
-    if composer.before:
-        composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before), "message"))
-    if composer.log:
-        composer.add("gap-log", (SINCE, -1), _gap(len(composer.log), "step"))
-
-
-def _gap(count: int, what: str) -> str:
-    return f"- ({count} {what}{'s' * (count > 1)} left out here)"
-
-
-def _say_gaps(composer: Composer) -> int:
-    """Say where messages and steps are missing; the number of messages."""
-    pieces = composer.pieces
-    keys = [f"turn-{number}" for number in range(len(composer.before))]
-    for gap, of, what in (("gap-talk", keys, "message"), ("gap-log", composer.log, "step")):
-        missing = [key for key in of if key in pieces and pieces[key].level < 0]
-        if gap in pieces and missing:
-            pieces[gap].levels = [_gap(len(missing), what)]
-            pieces[gap].place = (TALK, int(missing[-1][5:]), 9) if gap == "gap-talk" else pieces[gap].place
-        elif gap in pieces:
-            del pieces[gap]
-    return sum(key in pieces and pieces[key].level < 0 for key in keys)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ralf.brief import wording
 from ralf.brief.filling import Piece
 from ralf.brief.pieces import View
-from ralf.brief.record import WORKED, compose, part
+from ralf.brief.record import WORKED, Pieces, composed, part
 from ralf.brief.recorded import (
     TITLE,
     Recorded,
@@ -80,17 +80,20 @@ def render(
     if room is not None and fenced:
         fence = -(-fence_characters(short=short) // CHARACTERS_PER_TOKEN)
         room -= max(SHORT_FENCE_TOKENS if short else FENCE_TOKENS, fence)
-    text = _text(context, room, section, query or context.query) if room is None or room > 0 else ""
+    text = shown_of(context, room, section, query)[0] if room is None or room > 0 else ""
     text = f"{text}\n" if text else ""
     return cleaning.fenced(text, short=short) if fenced and (text or max_tokens is None) else text
 
 
-def _text(context: RouteContext, most: int | None, section: str | None, query: str | None) -> str:
-    view = view_of(context, section, query)
+def shown_of(
+    context: RouteContext, most: int | None, section: str | None = None, query: str | None = None
+) -> tuple[str, Pieces]:
+    """The text of a context or of a section, without a fence and a last line end, and its pieces; see `render`."""
+    view = view_of(context, section, query or context.query)
     if section in SECTIONS:
         return part(view, most, SECTIONS[section].of_record)
     if context.sessions and not context.wholly_foreign:
-        return compose(view, most)
+        return composed(view, most)
     return part(view, most, frozenset(), _head(context))
 
 
