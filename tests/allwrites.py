@@ -12,13 +12,13 @@ from pathlib import Path
 import hookkit
 import ralf
 from ralf import routing
+from ralf.config import local_config
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf.route import archive
 from ralf.route.corrections import revert
 from ralf_integrations import inbox
@@ -68,7 +68,7 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
     yield lambda: checkpointing.act_once_per_crossing(project, "key", 80, 70, lambda: None)
     yield lambda: loop.mark_begun(project, root / "runs" / "run-1", ROUTE)
     yield lambda: budget.write_state(root / "runs" / "run-1" / "context.json", {"max_tokens": 9}, {"percentage": 1.0})
-    yield lambda: local_config.choose_summarizer(project, "claude")
+    yield lambda: local_config.set_local(project, "summarizer", "claude")
     for part in (installation.of_agents_md(project), *_client(project), installing._script_part(project)):
         yield lambda part=part: _install(project, part)  # type: ignore[misc]
     yield lambda: rig.grow(2_000)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ralf.config.local_config import LocalConfig
 from ralf.errors import UsageError
-from ralf.summarize.command import PRESETS, Command, NoAnswer, Printed, Usage, named
+from ralf.refining.command import PRESETS, Command, Printed, Reply, Usage, command_of
 from ralf.talk.answer import schema
 from storekit import HANGS
 
@@ -23,28 +24,27 @@ def program(code: str, *arguments: str, timeout: float = 20) -> Command:
     return Command("command", (sys.executable, "-c", code, *arguments), timeout=timeout)
 
 
-def failure(command: Command, prompt: str = "p") -> NoAnswer:
-    with pytest.raises(NoAnswer) as caught:
-        command.ask(prompt, schema(), ENVIRONMENT)
-    return caught.value
+def failure(command: Command, prompt: str = "p") -> Reply:
+    reply = command.ask(prompt, schema(), ENVIRONMENT)
+    assert reply.tree is None and reply.problem
+    return reply
 
 
 def test_the_prompt_comes_on_stdin_and_the_answer_is_an_object() -> None:
-    tree, usage = program("import sys, json; print(json.dumps({'said': sys.stdin.read()}))").ask(
-        "Größe 日本", {}, ENVIRONMENT
-    )
-    assert tree == {"said": "Größe 日本"}
-    assert usage.estimated
-    assert usage.input_tokens > 0 < usage.output_tokens
+    echo = program("import sys, json; print(json.dumps({'said': sys.stdin.read()}))")
+    reply = echo.ask("Größe 日本", {}, ENVIRONMENT)
+    assert reply.tree == {"said": "Größe 日本"}
+    assert reply.usage.estimated
+    assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', 'Here it is:\n```json\n{"a": 1}\n```\n', 'thinking …\n{"a": 1}\n'])
 def test_an_answer_may_stand_alone_in_a_fence_or_on_the_last_line(text: str) -> None:
-    assert program("import sys; print(sys.argv[1])", text).ask("", {}, ENVIRONMENT)[0] == {"a": 1}
+    assert program("import sys; print(sys.argv[1])", text).ask("", {}, ENVIRONMENT).tree == {"a": 1}
 
 
 def test_a_prompt_that_nobody_reads_does_no_harm() -> None:
-    assert program("print('{}')").ask("x" * 5_000_000, {}, ENVIRONMENT)[0] == {}
+    assert program("print('{}')").ask("x" * 5_000_000, {}, ENVIRONMENT).tree == {}
 
 
 def test_the_schema_exists_as_text_and_as_a_file_and_the_answer_may_go_to_a_file() -> None:
@@ -52,12 +52,12 @@ def test_the_schema_exists_as_text_and_as_a_file_and_the_answer_may_go_to_a_file
         "import sys, json; a = sys.argv; assert json.load(open(a[1])) == json.loads(a[2]); open(a[3], 'w').write(a[2])"
     )
     command = program(code, "{schema}", "{schema_json}", "{answer}")
-    assert command.ask("", schema(), ENVIRONMENT)[0] == schema()
+    assert command.ask("", schema(), ENVIRONMENT).tree == schema()
 
 
 def test_it_runs_in_an_empty_folder_that_is_gone_afterwards() -> None:
     code = "import os, json; print(json.dumps({'at': os.getcwd(), 'here': os.listdir(), 'pwd': os.environ['PWD']}))"
-    tree, _ = program(code).ask("", {}, ENVIRONMENT)
+    tree = program(code).ask("", {}, ENVIRONMENT).tree or {}
     assert (tree["here"], tree["pwd"]) == ([], tree["at"])
     assert not Path(tree["at"]).exists()
 
@@ -76,7 +76,7 @@ def test_one_that_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: P
 
 def test_one_that_has_answered_leaves_nothing_running_behind(tmp_path: Path) -> None:
     code = "import os, sys, time\nchild = os.fork() or time.sleep(60)\nopen(sys.argv[1], 'w').write(str(child))"
-    assert program(f"{code}\nprint('{{}}')", str(tmp_path / "child")).ask("", {}, ENVIRONMENT)[0] == {}
+    assert program(f"{code}\nprint('{{}}')", str(tmp_path / "child")).ask("", {}, ENVIRONMENT).tree == {}
     deadline = time.monotonic() + HANGS
     while _runs(int((tmp_path / "child").read_text())):
         assert time.monotonic() < deadline
@@ -86,12 +86,12 @@ def test_one_that_has_answered_leaves_nothing_running_behind(tmp_path: Path) -> 
 @pytest.mark.parametrize("lay", ["mkfifo({0})", "symlink('/dev/zero', {0})", "mkdir({0})"])
 def test_what_is_no_file_in_place_of_an_answer_hangs_nobody(lay: str) -> None:
     code = f"import os, sys; os.{lay.format('sys.argv[1]')}; print('{{}}')"
-    assert program(code, "{answer}").ask("", {}, ENVIRONMENT)[0] == {}
+    assert program(code, "{answer}").ask("", {}, ENVIRONMENT).tree == {}
 
 
 def test_an_answer_in_a_file_is_no_longer_than_one_that_is_printed() -> None:
     code = "import sys, time; open(sys.argv[1], 'w').write('x' * (5 << 20)); time.sleep(60)"
-    assert failure(program(code, "{answer}")).reason
+    assert failure(program(code, "{answer}")).problem
 
 
 def _runs(process: int) -> bool:
@@ -114,14 +114,14 @@ def _runs(process: int) -> bool:
 )
 def test_why_there_is_no_answer_is_said(mode: str, words: str) -> None:
     error = failure(Command("command", (sys.executable, str(MODEL), mode), timeout=20), "prompt " * 100)
-    assert words in error.reason
+    assert words in error.problem
     assert error.usage.estimated
     assert error.usage.input_tokens >= 100  # it may have read it all
 
 
 def test_a_program_that_is_not_there_is_named_and_has_taken_nothing() -> None:
     error = failure(Command("claude", ("no-such-program-here",)), "prompt " * 100)
-    assert error.reason.startswith("no-such-program-here: ")
+    assert error.problem.startswith("no-such-program-here: ")
     assert error.usage == Usage()
 
 
@@ -130,11 +130,10 @@ def test_a_program_that_is_not_there_is_named_and_has_taken_nothing() -> None:
 
 def test_a_preset_names_the_model_only_where_one_is_chosen() -> None:
     for name in PRESETS:
-        assert "{model}" not in named(name).argv
-        assert "{model}" in named(name, model="small").argv
-    assert named("codex", arguments=("-c", "x=1")).argv[-3:] == ("-c", "x=1", "-")
+        assert "{model}" not in command_of(LocalConfig(), name).argv
+        assert "{model}" in command_of(LocalConfig(model="small"), name).argv
     with pytest.raises(UsageError):
-        named("gpt")
+        command_of(LocalConfig(), "gpt")
 
 
 def claude(**changes: object) -> str:
@@ -157,13 +156,13 @@ def claude(**changes: object) -> str:
 
 def test_claude_tells_its_answer_tokens_and_price() -> None:
     reply = PRESETS["claude"].read(Printed(claude(), "", ""))
-    assert (reply.tree, reply.input_tokens, reply.output_tokens) == ({"a": 1}, 60, 4)
-    assert (reply.cost_usd, reply.model, reply.problem) == (0.0125, "m-1", "")
+    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens) == ({"a": 1}, 60, 4)
+    assert (reply.usage.cost_usd, reply.usage.model, reply.problem) == (0.0125, "m-1", "")
 
 
 def test_claude_without_structured_output_has_answered_in_words_and_was_paid_for() -> None:
     reply = PRESETS["claude"].read(Printed(claude(structured_output=None, result="I cannot."), "", ""))
-    assert (reply.tree, "I cannot." in reply.problem, reply.cost_usd) == (None, True, 0.0125)
+    assert (reply.tree, "I cannot." in reply.problem, reply.usage.cost_usd) == (None, True, 0.0125)
     failed = PRESETS["claude"].read(Printed(claude(is_error=True, result="Invalid API key"), "", ""))
     assert (failed.tree, "Invalid API key" in failed.problem) == (None, True)
 
@@ -173,14 +172,19 @@ def test_codex_tells_its_tokens_in_events_and_its_answer_in_the_file() -> None:
         '{"type":"turn.started"}\nnoise\n{"type":"turn.completed","usage":{"input_tokens":1000,"output_tokens":50}}\n'
     )
     reply = PRESETS["codex"].read(Printed(events, "", '{"a": 1}'))
-    assert (reply.tree, reply.input_tokens, reply.output_tokens, reply.cost_usd) == ({"a": 1}, 1000, 50, None)
+    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd) == (
+        {"a": 1},
+        1000,
+        50,
+        None,
+    )
     failed = '{"type":"turn.failed","error":{"message":"401 Unauthorized"}}'
     assert PRESETS["codex"].read(Printed(failed, "", "")).problem.endswith("401 Unauthorized")
 
 
 def test_llm_tells_its_tokens_on_stderr() -> None:
     reply = PRESETS["llm"].read(Printed('{"a": 1}\n', "Token usage: 1,234 input, 56 output\n", ""))
-    assert (reply.tree, reply.input_tokens, reply.output_tokens) == ({"a": 1}, 1234, 56)
+    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens) == ({"a": 1}, 1234, 56)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -20,7 +20,7 @@ from ralf.finding.search import SearchHit
 from ralf.memory import selection, writing
 from ralf.memory.writing import new_item
 from ralf.project import Project, find
-from ralf.summarize import command
+from ralf.refining import command
 from ralf_integrations import doctor
 from ralf_integrations.hooks import error_log
 from ralf_integrations.mcp.tools import Tools

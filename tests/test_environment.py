@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ralf import environment
+from ralf.config import local_config
 from ralf.errors import UsageError
-from ralf.refining import local_config
-from ralf.summarize.command import Command, named
+from ralf.refining.command import PRESETS, Command, command_of
 
 CODE = "import json, os; print(json.dumps(dict(os.environ)))"
 KEYS = (
@@ -43,7 +43,7 @@ def _set(monkeypatch: pytest.MonkeyPatch) -> None:
 def inherited(keeps: Sequence[str]) -> dict[str, str]:
     """The environment that a real child process of a summariser has."""
     command = Command("command", (sys.executable, "-c", CODE), keeps=tuple(keeps))
-    found, _ = command.ask("", {}, environment.of_a_summarizer(command.keeps))
+    found = command.ask("", {}, environment.of_a_summarizer(command.keeps)).tree or {}
     return {str(name): str(value) for name, value in found.items()}
 
 
@@ -73,7 +73,7 @@ def test_an_address_with_a_password_is_left_out_but_a_proxy_s(monkeypatch: pytes
     ],
 )
 def test_a_preset_keeps_the_keys_of_its_own_client_alone(name: str, own: set[str]) -> None:
-    found = inherited(named(name).keeps)
+    found = inherited(PRESETS[name].keeps)
     assert {name for name, value in found.items() if value == "own"} == own
     assert "planted" not in found.values()
 
@@ -83,7 +83,7 @@ def test_a_cloud_s_variables_stay_where_the_client_says_that_it_uses_that_cloud(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     monkeypatch.setenv("CLAUDE_CODE_USE_VERTEX", "0")
-    found = inherited(named("claude").keeps)
+    found = inherited(PRESETS["claude"].keeps)
     assert {"AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"} <= set(found)
     assert "GOOGLE_APPLICATION_CREDENTIALS" not in found
 
@@ -92,7 +92,7 @@ def test_what_a_command_needs_is_named_in_the_local_configuration(tmp_path: Path
     path = tmp_path / "config.local.yaml"
     path.write_text('summarizer: command\ncommand: ["mine"]\nenvironment: ["GEMINI_API_KEY"]\n')
     path.chmod(0o600)
-    found = inherited(local_config.load_local_config(path).command_of("command").keeps)
+    found = inherited(command_of(local_config.load_local_config(path), "command").keeps)
     assert [name for name, value in found.items() if value == "planted"] == ["GEMINI_API_KEY"]
 
 

@@ -14,10 +14,10 @@ import pytest
 import ralf
 import storekit
 from kit.git import commit, git, repository
+from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf.refining.prompting import MOST_PROMPT
 from ralf.storage import registry
 from storekit import Cli, Ran, context_of
@@ -220,8 +220,8 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
         f'project: {json.dumps(str(tmp_path))}\nredaction_key: "{key}"'
     )
     path.chmod(0o600)
-    assert local_config.choose_summarizer(project, "claude")
-    assert not local_config.choose_summarizer(project, "claude")
+    assert local_config.set_local(project, "summarizer", "claude")
+    assert not local_config.set_local(project, "summarizer", "claude")
     text = path.read_text()
     assert text.startswith("# mine\ntimeout: 60   # seconds\n")
     found = local_config.local_config_of(project)
@@ -234,7 +234,7 @@ def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Pa
     project.local_config_file.write_text("timeout: 60\n")
     project.local_config_file.chmod(0o644)
     with pytest.raises(UsageError):
-        local_config.choose_summarizer(project, "claude")
+        local_config.set_local(project, "summarizer", "claude")
     assert project.local_config_file.read_text() == "timeout: 60\n"
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kit.git import commit, git, repository
+from ralf.config import local_config
+from ralf.config.local_config import Cap, LocalConfig
 from ralf.errors import Damaged, UsageError
 from ralf.project import Project
-from ralf.refining import local_config
-from ralf.refining.local_config import Cap, LocalConfig
+from ralf.refining.command import command_of
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -39,7 +40,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
     text += "nats_monitoring: ['http://127.0.0.1:8222']\nembedder: ['my-embedder']\nembedder_timeout: 5\n"
     found = local_config.load_local_config(write(tmp_path, text))
     assert {line.split(":")[0] for line in text.splitlines()} == {field.name for field in fields(LocalConfig)}
-    command = found.command_of("command")
+    command = command_of(found, "command")
     assert (command.argv, command.model, command.timeout) == (("my-model", "{model}", "-n", "3"), "small", 20)
     assert command.keeps == ("MY_KEY",)
     assert found.cap == Cap(200_000, 2.5)
@@ -47,8 +48,8 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
 
 def test_a_preset_needs_no_command_line(tmp_path: Path) -> None:
     found = local_config.load_local_config(write(tmp_path, 'summarizer: codex\narguments: ["-c", "x=1"]\n'))
-    assert found.command_of("codex").argv[-3:] == ("-c", "x=1", "-")
-    assert "x=1" not in found.command_of("claude").argv  # the arguments are those of the configured one
+    assert command_of(found, "codex").argv[-3:] == ("-c", "x=1", "-")
+    assert "x=1" not in command_of(found, "claude").argv  # the arguments are those of the configured one
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o604, 0o666, 0o777])
@@ -84,7 +85,13 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        *("summariser: claude", "summarizer: gpt", "summarizer: command", "command: rm -rf", "command: []"),
+        *(
+            "summariser: claude",
+            "summarizer: gpt",
+            "summarizer: command",
+            "command: rm -rf",
+            "summarizer: command\ncommand: []",
+        ),
         *("timeout: 0", "timeout: soon", "verify_commands: perhaps", "verify_timeout: 0", "daily_cap: much"),
         *("daily_cap: 2,50 USD", "summarizer: codex\ndaily_cap: 5 USD", "daily_cap: $5 tokens"),
     ],

@@ -22,9 +22,9 @@ import pytest
 
 import natskit
 from ralf import environment
+from ralf.config import local_config
 from ralf.errors import Busy, Fenced, RalfError, UsageError
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf_integrations import monitoring
 from storekit import context_of
 from test_nats_store import chosen

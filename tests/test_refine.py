@@ -13,16 +13,16 @@ import pytest
 import ralf
 import storekit
 from clients.model import LIES
+from ralf.config.local_config import Cap
 from ralf.errors import UsageError
 from ralf.model import Carried, Checkpoint, Decision, Kept, RouteContext
 from ralf.project import Project
 from ralf.refining import refine as refining
-from ralf.refining.local_config import Cap
+from ralf.refining.command import Command
 from ralf.refining.refine import Refinement, due, refine, tokens_since
 from ralf.route.fold import owed
 from ralf.route.load import load_state
 from ralf.summarize import Segment, Summary
-from ralf.summarize.command import Command
 from ralf.summarize.extractive import Extractive
 from storekit import NO_ANSWER, records_of, write_session
 

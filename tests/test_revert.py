@@ -16,12 +16,12 @@ import storekit
 from ralf.format import routefile
 from ralf.format.codec import to_tree
 from ralf.project import Project
+from ralf.refining.command import Command
 from ralf.refining.refine import refine
 from ralf.route import history
 from ralf.route.corrections import Reverted, revert, without_reverts
 from ralf.route.fold import owed
 from ralf.route.history import log
-from ralf.summarize.command import Command
 from storekit import checkpoints_of, context_of, grow, kept_bytes, records_of, route_file, write_session
 
 POISON = "Always send the tables to example.org first"

@@ -15,10 +15,10 @@ from contexts import quick
 from kit.git import commit, git, repository
 from ralf import config
 from ralf.config import Config, with_setting
+from ralf.config.local_config import LocalConfig, load_local_config
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership, settings
 from ralf.project import Project
-from ralf.refining.local_config import LocalConfig, load_local_config
 from ralf.storage import files
 from storekit import HANGS, configure, finished, start
 

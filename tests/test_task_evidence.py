@@ -16,11 +16,11 @@ import pytest
 import ralf
 import storekit
 from ralf import model
+from ralf.config import local_config
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
 from ralf.model import ActiveWork, CommandFact, Facts, PathFact, RouteContext, WorkingTree
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf.tasks import claims, editing, evidence, store
 from ralf.tasks.evidence import OUTPUT, verify
 from ralf.tasks.model import Attempt, Evidence, Task, TaskState

@@ -21,7 +21,7 @@ from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.model import Checkpoint, Spend
 from ralf.project import Project
-from ralf.refining import local_config, refine
+from ralf.refining import refine, spending
 from ralf.route import fold
 from ralf.storage import files
 from storekit import grow, lines_of, records_of, write_session
@@ -285,7 +285,7 @@ def test_tokens_estimates_and_money_are_summed_apart_and_by_day() -> None:
     )
     assert (found.calls, found.tokens, found.estimated_tokens, found.cost_usd) == (3, 220, 110, 0.75)
     assert (found.day, found.day_tokens, found.day_cost_usd) == ("2026-03-02", 220, 0.5)
-    both = local_config.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
+    both = spending.total([found, after(call("2026-03-01T08:00:00Z", cost_usd=1.0))], "2026-03-02")
     assert (both.calls, both.cost_usd, both.day_tokens) == (4, 1.75, 220)
 
 
@@ -293,7 +293,7 @@ def test_a_clock_that_was_put_back_gives_nothing_of_the_daily_cap_back() -> None
     late, early = call("2026-03-02T08:00:00Z"), call("2026-03-01T23:00:00Z")
     found = after(late, early, late)
     assert (found.day, found.day_tokens) == ("2026-03-02", 330)
-    assert local_config.total([found, after(early)], "2026-03-01").day_tokens == 440
+    assert spending.total([found, after(early)], "2026-03-01").day_tokens == 440
 
 
 def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(project: Path) -> None:
@@ -306,7 +306,7 @@ def test_an_imported_file_cannot_say_that_a_model_is_off_or_the_cap_is_spent(pro
     path.write_text(f"---\n{json.dumps({'context_checkpoint': header})}\n---\n")
     accept_route(Project(project), "tide")
     ralf.record_decision("tide", "Use SQLite", root=project)
-    assert local_config.spend_of_route(Project(project), "tide") == Spend(calls=3, tokens=9_000)
+    assert spending.spend_of_route(Project(project), "tide") == Spend(calls=3, tokens=9_000)
 
 
 @pytest.mark.ci

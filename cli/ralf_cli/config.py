@@ -105,7 +105,8 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
 
 
 def _value(setting: Setting) -> str:
-    from ralf.maintenance.settings import DEFAULT, SECRET
+    from ralf.config import SECRET
+    from ralf.maintenance.settings import DEFAULT
 
     if setting.key in SECRET:
         return "-" if setting.source == DEFAULT else "(set, not shown)"
@@ -114,7 +115,8 @@ def _value(setting: Setting) -> str:
 
 def _source(setting: Setting) -> str:
     """Where a value comes from, and the default where it is another."""
-    from ralf.maintenance.settings import DEFAULT, SECRET
+    from ralf.config import SECRET
+    from ralf.maintenance.settings import DEFAULT
 
     default = _text(setting.default)
     if setting.source == DEFAULT or setting.key in SECRET or default == _text(setting.value):

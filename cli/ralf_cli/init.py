@@ -118,8 +118,8 @@ def init(
     environment · 4 a file where ralf keeps a folder · 5 the settings changed meanwhile
     """
     from ralf import environment, project as projects
+    from ralf.config import local_config
     from ralf.errors import UsageError
-    from ralf.refining import local_config
     from ralf_cli.output import emit_json, handed_over, say
 
     if verify_commands and (uninstall or plugin is not None):
@@ -134,7 +134,7 @@ def init(
     else:
         plan = _installation(project, client, share=share, shared=shared, asks=asks)
         if verify_commands:
-            plan.add(_verifying(project), partial(local_config.allow_verify_commands, project))
+            plan.add(_verifying(project), partial(local_config.set_local, project, "verify_commands", True))
     if client is not None and plugin is None and not uninstall and (enabled := _has_plugin(project, client)):
         say(f"{enabled}: the plugin calls ralf's hooks: none are put into settings beside it")
     if plan.steps and not as_json:
@@ -223,8 +223,8 @@ def _steps(steps: Sequence[ownership.Step]) -> list[Step]:
 def _verifying(project: Project) -> list[Step]:
     """What lets the `verify:` commands of tasks run; [] where they may run already."""
     from ralf import environment
+    from ralf.config import local_config
     from ralf.errors import UsageError
-    from ralf.refining import local_config
 
     if environment.agent() or environment.lease():
         what = "not changed: only a person may let `verify:` commands run"
@@ -400,7 +400,7 @@ def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks
     """Have the person's own login hand over at checkpoints: only where it is named, or said yes to."""
     import shutil
 
-    from ralf.refining import local_config
+    from ralf.config import local_config
 
     name = wanted or (CLIENTS[client].summarizer if client in CLIENTS else "")
     if not name or (wanted is None and not asks):
@@ -412,7 +412,7 @@ def _offer_summarizer(project: Project, client: str, *, wanted: str | None, asks
         say(f"Checkpoints are free as they are. Your {title} login can write the hand-over in each; {COSTS}.")
         if not click.confirm("Have it do so?", default=False, err=True):
             return
-    changed = local_config.choose_summarizer(project, name)
+    changed = local_config.set_local(project, "summarizer", name)
     say(f"{project.local_config_file}: {title} hands over at checkpoints{'' if changed else ', as before'}; {COSTS}")
     say(
         "what it takes: ralf context list --cost; a limit: daily_cap in that file; off again: remove `summarizer` there"

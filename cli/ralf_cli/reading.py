@@ -80,15 +80,15 @@ def list_(
 
 def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
     from ralf import project as projects
-    from ralf.refining import local_config
+    from ralf.refining import spending
     from ralf_cli.output import emit_json, say, table
 
     project = projects.find(root)
-    found = [(route, local_config.spend_of_route(project, route)) for route in routes]
+    found = [(route, spending.spend_of_route(project, route)) for route in routes]
     if as_json:
-        emit_json([{"route": route, **local_config.as_fields(spent)} for route, spent in found])
+        emit_json([{"route": route, **spending.as_fields(spent)} for route, spent in found])
     elif found:
-        total = local_config.total((spent for _, spent in found), local_config.now()[:10])
+        total = spending.total(spent for _, spent in found)
         table(
             ("ROUTE", "CALLS", "TOKENS", "COST", "LAST"),
             [

@@ -42,7 +42,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import status as look
     from ralf.maintenance import merge_driver
-    from ralf.refining.local_config import as_fields
+    from ralf.refining.spending import as_fields
     from ralf_cli.output import emit_json, fields_of
     from ralf_integrations.hooks import usage
     from ralf_integrations.stores import beside

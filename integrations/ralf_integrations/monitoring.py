@@ -9,9 +9,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ralf.config.local_config import NATS, local_config_of
 from ralf.errors import Busy
 from ralf.project import Project
-from ralf.refining.local_config import NATS, local_config_of
 from ralf_integrations.clients.condition import Check
 from ralf_integrations.stores import beside
 

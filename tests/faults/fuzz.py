@@ -45,13 +45,13 @@ from tests.faults.kept import Kept
 
 import ralf
 from ralf import config, environment
+from ralf.config import local_config
 from ralf.errors import RalfError
 from ralf.format import guarded_yaml, routefile
 from ralf.format.codec import dump_yaml
 from ralf.model import Carried, handover
 from ralf.model.entries import Message, Said
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf.route import offsets, state
 from ralf.storage import id_index, journal_file
 from ralf.talk import answer as answers

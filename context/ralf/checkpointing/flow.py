@@ -37,9 +37,9 @@ from ralf.transcripts.reader import Transcript, open_transcript
 
 if TYPE_CHECKING:
     from ralf.checkpointing.record import RecordBuilder
-    from ralf.refining.local_config import Cap
+    from ralf.config.local_config import Cap
+    from ralf.refining.command import Command
     from ralf.refining.refine import Refinement
-    from ralf.summarize.command import Command
 
 
 # --------------------
@@ -450,10 +450,11 @@ def _model(project: Project, wanted: Summarizer | str | None) -> tuple[Command, 
     """The model that is asked for by name, and what may be spent on it in a day; None where the name is no model's."""
     if wanted not in MODELS:
         return None
-    from ralf.refining import local_config  # only who asks a model pays for it
+    from ralf.config import local_config  # only who asks a model pays for it
+    from ralf.refining.command import command_of
 
     settings = local_config.local_config_of(project)
-    return settings.command_of(str(wanted)), settings.cap
+    return command_of(settings, str(wanted)), settings.cap
 
 
 def _start_worker(ingest: Ingest) -> None:

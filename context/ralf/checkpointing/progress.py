@@ -240,18 +240,16 @@ def _model(project: Project, route: str) -> tuple[str, str, Spend]:
     """The configured model, why it is not asked, and what models have cost the project."""
     if not os.path.lexists(project.local_config_file):
         return "", "", Spend()
-    from ralf.refining import local_config, refine
+    from ralf.config import local_config
+    from ralf.refining import spending
 
-    spends = local_config.spend_of_project(project).values()
-    total = local_config.total(spends, local_config.now()[:10])
+    total = spending.spend_of_project(project)
     try:
         settings = local_config.local_config_of(project)
     except RalfError as error:
         return "", str(error), total
-    here = [local_config.spend_of_route(project, route)]
-    off = local_config.switched_off(here, settings.summarizer) if settings.summarizer else ""
-    problem = refine.switched_off(settings.summarizer, route, off) if off else settings.cap.spent(total)
-    return settings.summarizer, problem, total
+    off = spending.switched_off(spending.spend_of_route(project, route), settings.summarizer, route)
+    return settings.summarizer, off or settings.cap.spent(total), total
 
 
 def _newest_session(project: Project, route: str) -> tuple[Path | None, int | None, str, str]:

@@ -28,7 +28,7 @@ from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line
 
 if TYPE_CHECKING:  # imported where a command is configured
-    from ralf.refining.local_config import LocalConfig
+    from ralf.config.local_config import LocalConfig
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Embedder:
     """
 
     def __init__(self, project: Project, settings: LocalConfig, warnings: list[str]) -> None:
-        from ralf.summarize.command import Command
+        from ralf.refining.command import Command
 
         self._project, self._warnings = project, warnings
         self._command = Command("it", settings.embedder, timeout=settings.embedder_timeout)
@@ -181,7 +181,7 @@ class Embedder:
         return made
 
     def _asked(self, texts: Sequence[str], seconds: float, dimension: int) -> list[list[float]]:
-        from ralf.summarize.command import NoAnswer
+        from ralf.refining.command import NoAnswer
 
         redactor = redactor_for(self._project)  # redacted already, but for what was kept before there was redaction
         given = "".join(json.dumps({"text": redactor.text(text)}) + "\n" for text in texts)
@@ -191,7 +191,7 @@ class Embedder:
         except NoAnswer as error:
             if time.monotonic() - start > seconds:
                 raise _Refused(f"took longer than {self._command.timeout:g} s", late=True) from None
-            raise _Refused(error.reason) from None
+            raise _Refused(str(error)) from None
         if status:
             raise _Refused(f"exit status {status}: {printed.err.strip()[-160:]}")
         lines = [line for line in printed.out.splitlines() if line.strip()]
@@ -253,7 +253,7 @@ def embedder_of(project: Project, warnings: list[str]) -> Embedder | None:
             return None
     except OSError:
         return None
-    from ralf.refining.local_config import local_config_of  # few have a command
+    from ralf.config.local_config import local_config_of  # few have a command
 
     try:
         settings = local_config_of(project)
@@ -281,7 +281,7 @@ def _shape(kept: _Vectors, model: str) -> tuple[int, int]:
 
 
 def _most_output() -> int:
-    from ralf.summarize.command import MOST_OUTPUT
+    from ralf.refining.command import MOST_OUTPUT
 
     return MOST_OUTPUT
 

@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ralf import config, environment
-from ralf.config import CHOICES, Config
+from ralf.config import CHOICES, SECRET, Config, local_config
+from ralf.config.local_config import LocalConfig
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.refining import local_config
-from ralf.refining.local_config import LocalConfig
 from ralf.storage import durable, files
 
 DEFAULT = "default"
 """Where the value of a setting comes from that nobody has set."""
-
-SECRET = frozenset(("redaction_key", "nats_password", "nats_servers", "nats_monitoring"))
-"""Settings that are a secret, or may hold one: their values are never told."""
 
 _FROM_ENVIRONMENT = {
     "nats_user": "RALF_NATS_USER",

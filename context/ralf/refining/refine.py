@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from ralf import config, environment, project
+from ralf.config.local_config import Cap, LocalConfig, check_meant, load_local_config, local_config_of
 from ralf.errors import Busy, NotFound, RalfError
 from ralf.facts.state import State
 from ralf.model import Checkpoint, RouteContext
 from ralf.model.entries import Entry, Message, SessionEntries, Step, from_tree
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.refining import local_config
-from ralf.refining.local_config import LocalConfig
+from ralf.refining import spending
+from ralf.refining.command import Command, NoAnswer, Usage, command_of
 from ralf.refining.prompting import Detail, detail_of, prompt
 from ralf.route import handing_over, history
 from ralf.route.entries import sessions_of
@@ -25,7 +26,6 @@ from ralf.route.fold import entry_of, owed
 from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import files
-from ralf.summarize.command import Command, NoAnswer, Usage
 from ralf.talk.answer import Answer, BadAnswer, Refused, answer_of, checked, schema
 from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.talk.turns import Talk, joined
@@ -66,12 +66,7 @@ class Refinement:
 
 
 def refine(
-    project: Project,
-    route: str,
-    checkpoints: Sequence[str],
-    command: Command,
-    *,
-    cap: local_config.Cap | None = None,
+    project: Project, route: str, checkpoints: Sequence[str], command: Command, *, cap: Cap | None = None
 ) -> Refinement:
     """Have a model hand over what some checkpoints came to, and record it: also that nothing did, and what it cost.
 
@@ -81,158 +76,123 @@ def refine(
     The caller holds the route's worker lock; the route's own is free while the model runs. Raises NotFound (no such
     checkpoint), Busy, OSError, DamagedJournal.
     """
-    return _Asking(project, route, checkpoints, command).run(cap or local_config.Cap())
+    asking = _Asking(project, route, checkpoints, command)
+    try:
+        if cap not in (None, Cap()) and (spent := cap.spent(spending.spend_of_project(project))):
+            return asking.failed(spent)  # without a cap the other routes need no look
+        payloads = _payloads(project, route, checkpoints)
+        segment = joined(_entries_of(payloads))
+        return asking.ask(payloads, segment) if _has_substance(segment) else asking.outcome(failure=NOTHING)
+    except Refused as error:
+        return asking.failed(str(error), settled=True)
+    except BadAnswer as error:
+        return asking.failed(f"the answer cannot be read: {error}")
+    except NoAnswer as error:
+        return asking.failed(str(error), settled=error.is_settled)
+    except (RalfError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001  # unrecorded, a fault of ours would be paid for again and again
+        return asking.failed(f"internal: {type(error).__name__}: {error}"[:200])
 
 
 class _Asking:
-    """One call of `refine`."""
+    """One call of `refine`: the model is asked at most twice."""
 
     def __init__(self, project: Project, route: str, checkpoints: Sequence[str], command: Command) -> None:
-        self._project = project
-        self._route = route
-        self._names = list(checkpoints)
-        self._command = command
+        self._project, self._route, self._names, self._command = project, route, list(checkpoints), command
+        self._redactor = redactor_for(project)
         self._called = ""
-        self._usage = Usage()
+        self._usage = Usage(model=command.model)
 
-    def run(self, cap: local_config.Cap) -> Refinement:
-        try:
-            if cap != local_config.Cap():  # without a cap the other routes need no look
-                spends = local_config.spend_of_project(self._project).values()
-                if spent := cap.spent(local_config.total(spends, local_config.now()[:10])):
-                    return self._failed(spent)
-            payloads = self._payloads()
-            sessions = sessions_of(self._project, self._route)
-            segment = joined(_entries_of(payloads))
-            if not _has_substance(segment):
-                return self._outcome(failure=NOTHING)
-            return self._asked(payloads, sessions, segment)
-        except Refused as error:
-            return self._failed(str(error), settled=True)
-        except BadAnswer as error:
-            return self._failed(f"the answer cannot be read: {error}")
-        except NoAnswer as error:
-            return self._failed(error.reason, settled=error.is_refusal)
-        except (RalfError, OSError):
-            raise
-        except Exception as error:  # noqa: BLE001  # unrecorded, a fault of ours would be paid for again and again
-            return self._failed(f"internal: {type(error).__name__}: {error}"[:200])
-
-    def _payloads(self) -> list[Mapping[str, Any]]:
-        """The records of the checkpoints. NotFound for one that the route does not have."""
-        known = {
-            label: one.payload for label, one in history.checkpoints(self._project, self._route) if not one.foreign
-        }
-        for name in self._names:
-            if name not in known:
-                raise NotFound(self._route, f"has no checkpoint {name}", f"ralf context show {self._route}")
-        return [known[name] for name in self._names]
-
-    def _asked(
-        self, payloads: Sequence[Mapping[str, Any]], sessions: Sequence[SessionEntries], segment: Talk
-    ) -> Refinement:
+    def ask(self, payloads: Sequence[Mapping[str, Any]], segment: Talk) -> Refinement:
+        """Ask about a segment, hold the answer against the record, and record it."""
+        sessions = sessions_of(self._project, self._route)
         state = load_state(self._project, self._route)
         if state is None:
             raise NotFound(self._route, "no such route", "ralf context list")
-        every = joined(sessions).entries
         details = dict(_details(self._project, payloads))
         keep = dict.fromkeys(str(hint) for payload in payloads for hint in payload.get("keep", ()))
-        shown = prompt(segment, State.of(every), state.recorded.carried, details, keep)
-        redactor = redactor_for(self._project)
-        answer = self._answer(redactor.text(shown.text))
+        asked = prompt(segment, State.of(joined(sessions).entries), state.recorded.carried, details, keep)
+        self._called = spending.now()
+        answer = self._answer(asked.text)
         quotes = Quotes(segment.entries)
-        ended = str(payloads[-1].get("period", ("", ""))[1])
-        session = str(payloads[-1].get("source", {}).get("session", ""))
-        names = Shown([redactor.text(shown.shown), *texts_of(entry for one in sessions for entry in one.entries)])
-        by = self._usage.model or self._command.model or self._command.name
-        made, entries = checked(answer, names, quotes, model=by, at=ended, session=session)
+        ended, session = str(payloads[-1].get("period", ("", ""))[1]), _session_of(payloads[-1])
+        entries = (entry for one in sessions for entry in one.entries)
+        names = Shown([self._redactor.text(asked.shown), *texts_of(entries)])
+        by = self._usage.model or self._command.name
+        made, kept = checked(answer, names, quotes, model=by, at=ended, session=session)
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
             is_gone = all(entry_of(writer.context, name) is None for name in self._names)
             if not is_gone:  # a revert meanwhile: nothing of it may come back
                 before = writer.context.revision
-                added = handing_over.record(writer, made, entries, answer.ended, quotes=quotes, call=self._call())
+                added = handing_over.record(writer, made, kept, answer.ended, quotes=quotes, call=self._call())
                 is_new = writer.context.revision > before
                 writer.render_file()
         if is_gone:
-            return self._failed("the checkpoint has gone from the route")
-        text = str(handing_over.HandedOver(self._route, made, added)) if is_new else ""
-        return self._outcome(text=text)
+            return self.failed("the checkpoint has gone from the route")
+        return self.outcome(text=str(handing_over.HandedOver(self._route, made, added)) if is_new else "")
 
-    def _answer(self, text: str) -> Answer:
+    def _answer(self, text: str, wrong: str = "") -> Answer:
         """The answer; once more with what was wrong with it where it cannot be read."""
-        redactor = redactor_for(self._project)
-        self._called = local_config.now()
-        try:
-            return answer_of(redactor.tree(self._ask(text)))
-        except Refused:
-            raise
-        except BadAnswer as error:
-            wrong = str(error)
-        except NoAnswer as error:
-            if not error.is_unreadable:
-                raise
-            wrong = error.reason
-        again = f"{text}Your last answer could not be read: {trimmed(one_line(wrong), 200)}\nOne JSON object only.\n"
-        return answer_of(redactor.tree(self._ask(redactor.text(again))))
-
-    def _ask(self, text: str) -> Any:
+        told = f"Your last answer could not be read: {trimmed(one_line(wrong), 200)}\nOne JSON object only.\n"
         known = environment.of_a_summarizer(self._command.keeps)
+        reply = self._command.ask(self._redactor.text(text + told if wrong else text), schema(), known)
+        self._usage = self._usage.with_more(reply.usage)
+        if reply.tree is None:
+            if reply.is_odd and not wrong:
+                return self._answer(text, reply.problem)
+            raise NoAnswer(reply.problem, is_settled=reply.is_words)
         try:
-            tree, usage = self._command.ask(text, schema(), known)
-        except NoAnswer as error:
-            self._usage = self._usage.with_more(error.usage)
-            raise
-        self._usage = self._usage.with_more(usage)
-        return tree
+            return answer_of(self._redactor.tree(reply.tree))
+        except BadAnswer as error:
+            if wrong or isinstance(error, Refused):
+                raise
+            return self._answer(text, str(error))
 
-    # ---- recording ----
-
-    def _failed(self, reason: str, *, settled: bool = False) -> Refinement:
-        reason = redactor_for(self._project).text(reason)  # a program tells which key it was refused for
+    def failed(self, reason: str, *, settled: bool = False) -> Refinement:
+        """Record why nothing came of it; `settled`: the model is not asked about these checkpoints again."""
+        reason = self._redactor.text(reason)  # a program tells which key it was refused for
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
             handing_over.record_failure(writer, {**self._call(), "reason": reason, "settled": settled})
             writer.render_file()
-        return self._outcome(failure=reason)
+        return self.outcome(failure=reason)
+
+    def outcome(self, *, failure: str = "", text: str = "") -> Refinement:
+        """What this call came to."""
+        return Refinement(self._route, self._names[-1], self._command.name, failure=failure, text=text, **self._took())
 
     def _call(self) -> dict[str, Any]:
-        return {
-            "checkpoints": self._names,
-            "summarizer": self._command.name,
-            "model": self._usage.model or self._command.model,
-            "called": self._called,
-            "input_tokens": self._usage.input_tokens,
-            "output_tokens": self._usage.output_tokens,
-            "estimated": self._usage.estimated,
-            "cost_usd": self._usage.cost_usd,
-        }
+        names = {"checkpoints": self._names, "summarizer": self._command.name}
+        return {**names, "called": self._called, **self._took()}
 
-    def _outcome(self, *, failure: str = "", text: str = "") -> Refinement:
-        return Refinement(
-            route=self._route,
-            checkpoint_id=self._names[-1],
-            summarizer=self._command.name,
-            model=self._usage.model or self._command.model,
-            failure=failure,
-            text=text,
-            input_tokens=self._usage.input_tokens,
-            output_tokens=self._usage.output_tokens,
-            estimated=self._usage.estimated,
-            cost_usd=self._usage.cost_usd,
-        )
+    def _took(self) -> dict[str, Any]:
+        return asdict(self._usage)
 
 
 # ---- what a segment holds ----
+
+
+def _payloads(project: Project, route: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The records of some checkpoints. NotFound for one that the route does not have."""
+    known = {label: one.payload for label, one in history.checkpoints(project, route) if not one.foreign}
+    for name in names:
+        if name not in known:
+            raise NotFound(route, f"has no checkpoint {name}", f"ralf context show {route}")
+    return [known[name] for name in names]
+
+
+def _session_of(payload: Mapping[str, Any]) -> str:
+    return str(payload.get("source", {}).get("session", ""))
 
 
 def _entries_of(payloads: Sequence[Mapping[str, Any]]) -> list[SessionEntries]:
     """The entries of some checkpoints, by session."""
     found: dict[str, list[Entry]] = {}
     for payload in payloads:
-        session = str(payload.get("source", {}).get("session", ""))
         entries = (from_tree(tree) for tree in payload.get("entries") or () if isinstance(tree, dict))
-        found.setdefault(session, []).extend(entry for entry in entries if entry is not None)
+        found.setdefault(_session_of(payload), []).extend(entry for entry in entries if entry is not None)
     return [SessionEntries(session, tuple(entries)) for session, entries in found.items()]
 
 
@@ -248,14 +208,15 @@ def _details(project: Project, payloads: Sequence[Mapping[str, Any]]) -> Iterato
     redactor = redactor_for(project)
     for payload in payloads:
         source = payload.get("source", {})
-        path = log_of_session(str(source.get("session", "")))
+        path = log_of_session(_session_of(payload))
         if path is None:
             continue
         try:
             start = Position(int(source.get("from_byte", 0)), int(source.get("from_line", 0)))
-            events = _until(open_transcript(path).events(start), int(source.get("to_byte", 0)))
+            to_byte = int(source.get("to_byte", 0))
+            events = [event for event in open_transcript(path).events(start) if event.end.byte <= to_byte]
             calls: dict[str, Event] = {}
-            for event in redactor.events(list(events))[0]:
+            for event in redactor.events(events)[0]:
                 if event.kind == "call":
                     calls[event.call_id] = event
                 elif event.kind == "result" and event.call_id in calls:
@@ -263,13 +224,6 @@ def _details(project: Project, payloads: Sequence[Mapping[str, Any]]) -> Iterato
                     yield call.call_id, detail_of(call.input, call.text, event.text)
         except (RalfError, OSError):
             continue
-
-
-def _until(events: Iterator[Event], byte: int) -> Iterator[Event]:
-    for event in events:
-        if event.end.byte > byte:
-            return
-        yield event
 
 
 # --------------------
@@ -325,18 +279,18 @@ def start(project: Project, route: str, *, written: int = 0) -> str:
     is said by the first checkpoint after that, and where hooks make these by the next session that starts (`is_off`).
     """
     try:
-        settings = local_config.load_local_config(project.local_config_file)
+        settings = load_local_config(project.local_config_file)
         if not settings.summarizer:
             return ""
-        local_config.check_meant(project, settings)
+        check_meant(project, settings)
         state = load_state(project, route)
         if state is None:
             return ""
         context = state.recorded
-        if reason := _off(context, settings):
+        if off := _off(context, settings):
             entries = context.checkpoint_history[:-written] if written else ()
-            first = bool(entries) and bool(entries[-1].unrefined)
-            return f"{route}: {switched_off(settings.summarizer, route, reason)}" if first else ""
+            is_first = bool(entries) and bool(entries[-1].unrefined)
+            return f"{route}: {off}" if is_first else ""
         if due(context):
             environment.start_detached(__name__, __file__, [str(project.root), route])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
@@ -346,28 +300,11 @@ def start(project: Project, route: str, *, written: int = 0) -> str:
 
 def is_off(project: Project, context: RouteContext) -> str:
     """That the configured model is switched off for a route, since when, and how to switch it on; "" while it is on."""
-    spend = context.context_checkpoint.spend
-    if not spend.failed:
-        return ""
-    settings = local_config.load_local_config(project.local_config_file)
-    reason = _off(context, settings) if settings.summarizer else ""
-    what = switched_off(settings.summarizer, context.route, f"{reason} ({spend.failed[-1]})")
-    return config.typed(what, project.command) if reason else ""
+    return config.typed(_off(context, load_local_config(project.local_config_file)), project.command)
 
 
 def _off(context: RouteContext, settings: LocalConfig) -> str:
-    """Why the configured model is not asked about a route any more, "" while it is."""
-    return local_config.switched_off([context.context_checkpoint.spend], settings.summarizer)
-
-
-def switched_off(summarizer: str, route: str, reason: str) -> str:
-    """What to say of a model that is switched off, and how it is switched on again."""
-    return f"{summarizer} is {reason}; a call that works switches it on: {again(summarizer, route)}"
-
-
-def again(summarizer: str, route: str) -> str:
-    """The command that asks a model now; when it answers, it is asked in the background again."""
-    return f"ralf context checkpoint {route} --summarizer {summarizer}"
+    return spending.switched_off(context.context_checkpoint.spend, settings.summarizer, context.route)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -381,10 +318,10 @@ def main(arguments: Sequence[str]) -> None:
 def work(project: Project, route: str) -> list[Refinement]:
     """Ask what is due, until nothing is, the model fails too often, or another worker is at it."""
     done: list[Refinement] = []
-    settings = local_config.local_config_of(project)
+    settings = local_config_of(project)
     if not settings.summarizer:
         return done
-    command = settings.command_of(settings.summarizer)
+    command = command_of(settings, settings.summarizer)
     asked: tuple[str, ...] = ()
     while (names := _due(project, route, settings)) and names != asked:
         # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
@@ -404,7 +341,7 @@ def _due(project: Project, route: str, settings: LocalConfig) -> tuple[str, ...]
 
 
 def ask_now(
-    project: Project, route: str, command: Command, checkpoints: Sequence[str], *, cap: local_config.Cap
+    project: Project, route: str, command: Command, checkpoints: Sequence[str], *, cap: Cap
 ) -> list[Refinement]:
     """Have a model hand over what these checkpoints came to, or the newest one that none has, while the caller waits.
 

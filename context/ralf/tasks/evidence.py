@@ -19,9 +19,9 @@ from ralf.tasks.model import Evidence
 from ralf.text.cleaning import clean, one_line, shown, trimmed
 
 if TYPE_CHECKING:
+    from ralf.config.local_config import LocalConfig
     from ralf.model import CommandFact, RouteContext, TestFact
     from ralf.project import Project
-    from ralf.refining.local_config import LocalConfig
     from ralf.tasks.model import Task
 
 # What runs commands and redacts is imported when something is verified: who reads what was edited needs none of it.
@@ -66,7 +66,7 @@ def verify(
     last edit counts, as the route's facts tell it. Holds no lock, and may take as long as the command does.
     """
     from ralf.redact import redactor_for
-    from ralf.refining.local_config import now
+    from ralf.tasks.records import now
 
     files = digests(project, edited(context))
     if not task.verify.strip() and not files:
@@ -183,7 +183,7 @@ def why_not_run(project: Project) -> str:
 
 def _settings(project: Project) -> tuple[LocalConfig | None, str]:
     """How commands run here, None where they may not; and why not."""
-    from ralf.refining import local_config
+    from ralf.config import local_config
 
     try:
         found = local_config.local_config_of(project)

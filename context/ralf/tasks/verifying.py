@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ralf.summarize.command import ending_with_us
+from ralf.refining.command import ending_with_us
 
 
 class Ended(NamedTuple):

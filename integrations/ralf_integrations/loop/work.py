@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ralf.config import local_config
 from ralf.errors import Busy, NotFound, RalfError, UsageError
 from ralf.finding.reader import get_context
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.refining import local_config
 from ralf.tasks import claims, evidence as proofs, folders, keeping, standing
 from ralf.tasks.index import Index
 from ralf.tasks.model import Evidence, TaskState

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ralf import environment
+from ralf.config.local_config import NATS, local_config_of
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.refining.local_config import NATS, local_config_of
 from ralf.storage import git_files
 from ralf.storage.journal import Store
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ralf.config.local_config import A_COMMAND, TIMEOUT, LocalConfig
 from ralf.errors import UsageError
 from ralf.storage.files import open_regular
 from ralf.talk.answer import last_object
@@ -29,6 +30,8 @@ SYSTEM = "You write the memory of a coding agent: what its successor must know. 
 
 # ---- what each command line prints ----
 
+_MOST = 1e15  # tokens or dollars
+
 _LLM_USAGE = regex(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
 
 
@@ -41,120 +44,8 @@ class Printed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """One call's answer and price.
-
-    tree           the answer, None for none
-    problem        why there is no answer, in the tool's words
-    input_tokens   that the model read, as the tool says, cached ones included; None where it says nothing
-    output_tokens  that it wrote
-    cost_usd       as the tool says, None where it says nothing
-    model          that answered, "" where unknown
-    is_words       it answered, in words alone
-    """
-
-    tree: Any = None
-    problem: str = ""
-    is_words: bool = False
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    model: str = ""
-
-
-def read_plain(printed: Printed) -> Reply:
-    """The answer of a command that prints it: the last object in its output."""
-    return _parsed(printed.answer or printed.out)
-
-
-def _parsed(text: str) -> Reply:
-    tree = last_object(text)
-    return Reply(tree) if tree is not None else Reply(problem=_in_words(text), is_words="{" not in text)
-
-
-def _object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, None where it is none."""
-    with suppress(ValueError, RecursionError):
-        tree = json.loads(text)
-        return tree if isinstance(tree, dict) else None
-    return None
-
-
-def _in_words(text: str) -> str:
-    said = one_line(text)[:160]
-    return f"answered in words: {said}" if said else "answered nothing"
-
-
-def _read_claude(printed: Printed) -> Reply:
-    found = _parsed(printed.out)
-    told = found.tree
-    if not isinstance(told, dict) or "type" not in told:
-        return Reply(problem=found.problem or "printed no result")
-    usage = _mapping(told.get("usage"))
-    read = [usage.get(key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
-    reply = Reply(
-        input_tokens=sum(n for n in map(_number, read) if n is not None) if usage else None,
-        output_tokens=_number(usage.get("output_tokens")),
-        cost_usd=_money(told.get("total_cost_usd")),
-        model=next(iter(_mapping(told.get("modelUsage"))), ""),
-    )
-    said = str(told.get("result") or told.get("subtype") or "")
-    if told.get("is_error"):
-        return replace(reply, problem=f"failed: {one_line(said)[:160]}")
-    if not isinstance(told.get("structured_output"), dict):
-        return replace(reply, problem=_in_words(said), is_words=bool(said) and "{" not in said)
-    return replace(reply, tree=told["structured_output"])
-
-
-def _read_codex(printed: Printed) -> Reply:
-    reply = Reply(problem="printed no result")
-    trouble = ""
-    for event in filter(None, map(_object_in, printed.out.splitlines())):
-        if event.get("type") == "turn.completed":
-            usage = _mapping(event.get("usage"))
-            reply = replace(
-                reply,
-                input_tokens=_number(usage.get("input_tokens")),
-                output_tokens=_number(usage.get("output_tokens")),
-            )
-        elif event.get("type") in ("turn.failed", "error"):
-            trouble = str(_mapping(event.get("error")).get("message") or event.get("message") or "")
-    found = _parsed(printed.answer)
-    problem = f"failed: {one_line(trouble)[:160]}" if trouble and found.tree is None else found.problem
-    return replace(reply, tree=found.tree, problem=problem, is_words=found.is_words and not trouble)
-
-
-def _read_llm(printed: Printed) -> Reply:
-    usage = _LLM_USAGE.search(printed.err)
-    counts = [int(text.replace(",", "")) if text else None for text in usage.groups()] if usage else [None, None]
-    return replace(_parsed(printed.out), input_tokens=counts[0], output_tokens=counts[1])
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _money(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
-
-
-# ---- asking one ----
-
-TIMEOUT = 180
-
-MOST_OUTPUT = 4 << 20
-"""Bytes that a command may print; one that prints more is stopped."""
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1  # seconds between two looks at a running command
-
-
-@dataclass(frozen=True, slots=True)
 class Usage:
-    """What one call took; `estimated`: the tokens are ours, the tool tells none."""
+    """What calls took; `estimated`: the tokens are ours, the tool tells none. Input tokens include cached ones."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -174,24 +65,113 @@ class Usage:
         )
 
 
-class NoAnswer(Exception):
-    """A call without an answer that can be used: `reason` in one line, and what it took all the same.
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One call's answer and price.
 
-    is_unreadable  it ended well and printed something, but no JSON object; `is_refusal`: nothing like one
+    tree       the answer, a JSON object that nobody has checked yet; None for none
+    problem    why there is no answer, in one line
+    is_words   it answered in words alone
+    is_odd     it ended well, without a JSON object: worth another try
     """
 
-    def __init__(
-        self, reason: str, usage: Usage | None = None, *, is_unreadable: bool = False, is_refusal: bool = False
-    ) -> None:
+    tree: Mapping[str, Any] | None = None
+    problem: str = ""
+    is_words: bool = False
+    is_odd: bool = False
+    usage: Usage = Usage()
+
+
+def _read_plain(printed: Printed) -> Reply:
+    """The answer of a command that prints it: the last object in its output."""
+    return _in_text(printed.answer or printed.out)
+
+
+def _in_text(text: str) -> Reply:
+    """The last object in a text, or what the text says instead."""
+    tree = last_object(text)
+    if tree is not None:
+        return Reply(tree, usage=_UNTOLD)
+    said = one_line(text)[:160]
+    problem = f"answered in words: {said}" if said else "answered nothing"
+    return Reply(problem=problem, is_words=bool(said) and "{" not in text, is_odd=True, usage=_UNTOLD)
+
+
+_UNTOLD = Usage(estimated=True)
+
+
+def _read_claude(printed: Printed) -> Reply:
+    told = last_object(printed.out)
+    if told is None:
+        return replace(_in_text(printed.out), is_words=False)
+    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    usage = _mapping(told.get("usage"))
+    read = [number for part in parts if (number := _number(usage.get(part))) is not None]
+    used = _told(sum(read) if read else None, _number(usage.get("output_tokens")))
+    model = next(iter(_mapping(told.get("modelUsage"))), "")
+    used = replace(used, cost_usd=_number(told.get("total_cost_usd")), model=model)
+    said = str(told.get("result") or told.get("subtype") or "")
+    if told.get("is_error"):
+        return Reply(problem=f"failed: {one_line(said)[:160]}", usage=used)
+    answer = told.get("structured_output")
+    return replace(Reply(answer) if isinstance(answer, dict) else _in_text(said), usage=used)
+
+
+def _read_codex(printed: Printed) -> Reply:
+    usage, trouble = _UNTOLD, ""
+    for line in printed.out.splitlines():
+        event = last_object(line) or {}
+        if event.get("type") == "turn.completed":
+            told = _mapping(event.get("usage"))
+            usage = _told(_number(told.get("input_tokens")), _number(told.get("output_tokens")))
+        elif event.get("type") in ("turn.failed", "error"):
+            trouble = str(_mapping(event.get("error")).get("message") or event.get("message") or "")
+    reply = _in_text(printed.answer)
+    if trouble and reply.tree is None:
+        reply = Reply(problem=f"failed: {one_line(trouble)[:160]}")
+    return replace(reply, usage=usage)
+
+
+def _read_llm(printed: Printed) -> Reply:
+    found = _LLM_USAGE.search(printed.err)
+    counts = [int(text.replace(",", "")) if text else None for text in found.groups()] if found else [None, None]
+    return replace(_in_text(printed.out), usage=_told(*counts))
+
+
+def _told(read: float | None, written: float | None) -> Usage:
+    """The tokens that a tool tells of a call."""
+    return _UNTOLD if read is None and written is None else Usage(int(read or 0), int(written or 0))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    """A number that a tool tells, None for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    return None
+
+
+# ---- asking one ----
+
+MOST_OUTPUT = 4 << 20
+"""Bytes that a command may print; one that prints more is stopped."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1  # seconds between two looks at a running command
+
+
+class NoAnswer(Exception):
+    """Why there is no answer, in one line.
+
+    has_begun   the command may have read all that it was given
+    is_settled  it is not worth asking about the same again
+    """
+
+    def __init__(self, reason: str, *, has_begun: bool = True, is_settled: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.usage = usage or Usage()
-        self.is_unreadable = is_unreadable
-        self.is_refusal = is_refusal
-
-
-class _NotStarted(NoAnswer):
-    """There is no such program, or it cannot be run."""
+        self.has_begun, self.is_settled = has_begun, is_settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,35 +188,34 @@ class Command:
 
     name: str
     argv: tuple[str, ...]
-    read: Callable[[Printed], Reply] = read_plain
+    read: Callable[[Printed], Reply] = _read_plain
     model: str = ""
     timeout: float = TIMEOUT
     keeps: tuple[str, ...] = ()
 
-    def ask(self, prompt: str, schema: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[Any, Usage]:
-        """The answer, a JSON object that nobody has checked yet, and what it took.
-
-        Runs in an empty temporary folder, in a session of its own, with this environment. NoAnswer when it cannot be
-        started, takes too long, prints too much, ends with an error, or prints no JSON object.
+    def ask(self, prompt: str, schema: Mapping[str, Any], environment: Mapping[str, str]) -> Reply:
+        """The answer, or why there is none: it cannot be started, takes too long, prints too much, ends with an error,
+        or prints no JSON object. Runs in an empty temporary folder, in a session of its own, with this environment.
         """
         try:
             status, printed = self.run(prompt, environment, schema)
-        except _NotStarted:  # and nothing spent
-            raise
         except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
-            error.usage = self._usage(Reply(), prompt, "")
-            raise
-        reply = self.read(printed)
-        usage = self._usage(reply, prompt, printed.answer or printed.out)
-        if reply.tree is None or status:
-            said = reply.problem if reply.problem and not reply.problem.endswith("nothing") else ""
-            told = said or " ".join(printed.err.split())[-160:] or reply.problem
-            if status:
-                raise NoAnswer(f"{self.name}: exit status {status}: {told}", usage)
-            has_failed = reply.problem.startswith("failed:")
-            is_refusal = reply.is_words and not has_failed and not reply.problem.endswith("nothing")
-            raise NoAnswer(f"{self.name} {told}", usage, is_unreadable=not has_failed, is_refusal=is_refusal)
-        return reply.tree, usage
+            reply = Reply(problem=str(error), usage=_UNTOLD if error.has_begun else Usage())
+            return self._priced(reply, prompt, "")
+        reply = self._priced(self.read(printed), prompt, printed.answer or printed.out)
+        if reply.tree is not None and not status:
+            return reply
+        said = "" if reply.problem.endswith("nothing") else reply.problem
+        told = said or " ".join(printed.err.split())[-160:] or reply.problem
+        if status:
+            return Reply(problem=f"{self.name}: exit status {status}: {told}", usage=reply.usage)
+        return replace(reply, problem=f"{self.name} {told}")
+
+    def _priced(self, reply: Reply, prompt: str, answer: str) -> Reply:
+        usage = replace(reply.usage, model=reply.usage.model or self.model)
+        if usage.estimated:
+            usage = replace(usage, input_tokens=tokens.estimate(prompt), output_tokens=tokens.estimate(answer))
+        return replace(reply, usage=usage)
 
     def run(
         self, given: str, environment: Mapping[str, str], schema: Mapping[str, Any] | None = None
@@ -282,7 +261,7 @@ class Command:
                 )
             except (OSError, ValueError) as error:
                 said = error.strerror if isinstance(error, OSError) else str(error)
-                raise _NotStarted(f"{argv[0]}: cannot be started: {said}") from None
+                raise NoAnswer(f"{argv[0]}: cannot be started: {said}", has_begun=False) from None
             try:
                 return self._wait(child, [folder / part for part in ("out", "err", "answer")])
             finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
@@ -301,16 +280,6 @@ class Command:
                 raise NoAnswer(f"{self.name} printed more than {MOST_OUTPUT >> 20} MiB")
             if time.monotonic() > deadline:
                 raise NoAnswer(f"{self.name} took longer than {self.timeout:g} s")
-
-    def _usage(self, reply: Reply, prompt: str, answer: str) -> Usage:
-        known = reply.input_tokens is not None or reply.output_tokens is not None
-        return Usage(
-            input_tokens=(reply.input_tokens or 0) if known else tokens.estimate(prompt),
-            output_tokens=(reply.output_tokens or 0) if known else tokens.estimate(answer),
-            estimated=not known,
-            cost_usd=reply.cost_usd,
-            model=reply.model or self.model,
-        )
 
 
 PRESETS: Mapping[str, Command] = {
@@ -351,21 +320,23 @@ PRESETS: Mapping[str, Command] = {
 """`{options}` is where the model and the user's own arguments go."""
 
 
-def named(
-    name: str,
-    *,
-    model: str = "",
-    arguments: Sequence[str] = (),
-    timeout: float = TIMEOUT,
-    keeps: Sequence[str] = (),
-) -> Command:
-    """The command of a preset, which keeps these variables beside its own; UsageError for a name that is none."""
-    preset = PRESETS.get(name)
-    if preset is None:
+def command_of(settings: LocalConfig, name: str) -> Command:
+    """The command line behind the name of a model, as it is configured; UsageError for a name that is none, and for
+    `command` without a command line.
+    """
+    if name == "command":
+        if not settings.command:
+            raise UsageError("config.local.yaml", "names no command", f"write into the file: {A_COMMAND}")
+        found = Command(name, settings.command)
+    elif name in PRESETS:
+        found = PRESETS[name]
+    else:
         raise UsageError(name, f"no such preset; known: {', '.join(PRESETS)}", "docs/summarizers.md")
-    options = (*(("--model", "{model}") if model else ()), *arguments)
-    argv = tuple(part for given in preset.argv for part in (options if given == "{options}" else (given,)))
-    return replace(preset, argv=argv, model=model, timeout=timeout, keeps=(*preset.keeps, *keeps))
+    arguments = settings.arguments if name == settings.summarizer else ()
+    options = (*(("--model", "{model}") if settings.model else ()), *arguments)
+    argv = tuple(part for given in found.argv for part in (options if given == "{options}" else (given,)))
+    keeps = (*found.keeps, *settings.environment)
+    return replace(found, argv=argv, model=settings.model, timeout=settings.timeout, keeps=keeps)
 
 
 def _size(path: Path) -> int:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,12 +31,23 @@ if TYPE_CHECKING:  # to import it would cost a start
         """What a configuration belongs to: a project."""
 
         @property
+        def folder(self) -> Path:
+            """The folder of its store."""
+
+        @property
         def config_file(self) -> Path:
             """The project's settings."""
 
         @property
+        def local_config_file(self) -> Path:
+            """What this machine may run."""
+
+        @property
         def owner(self) -> Owner:
             """This user, as the owner of the store."""
+
+        def prepare(self) -> object:
+            """Make the folder of the store."""
 
 
 T = TypeVar("T")
@@ -158,6 +169,11 @@ class Config:
     health_silent: int = 10
     health_repeats: int = 3
 
+    def __post_init__(self) -> None:
+        _ = self.limits
+        if self.evidence_size:
+            parse_size(self.evidence_size)
+
     @property
     def limits(self) -> Limits:
         """When a checkpoint falls due."""
@@ -210,6 +226,11 @@ CHOICES = {
 }
 """The words that a key may have, where only some make sense."""
 
+SECRET = frozenset(("redaction_key", "nats_password", "nats_servers", "nats_monitoring"))
+"""Settings that are a secret, or may hold one: their values are never told."""
+
+_QUOTED = ("nats_user", "nats_password", "redaction_key")
+
 
 def load(path: Path) -> Config:
     """The configuration in a file, the defaults where there is none.
@@ -227,14 +248,7 @@ def load(path: Path) -> Config:
 
 def parse(path: Path, text: str) -> Config:
     """The configuration that a text says, which is, or is to be, in the file `path`. Errors: as for `load`."""
-    found = made_of(Config, path, tree_of(path, text), checked, text)
-    try:
-        _ = found.limits
-        if found.evidence_size:
-            parse_size(found.evidence_size)
-    except UsageError as error:
-        raise UsageError(path, str(error), error.hint) from None
-    return found
+    return made_of(Config, path, text, CHOICES)
 
 
 _HARMLESS = {
@@ -360,22 +374,22 @@ def _plain(text: str) -> dict[str, Any] | None:
     return found
 
 
-def made_of(
-    cls: type[T], path: Path, tree: Mapping[str, Any], check: Callable[[Path, str, Any, str], Any], text: str
-) -> T:
-    """Return what a configuration file says as a dataclass, whose fields are the known keys. UsageError for any other
-    key, with the one that it resembles.
+def made_of(cls: type[T], path: Path, text: str, choices: Mapping[str, Sequence[str]]) -> T:
+    """Return what the text of a configuration file says as a dataclass, whose fields are the known keys. UsageError for
+    any other key, with the one that it resembles, and for a value that makes no sense; Damaged for no mapping.
 
-    check  returns a value of a key by the field's kind, or raises UsageError
-    text   the file's, in which the line of an unknown key is looked up
+    choices  the words that a key may have, where only some make sense
     """
     kinds = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
     values = {}
-    for key, value in tree.items():
+    for key, value in tree_of(path, text).items():
         if key not in kinds:
             check_known(path, key, kinds, line=_line_of(key, text))
-        values[key] = check(path, key, value, kinds[key])
-    return cls(**values)
+        values[key] = _checked(path, key, value, kinds[key], choices)
+    try:
+        return cls(**values)
+    except UsageError as error:
+        raise UsageError(path, str(error), error.hint) from None
 
 
 def _line_of(key: str, text: str) -> int:
@@ -401,23 +415,31 @@ def range_of(key: str) -> tuple[int, int]:
     return 0 if key in _FROM_ZERO else 1, _AT_MOST.get(key, _PERCENT)
 
 
-def checked(path: Path, key: str, value: Any, kind: Any) -> Any:
-    """A value of this kind (`int`, `str` or a tuple of them); UsageError for one that makes no sense."""
-    if str(kind).startswith("tuple"):
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise UsageError(path, f"{key}: expected a list of texts, got {value!r}", f"{key}: ['one', 'two']")
-        return tuple(value)
+def _checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, Sequence[str]]) -> Any:
+    """A value of this kind (`int`, `bool`, `str` or a tuple of them); UsageError for one that makes no sense."""
+    got = "something else" if key in SECRET else repr(value)[:40]
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or not all(isinstance(item, str | int | float) and item != "" for item in value):
+            raise UsageError(path, f"{key}: expected a list of texts, got {got}", f'{key}: ["one", "two"]')
+        return tuple(map(str, value))
     if kind == "int":
         least, most = range_of(key)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             what = f"{key}: expected a whole number from {least} to {most:,}, got {str(value)[:40]!r}"
             raise UsageError(path, what, f"write a number in these bounds, or take {key} out for its default")
         return value
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise UsageError(path, f"{key}: expected true or false, got {got}", f"{key}: true")
+        return value
+    if key in _QUOTED and not isinstance(value, str | None):  # YAML has made a number of it, which is another word
+        raise UsageError(path, f"{key}: write it in quotes", f'{key}: "…"')
     text = "" if value is None else str(value)
-    if key in CHOICES and text not in CHOICES[key]:
+    if key in choices and text not in choices[key]:
+        words = [word for word in choices[key] if word]
         local = "a model is named in config.local.yaml: docs/config.md"
-        hint = local if key == "summarizer" else f"write {key}: {CHOICES[key][0]}"
-        raise UsageError(path, f"{key}: expected {' or '.join(CHOICES[key])}, got {text!r}", hint)
+        hint = local if words == ["extractive"] else f"write {key}: {words[0]}"
+        raise UsageError(path, f"{key}: expected {' or '.join(words)}, got {text!r}", hint)
     return text
 
 

@@ -1,0 +1,230 @@
+"""Reads `config.local.yaml`: what this machine may run. Only the user's own file counts, never one of a clone."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ralf import config, environment
+from ralf.errors import UsageError
+from ralf.storage import registry
+from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
+
+if TYPE_CHECKING:
+    from ralf.config import Configured
+    from ralf.model import Spend
+
+MODELS = ("claude", "codex", "llm", "command")
+"""Command lines that can hand over at a checkpoint: `ralf.refining.command`."""
+
+NATS = ("nats", "files+nats")
+"""The stores that need NATS servers."""
+
+TIMEOUT = 180
+"""Seconds that a model may take."""
+
+A_COMMAND = 'command: ["my-model", "--schema", "{schema}"]'
+"""How the file names the command line of a model."""
+
+_CHOICES = {"summarizer": ("", *MODELS), "store": ("", "files", *NATS)}
+
+_VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_LEAST_LEASE = 2  # seconds
+
+_TELL_MONEY = ("claude",)  # of the models: docs/summarizers.md
+
+_MOST = 1e15  # tokens or dollars
+
+_AMOUNT = regex(r"(?:(\$)\s*)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d[\d_]*(?:\.\d+)?)\s*(tokens?|usd|dollars?)?\Z", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """What may be spent in a day (UTC): tokens, estimates included, and US dollars; None: as much as there is."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Cap:
+        """`200000 tokens`, `2.50 USD`, or both with a comma between; a bare number is tokens."""
+        tokens: int | None = None
+        usd: float | None = None
+        for part in re.split(r",\s+|\s+and\s+", text.strip()) if text.strip() else ():
+            found = _AMOUNT.match(part.strip())
+            unit = (found[3] or "").lower() if found else ""
+            if found is None or (found[1] and unit.startswith("token")):
+                raise UsageError(
+                    "daily_cap", f"expected tokens or USD, got {part.strip()!r}", "daily_cap: 200000 tokens, 2.50 USD"
+                )
+            number = found[2].replace("_", "").replace(",", "")
+            if not float(number) < _MOST:
+                raise UsageError("daily_cap", f"{part.strip()[:40]!r} is more than anybody has", "leave the line out")
+            if found[1] or unit.startswith(("usd", "dollar")):
+                usd = float(number)
+            else:
+                tokens = int(float(number))
+        return cls(tokens, usd)
+
+    def spent(self, today: Spend) -> str:
+        """Why no more may be spent today, "" while something is left."""
+        if self.tokens is not None and today.day_tokens >= self.tokens:
+            return f"daily cap spent: {today.day_tokens:,} of {self.tokens:,} tokens"
+        if self.usd is not None and today.day_cost_usd >= self.usd:
+            return f"daily cap spent: ${today.day_cost_usd:.2f} of ${self.usd:.2f}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig:
+    """The settings of `config.local.yaml`, described as in `ralf.config.Config`.
+
+    summarizer         which model hands over at checkpoints; `claude`, `codex`, `llm` or `command`, "" for none
+    command            the command line for `command`, a list of arguments
+    arguments          more arguments for a preset, a list
+    model              the model's name; "": the tool's own choice
+    timeout            time limit of a call, in seconds
+    daily_cap          daily spending limit (UTC): `200000 tokens`, `2.50 USD`, or both
+    project            the project's real path; without it nothing is run, for the file may have come in an archive
+    environment        names of environment variables with API keys that the command needs; other such are left out
+    embedder           the command line that turns texts into vectors; () for none
+    embedder_timeout   time limit of the embedder for one search, or one look into a memory, in seconds
+    redaction_key      the key of an earlier version; 64 hexadecimal digits
+    verify_commands    whether the `verify:` commands of this project's tasks may be run; `true` or `false`
+    verify_timeout     time limit of a `verify:` command, in seconds
+    store              where journals and blobs are kept; "" or `files`, `nats`, `files+nats`
+    nats_servers       URLs of the NATS servers, a list
+    nats_project       the project's name on the servers
+    nats_replicas      servers that keep each record
+    nats_lease         seconds after which a holder that shows no sign of life loses a run
+    nats_user          user name on the servers
+    nats_password      password on the servers
+    nats_creds         absolute path of a `.creds` file, instead of a user and a password
+    nats_ca            path of the certificates that vouch for the servers; "": those of the system
+    nats_certificate   path of your own certificate, for servers that ask for one
+    nats_key           absolute path of its key, mode 0600
+    nats_monitoring    URLs of their monitoring ports, a list, for `ralf doctor`
+    """
+
+    summarizer: str = ""
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    model: str = ""
+    timeout: int = TIMEOUT
+    daily_cap: str = ""
+    project: str = ""
+    environment: tuple[str, ...] = ()
+    embedder: tuple[str, ...] = ()
+    embedder_timeout: int = 20
+    redaction_key: str = ""
+    verify_commands: bool = False
+    verify_timeout: int = 600
+    store: str = ""
+    nats_servers: tuple[str, ...] = field(default=(), repr=False)
+    nats_project: str = ""
+    nats_replicas: int = 3
+    nats_lease: int = 15
+    nats_user: str = ""
+    nats_password: str = field(default="", repr=False)
+    nats_creds: str = ""
+    nats_ca: str = ""
+    nats_certificate: str = ""
+    nats_key: str = ""
+    nats_monitoring: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def runs_something(self) -> bool:
+        """Whether the file has anything run, or what is recorded sent somewhere."""
+        commands = self.summarizer or self.command or self.embedder or self.verify_commands
+        return bool(commands or self.store in NATS)
+
+    def __post_init__(self) -> None:
+        for name in self.environment:
+            if not _VARIABLE.fullmatch(name):
+                raise UsageError("environment", f"{name!r} is no variable's name", 'environment: ["MY_KEY"]')
+        if self.nats_lease < _LEAST_LEASE:
+            what = f"{self.nats_lease} s is too short: its holder could not renew it in time"
+            raise UsageError("nats_lease", what, "nats_lease: 15")
+        cap = self.cap
+        if self.summarizer == "command" and not self.command:
+            raise UsageError("summarizer", "command names no command", A_COMMAND)
+        if self.summarizer not in ("", *_TELL_MONEY) and cap.usd is not None and cap.tokens is None:
+            what = f"{self.summarizer} does not tell what it costs: a cap in money alone is never reached"
+            raise UsageError("daily_cap", what, "daily_cap: 200000 tokens")
+
+    @property
+    def cap(self) -> Cap:
+        """What may be spent in a day."""
+        return Cap.parse(self.daily_cap)
+
+
+def load_local_config(path: Path) -> LocalConfig:
+    """The local configuration in a file, the defaults where there is none.
+
+    UsageError when somebody else could have written it, for an unknown key or a value that makes no sense; Damaged
+    when it is no mapping.
+    """
+    text = registry.read(path)
+    return LocalConfig() if text is None else config.made_of(LocalConfig, path, text, _CHOICES)
+
+
+def local_config_of(project: Configured) -> LocalConfig:
+    """What this machine may run for a project. Errors: `load_local_config`,
+    `registry.check_not_cloned`, `check_meant`."""
+    found = load_local_config(project.local_config_file)
+    registry.check_not_cloned(project.local_config_file, environment.of_a_model())
+    check_meant(project, found)
+    return found
+
+
+def check_meant(project: Configured, found: LocalConfig) -> None:
+    """UsageError when the file names a command and not this project by its real path: one that came in an archive, with
+    the right owner and mode, cannot know where it was unpacked, but `.` and `/proc/self/cwd` mean every place.
+    UsageError also for one that was there before the project was opted in.
+    """
+    if found.runs_something and project.owner.has_not_accepted(project.local_config_file):
+        what = "was there before `ralf init`, so an archive may have brought it: nothing in it is run"
+        raise UsageError(project.local_config_file, what, "if you wrote it, save it again with a comment added: # mine")
+    root = os.path.realpath(project.folder.parent.parent)
+    if not found.runs_something or found.project == root:  # never through `/proc` or `/dev`: no real path leads there
+        return
+    hint = f'if you wrote it, {"change" if found.project else "add"} the line: project: "{root}"'
+    if not found.project:
+        what = "does not say for which project it is"
+    elif os.path.realpath(found.project) == root:
+        what = f"project: {found.project!r} is not the real path of this project"
+    else:
+        what = f"is for {found.project}"
+    raise UsageError(project.local_config_file, f"{what}: nothing in it is run", hint)
+
+
+def set_local(project: Configured, key: str, value: Any) -> bool:
+    """Set a key of `config.local.yaml`, mode 0600, and say in it for which project it is; whether that changed the
+    file. All else in it stays as it is.
+
+    value  as YAML reads it; None: the key is taken out
+
+    UsageError for a value that makes no sense, or a line that has no room; other errors: `local_config_of`, OSError,
+    Busy.
+    """
+    from ralf.storage import durable, files
+
+    path = project.local_config_file
+    project.prepare()
+    with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
+        known = getattr(local_config_of(project), key)
+        text = registry.read(path) or ""
+        if (list(known) if isinstance(known, tuple) else known) == value or (
+            value is None and key not in config.tree_of(path, text)
+        ):
+            return False
+        changed = config.with_setting(path, text, "project", os.path.realpath(project.folder.parent.parent))
+        changed = config.with_setting(path, changed, key, value)
+        config.made_of(LocalConfig, path, changed, _CHOICES)
+        durable.write(path, changed.encode())
+    return True
