@@ -25,7 +25,7 @@ MOST_SECONDS = 0.5
 LOADED = """
 from ralf.checkpointing import record as payload; from ralf.text import tokens
 from ralf.redact import engine, redactor as redact
-from ralf.summarize import extractive
+from ralf.checkpointing import section
 tokens.count("loaded")
 """
 """What only a transcript with anything new in it needs: with it loaded, two differ in what is done to them alone."""

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 
 from ralf.brief.work import work_of
+from ralf.checkpointing.section import Segment
 from ralf.facts.facts import facts_of
 from ralf.model import ActiveWork
-from ralf.summarize import Segment
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.transcripts.events import Event, Position

@@ -25,13 +25,12 @@ import pytest
 import kit.command
 from kit.command import HANGS, Ran
 from kit.rights import as_modes_say  # noqa: F401  # tests of the store have it from here
+from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.maintenance import ownership
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
 from ralf.route import foreign, state
 from ralf.storage import blob_files, durable, registry
-from ralf.summarize import Segment, Summary
-from ralf.summarize.extractive import Extractive
 from ralf.talk.answer import FORM
 from ralf.text import tokens
 

@@ -56,7 +56,7 @@ def test_a_checkpoint_with_nothing_new_loads_neither_summariser_nor_tokenizer(tm
     assert ralf.checkpoint("tide", tmp_path / "talk.jsonl", root=tmp_path).checkpoints
     code = (
         "import sys, ralf\nassert not ralf.checkpoint('tide', 'talk.jsonl', root='.').checkpoints\n"
-        "print([m for m in ('ralf.checkpointing.record', 'ralf.redact.redactor', 'ralf.summarize.extractive',"
+        "print([m for m in ('ralf.checkpointing.record', 'ralf.redact.redactor', 'ralf.checkpointing.section',"
         " 'tiktoken') if m in sys.modules])"
     )
     assert python(code, tmp_path) == "[]\n"

@@ -166,14 +166,13 @@ def test_a_limit_given_with_the_call_wins_over_the_configured_one(made: Path, tm
 def test_an_object_that_summarizes_takes_the_place_of_the_embedded_one_and_unknown_names_are_marked(
     session: Path, tmp_path: Path
 ) -> None:
-    from ralf.summarize import Segment, Summary
-    from ralf.summarize.extractive import named
+    from ralf.checkpointing.section import Extractive, Segment, Summary
 
     class Mine:
         name = "mine"
 
         def summarize(self, segment: Segment) -> Summary:
-            summary = named("extractive").summarize(segment)
+            summary = Extractive().summarize(segment)
             return replace(summary, text=f"{summary.text}\n- said by mine\n- and `no_such_thing` of it")
 
     report = ralf.checkpoint("mine", session, root=tmp_path, summarizer=Mine())
@@ -189,7 +188,7 @@ def test_an_unknown_summarizer_is_refused_before_anything_is_written(session: Pa
 
 
 def test_a_summarizer_that_fails_leaves_the_store_as_it_was(session: Path, tmp_path: Path) -> None:
-    from ralf.summarize import Segment, Summary
+    from ralf.checkpointing.section import Segment, Summary
 
     class Broken:
         name = "broken"
@@ -206,15 +205,14 @@ def test_a_summarizer_that_fails_leaves_the_store_as_it_was(session: Path, tmp_p
 
 def test_the_route_is_not_locked_while_a_summarizer_runs(session: Path, tmp_path: Path) -> None:
     """A decision that is recorded meanwhile is neither blocked nor lost: the work is put on top of it."""
-    from ralf.summarize import Segment, Summary
-    from ralf.summarize.extractive import named
+    from ralf.checkpointing.section import Extractive, Segment, Summary
 
     class Slow:
         name = "slow"
 
         def summarize(self, segment: Segment) -> Summary:
             ralf.record_decision("tide", "Decided meanwhile", root=tmp_path)
-            return named("extractive").summarize(segment)
+            return Extractive().summarize(segment)
 
     ralf.checkpoint("tide", session, root=tmp_path, summarizer=Slow())
     context = ralf.get_context("tide", root=tmp_path)

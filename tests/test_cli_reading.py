@@ -251,7 +251,7 @@ def test_completing_a_route_loads_neither_yaml_nor_a_tokenizer(made: Path) -> No
     )
     assert done.stdout == b"plain,tide\n"
     loaded = {line.rpartition(b"|")[2].strip() for line in done.stderr.split(b"\n")}
-    assert {b"rich", b"yaml", b"tiktoken", b"ralf.summarize", b"ralf.checkpointing.flow"}.isdisjoint(loaded)
+    assert {b"rich", b"yaml", b"tiktoken", b"ralf.checkpointing.section", b"ralf.checkpointing.flow"}.isdisjoint(loaded)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

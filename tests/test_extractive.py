@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ralf.checkpointing.section import DECLINED, Extractive, Summary
 from ralf.model import Decision
-from ralf.summarize import Summary
-from ralf.summarize.extractive import DECLINED, Extractive
 from ralf.transcripts.events import Event
 from segments_made import Talk, segment
 

@@ -16,6 +16,7 @@ import ralf
 import storekit
 from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
+from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.errors import NotFound, RouteNotFound, UsageError
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
@@ -25,8 +26,6 @@ from ralf.route.write import open_route
 from ralf.storage import files, journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Digest, Entry, Record, Store
-from ralf.summarize import Segment, Summary
-from ralf.summarize.extractive import named
 from ralf.text.cleaning import MARK
 from ralf.transcripts.events import Event, keep_evidence, read_evidence
 
@@ -383,7 +382,7 @@ class Forgetful:
         """What the embedded one says of the segment, after the words have gone."""
         if places(self.root, WORDS):
             assert forget(ROUTE, text=WORDS, root=self.root).left == ()
-        return named("extractive").summarize(segment)
+        return Extractive().summarize(segment)
 
 
 def with_a_to_do(root: Path) -> None:

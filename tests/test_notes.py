@@ -170,7 +170,7 @@ def test_two_who_take_the_same_notes_at_once_take_each_of_them_once(tmp_path: Pa
 
 
 def test_a_summariser_of_ones_own_does_not_lose_the_decisions_of_notes(tmp_path: Path) -> None:
-    from ralf.summarize import Segment, Summary
+    from ralf.checkpointing.section import Segment, Summary
 
     class Terse:
         name = "terse"

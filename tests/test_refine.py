@@ -13,6 +13,7 @@ import pytest
 import ralf
 import storekit
 from clients.model import LIES
+from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.config.local_config import Cap
 from ralf.errors import UsageError
 from ralf.model import Carried, Checkpoint, Decision, Kept, RouteContext
@@ -22,8 +23,6 @@ from ralf.refining.command import Command
 from ralf.refining.refine import Refinement, due, refine, tokens_since
 from ralf.route.fold import owed
 from ralf.route.load import load_state
-from ralf.summarize import Segment, Summary
-from ralf.summarize.extractive import Extractive
 from storekit import NO_ANSWER, records_of, write_session
 
 pytestmark = pytest.mark.ci

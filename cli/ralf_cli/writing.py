@@ -92,8 +92,8 @@ def checkpoint(
     """
     import ralf
     from ralf import project as projects, routing
+    from ralf.config.local_config import MODELS
     from ralf.route import offsets
-    from ralf.summarize import MODELS
     from ralf.transcripts.reader import open_transcript
     from ralf_cli.output import emit_json, emit_report, report_as_json, say
 

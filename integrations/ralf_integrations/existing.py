@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ralf import config, redact, routing
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
+from ralf.checkpointing.section import Extractive
 from ralf.errors import RalfError
 from ralf.project import Project
 from ralf.redact.redactor import Redactor
 from ralf.route import offsets
 from ralf.routing import Choice
-from ralf.summarize.extractive import Extractive
 from ralf.transcripts.events import Position
 from ralf.transcripts.reader import Transcript, estimate_since, open_transcript, requests
 from ralf_integrations.client import CLIENTS

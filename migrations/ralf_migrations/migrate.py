@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ralf import project as projects
 from ralf.checkpointing.flow import checkpoint, record_runs
+from ralf.checkpointing.section import Extractive
 from ralf.errors import Damaged, NotFound, UsageError
 from ralf.project import Project
 from ralf.routing import known
-from ralf.summarize.extractive import Extractive
 from ralf.transcripts.reader import Transcript
 from ralf_migrations import (
     decisions,

@@ -30,11 +30,11 @@ from tests.faults.figures import SKIPPED as SKIPPED, Figure, size_options, told
 
 import ralf
 from ralf import project
+from ralf.checkpointing.section import Summarizer
 from ralf.errors import RalfError
 from ralf.format.codec import to_tree
 from ralf.route import filed, fold
 from ralf.storage import durable, journal
-from ralf.summarize import Summarizer
 from ralf.text.cleaning import MARK
 
 ROUTE = "TASK-1"

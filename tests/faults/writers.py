@@ -30,9 +30,8 @@ from unittest.mock import patch
 from tests.faults import rig
 
 import ralf
+from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.storage import files
-from ralf.summarize import Segment, Summary
-from ralf.summarize.extractive import named
 
 WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
 _ALL = sum(WRITERS.values())
@@ -57,7 +56,7 @@ class _Slow:
         if self._calls % 10 == 0:
             time.sleep(_SLOW)
         self._calls += 1
-        return named("extractive").summarize(segment)
+        return Extractive().summarize(segment)
 
 
 def run(rounds: int, seed: int, only: Sequence[str], *, hogs: int = 0, writers: int = _ALL) -> rig.Found:

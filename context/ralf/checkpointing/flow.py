@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ralf import config, project as projects, routing
 from ralf.checkpointing.due import Piece, cut, full
-from ralf.errors import Busy, DamagedRouteFile, DamagedTranscript, UnknownToken
+from ralf.config.local_config import MODELS
+from ralf.errors import Busy, DamagedRouteFile, DamagedTranscript, UnknownToken, UsageError
 from ralf.facts.progress import run_tree
 from ralf.finding.since import remember
 from ralf.model import Attempt, Checkpoint
@@ -26,7 +27,6 @@ from ralf.route.state import State
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage.files import content_of
 from ralf.storage.journal import Token, entry_at, has_blob, stream_of
-from ralf.summarize import MODELS, Summarizer, check
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line
 from ralf.text.frozen import dataclass
@@ -37,6 +37,7 @@ from ralf.transcripts.reader import Transcript, open_transcript
 
 if TYPE_CHECKING:
     from ralf.checkpointing.record import RecordBuilder
+    from ralf.checkpointing.section import Summarizer
     from ralf.config.local_config import Cap
     from ralf.refining.command import Command
     from ralf.refining.refine import Refinement
@@ -280,9 +281,9 @@ class Ingest:
         to find that nothing is new.
         """
         from ralf.checkpointing.record import RecordBuilder
-        from ralf.summarize.extractive import named
+        from ralf.checkpointing.section import Extractive
 
-        summarizer = named(self.summarizer) if isinstance(self.summarizer, str) else self.summarizer
+        summarizer = Extractive() if isinstance(self.summarizer, str) else self.summarizer
         keep = tuple(map(redactor_for(self.project).text, self._keep))
         return RecordBuilder(self.project, self.route, self.source, summarizer, self.reason, self._agent_type, keep)
 
@@ -397,8 +398,9 @@ def checkpoint(
     settings = config.of(project)
     model = _model(project, summarizer)
     embedded = settings.summarizer if model or summarizer is None else summarizer
-    if isinstance(embedded, str):
-        check(embedded)
+    if isinstance(embedded, str) and embedded not in config.CHOICES["summarizer"]:
+        known = ", ".join((*config.CHOICES["summarizer"], *MODELS))
+        raise UsageError(embedded, f"no such summarizer; known: {known}", "--summarizer extractive")
     ingest = Ingest(
         project,
         route,

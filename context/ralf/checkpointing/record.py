@@ -14,6 +14,7 @@ from typing import Any
 
 from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
+from ralf.checkpointing.section import Extractive, Segment, Summarizer, Summary, beginning
 from ralf.errors import TranscriptChanged
 from ralf.facts import noted, progress
 from ralf.facts.facts import facts_of, with_notes
@@ -27,8 +28,6 @@ from ralf.route.entries import sessions_of
 from ralf.route.offsets import IngestOffset
 from ralf.routing import task_named
 from ralf.storage import git_files
-from ralf.summarize import NAMES, Segment, Summarizer, Summary
-from ralf.summarize.extractive import beginning
 from ralf.talk.names import Shown
 from ralf.talk.recording import Recording
 from ralf.talk.turns import joined
@@ -239,7 +238,7 @@ def summed_up(segment: Segment, summarizer: Summarizer) -> Summary:
     """
     summary = summarizer.summarize(segment)
     noted = [decision for decision in segment.noted if decision not in summary.decisions]
-    if summarizer.name not in NAMES:
+    if summarizer.name != Extractive.name:
         shown = Shown([event.text for event in segment.events])
         summary = replace(
             summary,

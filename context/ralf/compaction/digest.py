@@ -12,12 +12,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from ralf.checkpointing.section import Extractive, Segment
 from ralf.compaction import phrases
 from ralf.facts.facts import facts_of
 from ralf.facts.state import State
 from ralf.model import Decision
-from ralf.summarize import Segment
-from ralf.summarize.extractive import Extractive
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
 from ralf.text import tokens

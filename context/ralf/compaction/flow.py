@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ralf import project as projects, routing
 from ralf.allocation.shares import COMPACT_AT, Allocation, allocate, compaction_due
 from ralf.checkpointing.flow import checkpoint
+from ralf.checkpointing.section import Summarizer
 from ralf.compaction import records
 from ralf.compaction.digest import digest_of
 from ralf.compaction.outputs import Outputs, rolled
@@ -22,7 +23,6 @@ from ralf.conversation.results import restore
 from ralf.conversation.summary import is_summary, transcript_of
 from ralf.errors import NotFound, RalfError
 from ralf.project import Project
-from ralf.summarize import Summarizer
 from ralf.text import tokens
 from ralf.text.cleaning import fenced, shown
 from ralf.text.frozen import dataclass

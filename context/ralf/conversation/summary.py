@@ -13,6 +13,7 @@ from pathlib import Path
 from ralf import project as projects
 from ralf.brief.views import render
 from ralf.checkpointing.flow import CheckpointReport, checkpoint
+from ralf.checkpointing.section import Summarizer
 from ralf.conversation.messages import Count, Message, checked, cost, is_system
 from ralf.conversation.truncation import Pins, Truncation, truncate
 from ralf.errors import RalfError, TranscriptChanged, UsageError
@@ -20,7 +21,6 @@ from ralf.finding.reader import get_context
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.redact.redactor import Redactor
-from ralf.summarize import Summarizer
 from ralf.text import cleaning, tokens
 from ralf.text.frozen import dataclass
 

@@ -1,6 +1,6 @@
 """Shortens the sections of older checkpoints, stage by stage, and takes out of them what was taken back by rewinding.
 
-A section is read by the form that `ralf.summarize.extractive` gives it: a message, and below it other texts of the
+A section is read by the form that `ralf.checkpointing.section` gives it: a message, and below it other texts of the
 agent's, what was done, and its closing text. Lines of any other form stay until only a count is left.
 """
 

@@ -24,14 +24,13 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
 
 from ralf import config
 from ralf.checkpointing.due import Piece, cut
+from ralf.checkpointing.section import Extractive, Segment
 from ralf.errors import RalfError
 from ralf.facts import noted
 from ralf.facts.facts import facts_of
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.summarize import Segment
-from ralf.summarize.extractive import named
 from ralf.talk.recording import record
 from ralf.text import tokens
 from ralf.text.cleaning import clean, fenced, one_line, shown
@@ -64,14 +63,13 @@ def summarize(transcript: str | os.PathLike[str], *, project: str | os.PathLike[
 
 
 def _sections(project: Project, pieces: Iterable[Piece], session: str, base: str) -> Iterator[str]:
-    summarizer = named(config.of(project).summarizer)
     for piece in pieces:
         if not any(event.text.strip() for event in piece.events):
             continue
         events, _ = redactor_for(project).events(piece.events)
         entries = record(events, base, session)
         decided = noted.decisions(events, session, "")
-        summary = summarizer.summarize(
+        summary = Extractive().summarize(
             Segment(session, events, facts_of(entries), piece.tokens, noted=decided, entries=entries)
         )
         lines = [f"### {summary.title}", "", summary.text, ""]

@@ -34,7 +34,7 @@ from ralf_integrations.doors.entries import (
 
 if TYPE_CHECKING:
     from ralf.checkpointing.flow import CheckpointReport
-    from ralf.summarize import Summarizer
+    from ralf.checkpointing.section import Summarizer
 
 T = TypeVar("T")
 

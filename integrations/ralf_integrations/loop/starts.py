@@ -305,7 +305,7 @@ def _owes(project: Project, route: str, log: Path) -> bool:
 _NEEDED = (
     *("atomicwrites", "ralf.api", "ralf.checkpointing.flow", "ralf.checkpointing.progress"),
     *("ralf.checkpointing.record", "ralf.facts.facts", "ralf.redact.assignments"),
-    *("ralf.redact.redactor", "ralf.route.archive", "ralf.summarize.extractive", "ralf.tasks.standing"),
+    *("ralf.redact.redactor", "ralf.route.archive", "ralf.checkpointing.section", "ralf.tasks.standing"),
     *("ralf.transcripts.claude_code", "ralf.transcripts.codex", "ralf_integrations.blackbox5.client"),
 )
 """Modules that a checkpoint loads only when it comes to it, with all that they load."""

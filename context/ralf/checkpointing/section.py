@@ -1,19 +1,22 @@
-"""The embedded summariser: offline, without a model. It keeps what was said and done, and not what it may mean."""
+"""The section of a checkpoint: what a summariser makes of a segment. The embedded one keeps what was said and done."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import field
+from typing import Protocol
 
 from ralf.brief import lines
-from ralf.model import SHA256_DIGITS, Decision, Source
+from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.model.entries import Entry, Message, Step
 from ralf.route.sections import KNOWN_BY
-from ralf.summarize import Segment, Summarizer, Summary, check
 from ralf.talk import cutting
 from ralf.talk.recording import record
 from ralf.talk.turns import Talk, Turn, thread
 from ralf.text.cleaning import one_line, trimmed
+from ralf.text.frozen import dataclass
+from ralf.transcripts.events import Event
 
 _MESSAGE, _CLOSING, _OTHER = 1_000, 600, 240  # characters of a message, a closing text, another text, in a section
 
@@ -27,6 +30,61 @@ DECLINED = "(declined)"
 """The text of a message that refuses to answer a question."""
 
 NOTHING_SAID = "Nothing was said or done that its client recorded."
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What a summariser is given.
+
+    session      the session's id
+    events       the segment's events in order, redacted
+    facts        what was taken from them mechanically
+    tokens       o200k_base tokens of the events
+    decisions    the route's active decisions before this segment
+    active_work  where the work stands after it, by the record
+    keep         what a person wants kept: hints such as "the migration plan"; what touches them comes first
+    entries      what its events came to, by the client's records; () to have it found out
+    noted        decisions that stand in fields of the segment's notes: the checkpoint has them, whatever is summed up
+    """
+
+    session: str
+    events: Sequence[Event]
+    facts: Facts
+    tokens: int
+    decisions: Sequence[Decision] = ()
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+    keep: Sequence[str] = ()
+    noted: Sequence[Decision] = ()
+    entries: Sequence[Entry] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a summariser gives back.
+
+    title        a few words for the section's heading, one line, taken from the source
+    text         the section's Markdown; every line of it begins with "- ", "> ", "**" or two spaces, so that no text
+                 of a transcript can become a heading, a rule or a fence
+    decisions    new decisions, rules and failed approaches, oldest first, without ids
+    active_work  where the work stands after the segment (the whole of it, not a difference)
+    key_events   a few lines for the checkpoint's entry in the front matter
+    """
+
+    title: str
+    text: str
+    decisions: tuple[Decision, ...] = ()
+    active_work: ActiveWork = field(default_factory=ActiveWork)
+    key_events: tuple[str, ...] = ()
+
+
+class Summarizer(Protocol):
+    """Turns a segment into a summary. `name` is written into the checkpoint."""
+
+    name: str
+
+    def summarize(self, segment: Segment) -> Summary:
+        """Sum the segment up; the same segment gives the same summary, whatever the time and place."""
+        ...
 
 
 class Extractive:
@@ -46,12 +104,6 @@ class Extractive:
             active_work=segment.active_work,
             key_events=tuple(_events(entries)),
         )
-
-
-def named(name: str) -> Summarizer:
-    """The summariser of this name; UsageError for one that is not known."""
-    check(name)
-    return Extractive()
 
 
 # ---- the section ----
