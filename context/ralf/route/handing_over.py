@@ -24,7 +24,7 @@ from ralf.route.entries import sessions_of
 from ralf.route.offsets import ingest_offset
 from ralf.route.write import RouteWriter, open_route, utc_now
 from ralf.talk import handover_text
-from ralf.talk.answer import FORM, BadAnswer, Ending, answer_of, carry
+from ralf.talk.answer import FORM, Answer, BadAnswer, Ending, answer_of, carry
 from ralf.talk.names import Quotes, Shown, marked, texts_of
 from ralf.talk.turns import joined
 from ralf.text import cleaning
@@ -125,19 +125,15 @@ def hand_over(
     )
 
 
-def _of_fields(
-    route: str, fields: Mapping[str, Any], command: str
-) -> tuple[HandOver, tuple[Kept, ...], tuple[Ending, ...]]:
+def _of_fields(route: str, fields: Mapping[str, Any], command: str) -> Answer:
     """A hand-over in the fields that a model is asked for."""
     if odd := [key for key in fields if key not in FORM]:
         what = f"the hand-over has no field {odd[0]!r}; known: {', '.join(FORM)}"
         raise UsageError(route, what, f"{command} --help")
     try:
-        answer = answer_of({key: _plain(value, FORM.get(key)) for key, value in fields.items()})
+        return answer_of({key: _plain(value, FORM.get(key)) for key, value in fields.items()})
     except BadAnswer as error:
         raise UsageError(route, f"the hand-over: {error}", f"{command} --help") from None
-    made = HandOver(answer.now, answer.why, answer.next, left_out=answer.left_out)
-    return made, answer.kept, answer.ended
 
 
 _ENDED = regex(r"[-*+] +((?:OPEN|DONE|FACT|DEC)-[\w-]*\w)[:.,]? *(.*)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from ralf.model.entries import Message
 from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind
@@ -70,28 +70,15 @@ class Ending:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer as it was read; `odd`: keys that were not asked for; `left_out`: see `HandOver`."""
+class Answer(NamedTuple):
+    """An answer as it was read: what it says of the moment, new entries, and what it holds for ended."""
 
-    now: str = ""
-    why: str = ""
-    next: tuple[str, ...] = ()
+    moment: HandOver
     kept: tuple[Kept, ...] = ()
     ended: tuple[Ending, ...] = ()
-    odd: int = 0
-    left_out: tuple[str, ...] = ()
 
 
 # ---- reading ----
-
-
-def read(text: str) -> Answer:
-    """The answer in a text: its last complete JSON object. BadAnswer for none, Refused for one that says nothing."""
-    tree = last_object(text)
-    if tree is None:
-        raise BadAnswer(f"no complete JSON object in the answer: {trimmed(one_line(clean(text)), 120) or 'empty'}")
-    return answer_of(tree)
 
 
 def last_object(text: str) -> dict[str, Any] | None:
@@ -112,41 +99,34 @@ def last_object(text: str) -> dict[str, Any] | None:
 
 
 def answer_of(tree: Mapping[str, Any]) -> Answer:
-    """The answer that a JSON object holds: a missing key is empty, an odd one is counted, a wrong type is BadAnswer."""
-    odd: list[str] = []
-    given = _value(tree, FORM, "the answer", odd)
+    """The answer that a JSON object holds: a missing key is empty, an odd one is ignored, a wrong type is BadAnswer."""
+    given = _value(tree, FORM, "the answer")
     every = {kind: list(_entries(kind, given[_KEYS.get(kind, kind)])) for kind in _KINDS}
     kept = {kind: entries[:MOST_NEW] for kind, entries in every.items()}
-    next_ = _texts(given["next"])[:MOST_NEW]
-    moment = _text(given["now"]), _text(given["why"]), *next_
-    size = sum(map(len, moment)) + sum(_size(entry) for entries in kept.values() for entry in entries)
+    moment = HandOver(_text(given["now"]), _text(given["why"]), _texts(given["next"])[:MOST_NEW])
+    size = sum(map(len, (moment.now, moment.why, *moment.next)))
+    size += sum(_size(entry) for entries in kept.values() for entry in entries)
     for kind in _GIVES_WAY:
         while size > MOST_ANSWER and kept[kind]:
             size -= _size(kept[kind].pop())
     entries = tuple(entry for kind in _KINDS for entry in kept[kind])
-    ended = tuple(
-        Ending(one["id"].strip("[]() "), _text(one["why"]), one["words"], one["line"]) for one in given["ended"]
-    )
-    if not (any(moment) or entries or ended):
+    ended = tuple(Ending(**{**one, "id": one["id"].strip("[]() "), "why": _text(one["why"])}) for one in given["ended"])
+    if not (moment or entries or ended):
         raise Refused("the answer says nothing")
     lost = {NAMES[kind]: len(every[kind]) - len(kept[kind]) for kind in _KINDS}
     left_out = tuple(f"{count} {name}" for name, count in lost.items() if count)
-    return Answer(moment[0], moment[1], next_, entries, ended, len(odd), left_out)
+    return Answer(replace(moment, left_out=left_out), entries, ended)
 
 
-def _value(value: Any, form: Any, at: str, odd: list[str]) -> Any:
+def _value(value: Any, form: Any, at: str) -> Any:
     """A value in its form, with "", 0 and [] for what is missing; BadAnswer where it is of another type."""
-    words = {dict: "object", list: "list", int: "whole number", str: "text"}
     if not isinstance(value, type(form)) or isinstance(value, bool):
+        words = {dict: "object", list: "list", int: "whole number", str: "text"}
         raise BadAnswer(f"{at} is no {words[type(form)]}")
     if isinstance(form, list):
-        return [_value(item, form[0], f"{at}[{place}]", odd) for place, item in enumerate(value)]
+        return [_value(item, form[0], f"{at}[{place}]") for place, item in enumerate(value)]
     if isinstance(form, dict):
-        odd.extend(name for name in value if name not in form)
-        return {
-            name: _value(value[name], inner, f"{at}.{name}", odd) if name in value else type(inner)()
-            for name, inner in form.items()
-        }
+        return {name: _value(value.get(name, type(one)()), one, f"{at}.{name}") for name, one in form.items()}
     return value
 
 
@@ -188,9 +168,9 @@ def checked(
 
     at  the end of the segment. Refused if more than a third of all sentences have such a name.
     """
-    moment = HandOver(answer.now, answer.why, answer.next, "model", model, at, session, left_out=answer.left_out)
+    moment = replace(answer.moment, model=model, at=at, session=session)
     founded = [replace(_founded(entry, quotes), model=model, at=at, session=session) for entry in answer.kept]
-    texts = [answer.now, answer.why, *answer.next]
+    texts = [moment.now, moment.why, *moment.next]
     texts += [text for entry in founded for text in (entry.text, entry.reason, *entry.rejected)]
     parts = [sentence for text in texts for sentence in sentences(text)]
     wrong = [names for sentence in parts if (names := shown.missing(sentence))]
@@ -206,8 +186,8 @@ def _founded(entry: Kept, quotes: Quotes) -> Kept:
     if found is None:
         return replace(entry, words=quotes.beside(entry.line))
     words, message = found
-    entry = replace(entry, words=words, line=message.line)
-    return replace(entry, by="person") if isinstance(message, Message) else replace(entry, by="agent")
+    by: Literal["person", "agent"] = "person" if isinstance(message, Message) else "agent"
+    return replace(entry, words=words, line=message.line, by=by)
 
 
 # ---- carrying on ----

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ralf.model.entries import Entry, Mark, Message, Said, Step
 from ralf.model.handover import HandOver, Kept
@@ -193,25 +194,17 @@ class Quotes:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._messages = [one for one in entries if isinstance(one, Message | Said)]
-        self._plain: dict[int, tuple[str, list[int]]] = {}
+        self._plain = cache(plain)
 
     def find(self, words: str, line: int, *, persons: bool = False) -> tuple[str, Message | Said] | None:
         """The words as they stand in the message nearest to a line, and that message, `persons`: one of the person."""
         wanted, _ = plain(words)
         if not wanted:
             return None
-        order = sorted(
-            range(len(self._messages)),
-            key=lambda n: (abs(self._messages[n].line - line), not isinstance(self._messages[n], Message)),
-        )
-        for number in order:
-            message = self._messages[number]
-            if persons and not isinstance(message, Message):
-                continue
-            if number not in self._plain:
-                self._plain[number] = plain(message.text)
-            span = _span(wanted, *self._plain[number], message.text)
-            if span:
+        whose = Message if persons else Message | Said
+        near = [message for message in self._messages if isinstance(message, whose)]
+        for message in sorted(near, key=lambda one: (abs(one.line - line), not isinstance(one, Message))):
+            if span := _span(wanted, *self._plain(message.text), message.text):
                 exact = " ".join(message.text[span[0] : span[1]].split()[:_MOST_WORDS])
                 return trimmed(exact, _LONGEST_WORDS), message
         return None
