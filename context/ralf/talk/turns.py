@@ -200,11 +200,11 @@ def _queue(talk: Talk, mark: Mark, waiting: list[Message | None]) -> None:
 
 def _first_taken_back(talk: Talk, value: str) -> int | None:
     """The number of the first turn that a rewinding takes back: by its message's id, or by how many they are."""
-    numbers = [number for number, turn in enumerate(talk.turns) if turn.message is not None]
+    ids = [(turn.message.id, number) for number, turn in enumerate(talk.turns) if turn.message is not None]
     if value.isdecimal() and len(value) < 6:
-        count = int(value)
-        return numbers[-count] if 0 < count <= len(numbers) else (numbers[0] if count and numbers else None)
-    return next((number for number in numbers if (m := talk.turns[number].message) is not None and m.id == value), None)
+        count = min(int(value), len(ids))
+        return ids[-count][1] if count else None
+    return dict(reversed(ids)).get(value)
 
 
 def _rewind(talk: Talk, first: int | None) -> None:
