@@ -229,17 +229,14 @@ class Command:
             (folder / "empty").mkdir()
             (folder / "prompt").write_text(given, encoding="utf-8", errors="replace")
             (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
-            status = self._run(folder, self._filled(folder, schema or {}), environment)
+            values = {
+                "{schema}": str(folder / "schema.json"),
+                "{schema_json}": json.dumps(schema, separators=(",", ":")),
+                "{answer}": str(folder / "answer"),
+                "{model}": self.model,
+            }
+            status = self._run(folder, [values.get(part, part) for part in self.argv], environment)
             return status, Printed(*(_content(folder / part) for part in ("out", "err", "answer")))
-
-    def _filled(self, folder: Path, schema: Mapping[str, Any]) -> list[str]:
-        values = {
-            "{schema}": str(folder / "schema.json"),
-            "{schema_json}": json.dumps(schema, separators=(",", ":")),
-            "{answer}": str(folder / "answer"),
-            "{model}": self.model,
-        }
-        return [values.get(part, part) for part in self.argv]
 
     def _run(self, folder: Path, argv: Sequence[str], environment: Mapping[str, str]) -> int:
         empty = folder / "empty"

@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
 from ralf.facts.checks import most_telling
 from ralf.facts.commands import OLD_KEYS, simple_commands
 from ralf.facts.state import State
-from ralf.model.entries import Entry, Mark, Message, Said, Step
+from ralf.model.entries import Entry, Message, Said, Step
 from ralf.model.handover import KEPT, Carried, Kept
 from ralf.talk import cutting
 from ralf.talk.answer import FORM
@@ -213,35 +214,35 @@ def _blocks(segment: Talk, details: Mapping[str, Detail]) -> Iterator[_Block]:
     closing = {id(turn.closing) for turn in segment.turns}
     newest = {step.id for step in [one for one in entries if isinstance(one, Step) and one.kind == "command"][-2:]}
     later = _added_later(entries, details)
-    looks: list[Step] = []
-    for number, entry in enumerate(entries):
-        if isinstance(entry, Step) and entry.looks and not entry.checks and entry.id not in newest:
-            looks.append(entry)
-            continue
+
+    def is_look(pair: tuple[Entry, Entry | None]) -> bool:
+        entry = pair[0]
+        return isinstance(entry, Step) and entry.looks and not entry.checks and entry.id not in newest
+
+    for looks, group in groupby(zip(entries, [*entries[1:], None], strict=False), is_look):
         if looks:
-            yield _looked(looks)
-            looks = []
-        following = entries[number + 1] if number + 1 < len(entries) else None
-        if isinstance(entry, Message):
-            yield _Block(entry.line, partial(_message, entry), is_kept=True)
-        elif isinstance(entry, Said):
-            ends = id(entry) in closing
-            is_hint = not ends and len(entry.text) < _ANNOUNCEMENT and isinstance(following, Step)
-            yield _Block(entry.line, partial(_said, entry, ends), is_kept=ends, is_hint=is_hint)
-        elif isinstance(entry, Step):
-            detail = details.get(entry.id, Detail())
-            gone = [line for line in detail.removed.splitlines() if line.strip() not in later[entry.id]]
-            detail = replace(detail, removed="\n".join(gone), sent=detail.sent or _sent(entry))
-            render = partial(_step, entry, detail, entry.id in newest)
-            yield _Block(entry.line, render, is_call=True, is_kept=entry.kind in ("question", "plan"))
-        elif entry.kind in ("interrupted", "stopped"):
-            yield _Block(entry.line, partial(_mark, entry), is_kept=True)
-    if looks:
-        yield _looked(looks)
+            yield _looked([entry for entry, _ in group if isinstance(entry, Step)])
+            continue
+        for entry, following in group:
+            if isinstance(entry, Message):
+                yield _Block(entry.line, partial(_message, entry), is_kept=True)
+            elif isinstance(entry, Said):
+                ends = id(entry) in closing
+                is_hint = not ends and len(entry.text) < _ANNOUNCEMENT and isinstance(following, Step)
+                yield _Block(entry.line, partial(_said, entry, ends), is_kept=ends, is_hint=is_hint)
+            elif isinstance(entry, Step):
+                detail = details.get(entry.id, Detail())
+                gone = [line for line in detail.removed.splitlines() if line.strip() not in later[entry.id]]
+                detail = replace(detail, removed="\n".join(gone), sent=detail.sent or _sent(entry))
+                render = partial(_step, entry, detail, entry.id in newest)
+                yield _Block(entry.line, render, is_call=True, is_kept=entry.kind in ("question", "plan"))
+            elif entry.kind in ("interrupted", "stopped"):
+                text = f"{entry.kind} {one_line(entry.value)}".strip()
+                yield _Block(entry.line, partial(_line, text), is_kept=True)
 
 
-def _mark(mark: Mark, limits: _Limits) -> str:
-    return trimmed(f"{mark.kind} {one_line(mark.value)}".strip(), limits.edit)
+def _line(text: str, limits: _Limits) -> str:
+    return trimmed(text, limits.edit)
 
 
 def _said(said: Said, ends: bool, limits: _Limits) -> str:

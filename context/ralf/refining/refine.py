@@ -161,14 +161,12 @@ class _Asking:
 
     def outcome(self, *, failure: str = "", text: str = "") -> Refinement:
         """What this call came to."""
-        return Refinement(self._route, self._names[-1], self._command.name, failure=failure, text=text, **self._took())
+        took = asdict(self._usage)
+        return Refinement(self._route, self._names[-1], self._command.name, failure=failure, text=text, **took)
 
     def _call(self) -> dict[str, Any]:
         names = {"checkpoints": self._names, "summarizer": self._command.name}
-        return {**names, "called": self._called, **self._took()}
-
-    def _took(self) -> dict[str, Any]:
-        return asdict(self._usage)
+        return {**names, "called": self._called, **asdict(self._usage)}
 
 
 # ---- what a segment holds ----
@@ -322,22 +320,19 @@ def work(project: Project, route: str) -> list[Refinement]:
     if not settings.summarizer:
         return done
     command = command_of(settings, settings.summarizer)
+
+    def owed_now() -> tuple[str, ...]:
+        state = load_state(project, route)
+        return due(state.recorded) if state is not None and not _off(state.recorded, settings) else ()
+
     asked: tuple[str, ...] = ()
-    while (names := _due(project, route, settings)) and names != asked:
+    while (names := owed_now()) and names != asked:
         # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
-        try:
-            with files.locked(project.worker_lock(route), route, timeout=0):
-                while (names := _due(project, route, settings)) and names != asked:
-                    asked = names
-                    done.append(refine(project, route, names, command, cap=settings.cap))
-        except Busy:
-            break
+        with suppress(Busy), files.locked(project.worker_lock(route), route, timeout=0):
+            if owed_now() == names:  # no other worker has asked about them meanwhile
+                done.append(refine(project, route, names, command, cap=settings.cap))
+        asked = names
     return done
-
-
-def _due(project: Project, route: str, settings: LocalConfig) -> tuple[str, ...]:
-    state = load_state(project, route)
-    return due(state.recorded) if state is not None and not _off(state.recorded, settings) else ()
 
 
 def ask_now(

@@ -159,19 +159,23 @@ class Shown:
         return False
 
 
+_TEXTS = {
+    Message: ("text", "about", "output"),
+    Said: ("text",),
+    Step: ("tool", "object", "folder", "added", "output"),
+    Mark: ("value", "text"),
+}
+
+
 def texts_of(entries: Iterable[Entry]) -> Iterator[str]:
     """All text of some entries."""
     for entry in entries:
-        if isinstance(entry, Message):
-            yield from (entry.text, entry.about, entry.output)
-        elif isinstance(entry, Said):
-            yield entry.text
-        elif isinstance(entry, Step):
-            yield from (entry.tool, entry.object, entry.folder, entry.added, entry.output, *entry.comments)
-            yield from (*entry.lines, *(path for path, _ in entry.files))
+        yield from (getattr(entry, name) for name in _TEXTS[type(entry)])
+        if isinstance(entry, Step):
+            yield from (*entry.comments, *entry.lines, *(path for path, _ in entry.files))
             yield from (part for fact in entry.git for part in (fact.value, fact.subject))
         elif isinstance(entry, Mark):
-            yield from (entry.value, entry.text, *(part for item in entry.items for part in (item.id, item.text)))
+            yield from (part for item in entry.items for part in (item.id, item.text))
 
 
 def marked(handover: HandOver, kept: Iterable[Kept], shown: Shown) -> tuple[HandOver, tuple[Kept, ...]]:
