@@ -213,26 +213,31 @@ def _blocks(segment: Talk, details: Mapping[str, Detail]) -> Iterator[_Block]:
     entries = segment.entries
     closing = {id(turn.closing) for turn in segment.turns}
     newest = {step.id for step in [one for one in entries if isinstance(one, Step) and one.kind == "command"][-2:]}
-    later = _added_later(entries, details)
+    added: dict[str, int] = {}  # each line, and the last step that adds it
+    for place, entry in enumerate(entries):
+        if isinstance(entry, Step):
+            text = details[entry.id].added if entry.id in details else entry.added
+            added.update(dict.fromkeys(map(str.strip, text.splitlines()), place))
 
-    def is_look(pair: tuple[Entry, Entry | None]) -> bool:
-        entry = pair[0]
+    def is_look(one: tuple[int, Entry]) -> bool:
+        entry = one[1]
         return isinstance(entry, Step) and entry.looks and not entry.checks and entry.id not in newest
 
-    for looks, group in groupby(zip(entries, [*entries[1:], None], strict=False), is_look):
+    for looks, group in groupby(enumerate(entries), is_look):
         if looks:
-            yield _looked([entry for entry, _ in group if isinstance(entry, Step)])
+            yield _looked([entry for _, entry in group if isinstance(entry, Step)])
             continue
-        for entry, following in group:
+        for place, entry in group:
             if isinstance(entry, Message):
                 yield _Block(entry.line, partial(_message, entry), is_kept=True)
             elif isinstance(entry, Said):
                 ends = id(entry) in closing
-                is_hint = not ends and len(entry.text) < _ANNOUNCEMENT and isinstance(following, Step)
+                leads_up = any(isinstance(following, Step) for following in entries[place + 1 : place + 2])
+                is_hint = not ends and len(entry.text) < _ANNOUNCEMENT and leads_up
                 yield _Block(entry.line, partial(_said, entry, ends), is_kept=ends, is_hint=is_hint)
             elif isinstance(entry, Step):
                 detail = details.get(entry.id, Detail())
-                gone = [line for line in detail.removed.splitlines() if line.strip() not in later[entry.id]]
+                gone = [line for line in detail.removed.splitlines() if added.get(line.strip(), -1) < place]
                 detail = replace(detail, removed="\n".join(gone), sent=detail.sent or _sent(entry))
                 render = partial(_step, entry, detail, entry.id in newest)
                 yield _Block(entry.line, render, is_call=True, is_kept=entry.kind in ("question", "plan"))
@@ -302,17 +307,6 @@ def _sent(step: Step) -> str:
         word for one in commands if one.words[:1] and one.words[0] in _SENDS for word in (*one.words, one.document)
     ]
     return max((word for word in words if len(word) > _ANNOUNCEMENT), key=len, default="")
-
-
-def _added_later(entries: Sequence[Entry], details: Mapping[str, Detail]) -> dict[str, set[str]]:
-    """Of each step the lines that it or a later one adds."""
-    found: dict[str, set[str]] = {}
-    added: set[str] = set()
-    for step in reversed([entry for entry in entries if isinstance(entry, Step)]):
-        text = details[step.id].added if step.id in details else step.added
-        added = added | {line.strip() for line in text.splitlines()} if text else added
-        found[step.id] = added
-    return found
 
 
 # ---- what the calls have beyond their entries ----

@@ -205,11 +205,10 @@ def _details(project: Project, payloads: Sequence[Mapping[str, Any]]) -> Iterato
     """What calls have beyond their entries, by their ids: out of the client's logs, as far as they are still there."""
     redactor = redactor_for(project)
     for payload in payloads:
-        source = payload.get("source", {})
-        path = log_of_session(_session_of(payload))
+        source, path = payload.get("source", {}), log_of_session(_session_of(payload))
         if path is None:
             continue
-        try:
+        with suppress(RalfError, OSError):
             start = Position(int(source.get("from_byte", 0)), int(source.get("from_line", 0)))
             to_byte = int(source.get("to_byte", 0))
             events = [event for event in open_transcript(path).events(start) if event.end.byte <= to_byte]
@@ -220,8 +219,6 @@ def _details(project: Project, payloads: Sequence[Mapping[str, Any]]) -> Iterato
                 elif event.kind == "result" and event.call_id in calls:
                     call = calls.pop(event.call_id)
                     yield call.call_id, detail_of(call.input, call.text, event.text)
-        except (RalfError, OSError):
-            continue
 
 
 # --------------------

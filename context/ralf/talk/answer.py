@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from ralf.model.entries import Message
-from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind
+from ralf.model.handover import KEPT, NAMES, Author, Carried, Ended, HandOver, Kept, Kind, number_of
 from ralf.talk.names import Quotes, Shown, marked, names_in, plain, sentences
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.frozen import dataclass
@@ -230,6 +230,7 @@ def carry(
 
     ids = [(entry.kind, add(entry)) for entry in kept if entry.kind in KEPT]
     decisions = [id_ for kind, id_ in ids if kind == "decision"]
+    named = {f"#{number}": id_ for number, id_ in enumerate(decisions, start=1)}
     offers = [
         one for one in kept if one.kind == "lasting" and _can_be_offered(one) and plain(one.text)[0] not in offered
     ]
@@ -237,24 +238,21 @@ def carry(
         known = old.get(ending.id)
         if known is None or known.ended is not None:
             continue
-        number = ending.why[1:] if ending.why.startswith("#") else ""
-        why = decisions[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(decisions) else ending.why
+        why = named.get(ending.why, ending.why)
         if _may_end(known, ending, handover.author, quotes):
             old[ending.id] = replace(known, ended=Ended(handover.author, why, handover.at))
         else:
             text = f"the {handover.author} holds {ending.id} for ended: {why}"
-            source = handover.author, handover.model, handover.at, handover.session
-            add(Kept("open", text, author=source[0], model=source[1], at=source[2], session=source[3]))
+            made = Kept("open", text, author=handover.author, model=handover.model)
+            add(replace(made, at=handover.at, session=handover.session))
     is_newer = before.last is None or (handover.at >= before.last.at and bool(handover))
     return Carried(handover if is_newer else before.last, (*new, *old.values()), (*offers, *before.offers))
 
 
 def next_id(prefix: str, ids: Iterable[str]) -> str:
     """The next id; of a shared route the tag of its clone stands behind the number."""
-    found = [id_.split("-") for id_ in ids]
-    return (
-        f"{prefix}-{max((int(one[1]) for one in found if one[0] == prefix and one[1].isdecimal()), default=0) + 1:03d}"
-    )
+    newest = max((number_of(id_) for id_ in ids if id_.startswith(f"{prefix}-")), default=0)
+    return f"{prefix}-{newest + 1:03d}"
 
 
 def _can_be_offered(entry: Kept) -> bool:
