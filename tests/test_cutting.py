@@ -159,3 +159,8 @@ def test_what_belongs_to_a_numbered_item_never_stands_below_another_one():
         assert shown.index("2. It stops at once") < shown.index("Not blocking.")
         assert "review:" not in shown, "a line that leads up to what is not there"
     assert "1. The error is lost\nIt must be mended" in cut(text, 600)
+
+
+def test_a_text_of_nothing_but_a_long_code_block_says_how_long_it_is():
+    block = "```\n" + "x = 1\n" * 60 + "```"
+    assert cuts(block, [160], is_answered=True) == ["[code, 60 lines]"]

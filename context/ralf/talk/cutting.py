@@ -44,37 +44,6 @@ def units(text: str) -> int:
     return len(text) + 2 * len(_WIDE.findall(text))
 
 
-def plain(text: str) -> str:
-    """An agent's text without blank lines, marks of headings, bold, rules and bars of tables, outside code."""
-    return "\n".join(line.text for line in _plain(text))
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a text; `is_head`: it is a heading."""
-
-    text: str
-    is_head: bool = False
-
-
-def _plain(text: str) -> list[_Line]:
-    lines = []
-    is_code = False
-    for line in _without_blank_lines(text).splitlines():
-        is_head = False
-        if _FENCE.match(line):
-            is_code = not is_code
-        elif not is_code:
-            if _RULE.match(line):
-                continue
-            is_head = _HEADING.match(line) is not None
-            if _ROW.match(line):
-                line = "; ".join(cell for cell in _BORDER.split(line) if cell)
-            line = _BOLD.sub(r"\1", _HEAD.sub("", line))
-        lines.append(_Line(line, is_head))
-    return lines
-
-
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A piece that is kept whole: a line, a sentence of a long one, a code block.
@@ -84,8 +53,30 @@ class Unit:
     """
 
     text: str
-    before: str
+    before: str = "\n"
     is_head: bool = False
+    is_code: bool = False
+
+    def ends_with(self, marks: tuple[str, ...]) -> bool:
+        """Whether one of some marks stands at its end, or before the marks of bold there."""
+        return self.text.rstrip("*_ ").endswith(marks)
+
+
+def plain(text: str) -> str:
+    """An agent's text without blank lines, marks of headings, bold, rules and bars of tables, outside code."""
+    return "\n".join(line.text for line in _plain(text))
+
+
+def _plain(text: str) -> list[Unit]:
+    found = []
+    for line in _lines(_without_blank_lines(text)):
+        if line.is_code:
+            found.append(line)
+        elif not _RULE.match(line.text):
+            row = _ROW.match(line.text)
+            words = "; ".join(cell for cell in _BORDER.split(line.text) if cell) if row else line.text
+            found.append(replace(line, text=_BOLD.sub(r"\1", _HEAD.sub("", words))))
+    return found
 
 
 def cut(text: str, most: int) -> str:
@@ -109,26 +100,24 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
 
     to_question  of a text that asks something: the end of it up to its last question
     """
-    kept: list[Unit] = []
-    size = 0
     pieces = [*_pieces(_plain(text), longest=0)]
-    asks = (number for number in reversed(range(len(pieces))) if pieces[number].text.rstrip("*_ ").endswith(_ASKS))
-    for piece in reversed(pieces[: next(asks, -1) + 1 if to_question else None] or pieces):
-        if _is_code(piece.text):
-            if kept:
-                break
+    asks = next((number for number in reversed(range(len(pieces))) if pieces[number].ends_with(_ASKS)), -1)
+    kept: list[str] = []
+    size = 0
+    for piece in reversed(pieces[: asks + 1 if to_question else None] or pieces):
+        if (piece.is_code and kept) or (kept and size >= least):
+            break
+        if piece.is_code:
             continue
         length = units(piece.text)
-        if kept and size < least and size + length > most:
+        space = " " if piece.before else ""
+        if kept and size + length > most:
             words = piece.text.split(" ")
-            kept.append(
-                Unit("\u2026 " + " ".join(words[-max(1, len(words) * (least - size) // length) :]), piece.before)
-            )
-        if kept and (size >= least or size + length > most):
+            kept.append(f"{space}\u2026 {' '.join(words[-max(1, len(words) * (least - size) // length) :])}")
             break
-        kept.append(piece)
+        kept.append(space + piece.text)
         size += length
-    found = "".join(f"{' ' if piece.before else ''}{piece.text}" for piece in reversed(kept)).strip()
+    found = "".join(reversed(kept)).strip()
     if units(found) <= most:
         return found
     end = found[-most * len(found) // units(found) :]
@@ -144,11 +133,9 @@ def message(text: str, most: int) -> str:
     text = _without_blank_lines(text)
     if units(text) <= most:
         return text
-    lines = [*_without_pastes(text)]
-    kept = "\n".join(lines)
+    kept = "\n".join(_paste(line.text) if line.is_code else line.text for line in _lines(text))
     if units(kept) > most:
-        marked = [_Line(line, _HEADING.match(line) is not None) for line in lines]
-        kept = _shortened(marked, most, begins_at_end=len(text) > PASTE, heads=1)
+        kept = _shortened(_lines(kept), most, begins_at_end=len(text) > PASTE, heads=1)
     return kept + (f" [{len(text):,} characters in all]" if len(text) > _SAYS_SIZE else "")
 
 
@@ -159,46 +146,46 @@ def _without_blank_lines(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\r\n").rstrip().splitlines() if line.strip()).strip()
 
 
-def _without_pastes(text: str) -> Iterator[str]:
-    """The lines of a message, of a long code block only its ends."""
+def _lines(text: str) -> Iterator[Unit]:
+    """The lines of a text without blank lines, a code block as one."""
     block: list[str] = []
-    for line in text.splitlines():
-        if block or _FENCE.match(line):
-            block.append(line)
-            if len(block) > 1 and _FENCE.match(line):
-                yield from _paste(block)
-                block = []
-        else:
-            yield line
-    yield from _paste(block)
-
-
-def _paste(block: list[str]) -> Iterator[str]:
-    inner, size = block[1 : -1 if len(block) > 1 and _FENCE.match(block[-1]) else None], sum(map(len, block))
-    if len(inner) <= _PASTE_LINES and size <= _PASTE:
-        yield from block
-        return
-    yield f"[pasted, {len(inner)} lines, {size:,} characters]"
-    for line in (*inner[:2], *inner[max(2, len(inner) - 2) :]):
-        yield _inside(line, _LONG_LINE)
-
-
-def _pieces(lines: Iterable[_Line], longest: int = _LONG_LINE) -> Iterator[Unit]:
-    """The pieces of a text without blank lines."""
-    block: list[str] = []
-    for marked in lines:
-        line = marked.text
-        if block or _FENCE.match(line):
-            block.append(line)
-            if len(block) > 1 and _FENCE.match(line):
-                yield Unit(_code(block), "\n")
-                block = []
-        else:
-            for number, part in enumerate(_sentences(line) if len(line) > longest else [line]):
-                before = "\n" if not number else " " if part[:1].isspace() else ""
-                yield Unit(part.strip() if number else part, before, marked.is_head)
+    for line in text.split("\n"):
+        block.append(line)
+        if not _FENCE.match(block[0]):
+            yield Unit(line, is_head=_HEADING.match(line) is not None)
+            block = []
+        elif len(block) > 1 and _FENCE.match(line):
+            yield Unit("\n".join(block), is_code=True)
+            block = []
     if block:
-        yield Unit(_code(block), "\n")
+        yield Unit("\n".join(block), is_code=True)
+
+
+def _inner(block: str) -> list[str]:
+    """The lines of a code block between its fences."""
+    lines = block.split("\n")
+    return lines[1 : -1 if len(lines) > 1 and _FENCE.match(lines[-1]) else None]
+
+
+def _paste(block: str) -> str:
+    """A code block in a message, of a long one only its ends."""
+    inner, size = _inner(block), len(block.replace("\n", ""))
+    if len(inner) <= _PASTE_LINES and size <= _PASTE:
+        return block
+    ends = (_inside(line, _LONG_LINE) for line in (*inner[:2], *inner[max(2, len(inner) - 2) :]))
+    return "\n".join([f"[pasted, {len(inner)} lines, {size:,} characters]", *ends])
+
+
+def _pieces(lines: Iterable[Unit], longest: int = _LONG_LINE) -> Iterator[Unit]:
+    """The pieces of some lines."""
+    for line in lines:
+        if line.is_code:
+            is_long = len(line.text) > _LONG_CODE
+            yield replace(line, text=f"[code, {len(_inner(line.text))} lines]") if is_long else line
+            continue
+        for number, part in enumerate(_sentences(line.text) if len(line.text) > longest else [line.text]):
+            before = "\n" if not number else " " if part[:1].isspace() else ""
+            yield Unit(part.strip() if number else part, before, line.is_head)
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -213,21 +200,11 @@ def _sentences(line: str) -> Iterator[str]:
         yield line[start:].rstrip()
 
 
-def _code(block: list[str]) -> str:
-    text = "\n".join(block)
-    lines = len(block) - 1 - (len(block) > 1 and _FENCE.match(block[-1]) is not None)
-    return text if len(text) <= _LONG_CODE else f"[code, {lines} lines]"
-
-
-def _is_code(text: str) -> bool:
-    return _FENCE.match(text) is not None or text.startswith("[code, ")
-
-
 # ---- which pieces are kept ----
 
 
 def _shortened(
-    lines: Iterable[_Line], most: int, *, is_answered: bool = False, begins_at_end: bool = False, heads: int = 2
+    lines: Iterable[Unit], most: int, *, is_answered: bool = False, begins_at_end: bool = False, heads: int = 2
 ) -> str:
     pieces = [*_pieces(lines)]
     leads = _leads(pieces)
@@ -235,7 +212,7 @@ def _shortened(
     content = [n for n, piece in enumerate(pieces) if n not in leading and not _only_leads(piece)] or [0]
     kept: set[int] = set()
     room = most
-    words = [number for number in content if not _is_code(pieces[number].text)]
+    words = [number for number in content if not pieces[number].is_code]
     order = _order([pieces[n] for n in words], is_answered=is_answered, begins_at_end=begins_at_end, heads=heads)
     for number in [*(words[place] for place in order), *(n for n in content if n not in words)]:
         above = [lead for lead in leads[number] if lead not in kept]
@@ -267,8 +244,9 @@ def _leads(pieces: Sequence[Unit]) -> list[list[int]]:
     sections = _sections(pieces)
     for number, piece in enumerate(pieces):
         match = None if piece.is_head or piece.before != "\n" else _AN_ITEM.match(piece.text)
-        depth = len(match[1]) if match else 0
-        if match and match[2] and number in sections:
+        depth = len(match[1]) if match else -1
+        is_section = match is not None and match[2] and number in sections
+        if is_section:
             item = []
         elif piece.is_head:
             heading, item, listed = [], [], []
@@ -278,14 +256,14 @@ def _leads(pieces: Sequence[Unit]) -> list[list[int]]:
         elif piece.before == "\n":
             listed = []
         up = [listed[-1][1]] if match and listed else []
-        if not up and number and _leads_up(pieces[number - 1]) and not piece.is_head:
+        if not up and number and pieces[number - 1].ends_with(_LEADS_UP) and not piece.is_head:
             up = [number - 1]
         found.append([*dict.fromkeys([*up, *item, *heading])])
-        if _leads_up(piece):
-            listed.append((depth if match else -1, number))
+        if piece.ends_with(_LEADS_UP):
+            listed.append((depth, number))
         if piece.is_head:
             heading = [number]
-        elif match and match[2] and number in sections:
+        elif is_section:
             item = [number]
     return found
 
@@ -306,14 +284,14 @@ def _sections(pieces: Sequence[Unit]) -> set[int]:
 
 
 def _only_leads(piece: Unit) -> bool:
-    return piece.is_head or _leads_up(piece)
+    return piece.is_head or piece.ends_with(_LEADS_UP)
 
 
 def _as_lead(piece: Unit) -> Unit:
     """A piece that is shown for what is below it: of a long one the sentence that leads up to that, else the head."""
     if units(piece.text) <= _LONGEST_LEAD:
         return piece
-    if not _leads_up(piece):
+    if not piece.ends_with(_LEADS_UP):
         return replace(piece, text=_inside(piece.text, _LONGEST_LEAD))
     *_, end = _sentences(piece.text)
     if units(end) > _LONGEST_LEAD:
@@ -322,16 +300,11 @@ def _as_lead(piece: Unit) -> Unit:
     return replace(piece, text=f"\u2026 {end.strip()}")
 
 
-def _leads_up(piece: Unit) -> bool:
-    return piece.text.rstrip("*_ ").endswith(_LEADS_UP)
-
-
 def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, heads: int) -> Iterator[int]:
     """The pieces' numbers, most needed first: from the head `heads` times as much as from the end, by length."""
-    low, high = 0, len(pieces) - 1
-    asks = high if is_answered and high and pieces[high].text.rstrip("*_ ").endswith(_ASKS) else -1
-    high -= asks >= 0
-    head, tail = (1, 0) if begins_at_end else (0, 0)
+    asks_last = is_answered and len(pieces) > 1 and pieces[-1].ends_with(_ASKS)
+    low, high = 0, len(pieces) - 1 - asks_last
+    head, tail = int(begins_at_end), 0
     while low <= high:
         if head <= heads * tail:
             head += units(pieces[low].text)
@@ -341,8 +314,8 @@ def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, he
             tail += units(pieces[high].text)
             yield high
             high -= 1
-    if asks >= 0:
-        yield asks
+    if asks_last:
+        yield len(pieces) - 1
 
 
 def _joined(pieces: Sequence[Unit], numbers: Sequence[int]) -> str:
