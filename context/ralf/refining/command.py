@@ -226,7 +226,8 @@ class Command:
         """
         with tempfile.TemporaryDirectory(prefix="ralf-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            (folder / "empty").mkdir()
+            empty = folder / "empty"
+            empty.mkdir()
             (folder / "prompt").write_text(given, encoding="utf-8", errors="replace")
             (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
             values = {
@@ -235,36 +236,29 @@ class Command:
                 "{answer}": str(folder / "answer"),
                 "{model}": self.model,
             }
-            status = self._run(folder, [values.get(part, part) for part in self.argv], environment)
-            return status, Printed(*(_content(folder / part) for part in ("out", "err", "answer")))
-
-    def _run(self, folder: Path, argv: Sequence[str], environment: Mapping[str, str]) -> int:
-        empty = folder / "empty"
-        with (
-            (folder / "prompt").open("rb") as given,
-            (folder / "out").open("wb") as out,
-            (folder / "err").open("wb") as err,
-        ):
-            try:
-                child = subprocess.Popen(
-                    argv,
-                    stdin=given,
-                    stdout=out,
-                    stderr=err,
-                    cwd=empty,
-                    env={**environment, "PWD": str(empty)},
-                    start_new_session=True,
-                    preexec_fn=ending_with_us(),
-                )
-            except (OSError, ValueError) as error:
-                said = error.strerror if isinstance(error, OSError) else str(error)
-                raise NoAnswer(f"{argv[0]}: cannot be started: {said}", has_begun=False) from None
-            try:
-                return self._wait(child, [folder / part for part in ("out", "err", "answer")])
-            finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+            printed = [folder / part for part in ("out", "err", "answer")]
+            with (folder / "prompt").open("rb") as prompt, printed[0].open("wb") as out, printed[1].open("wb") as err:
+                try:
+                    child = subprocess.Popen(
+                        [values.get(part, part) for part in self.argv],
+                        stdin=prompt,
+                        stdout=out,
+                        stderr=err,
+                        cwd=empty,
+                        env={**environment, "PWD": str(empty)},
+                        start_new_session=True,
+                        preexec_fn=ending_with_us(),
+                    )
+                except (OSError, ValueError) as error:
+                    said = error.strerror if isinstance(error, OSError) else str(error)
+                    raise NoAnswer(f"{self.argv[0]}: cannot be started: {said}", has_begun=False) from None
+                try:
+                    status = self._wait(child, printed)
+                finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+            return status, Printed(*map(_content, printed))
 
     def _wait(self, child: subprocess.Popen[bytes], printed: Sequence[Path]) -> int:
         deadline = time.monotonic() + self.timeout

@@ -58,11 +58,9 @@ def about(message: Message, texts: Sequence[str], refused: str = "", items: Sequ
     """
     if message.form == "answer" and message.about:
         return f"asked: {cut(one_line(message.about), 240)}"
-    if message.form == "plan" and message.about:
-        return ""  # the plan stands in the place of the message
     if message.form == "refused":
         return f"refusing {refused}" if refused else ""
-    if message.form in _NO_ANSWER:
+    if message.form in _NO_ANSWER or (message.form == "plan" and message.about):  # a plan is shown as the message
         return ""
     if named := {**labels(message.text, texts), **_numbered(message.text, items)}:
         return "; ".join(f"{label} = {text}" for label, text in named.items())
@@ -99,12 +97,10 @@ def _numbered(text: str, items: Sequence[Item]) -> dict[str, str]:
 def _named(text: str) -> Iterable[str]:
     if len(text) <= 24:
         return _ALONE.findall(text)
-    found: list[str] = []
     if len(text) <= 1_500 and _AT_LINE.match(text):
-        found = _AT_LINE.findall(text)
-    if not found and len(text) <= 400 and (capital := _CAPITAL.match(text)):
-        found = [capital[1]]
-    return found
+        return _AT_LINE.findall(text)
+    capital = _CAPITAL.match(text) if len(text) <= 400 else None
+    return [capital[1]] if capital else []
 
 
 def _lists(text: str) -> Iterator[dict[str, str]]:

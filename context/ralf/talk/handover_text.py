@@ -31,7 +31,7 @@ _HEADINGS: dict[Kind, str] = {
 
 _KIND_OF: dict[str, Kind] = {word: kind for kind, words in _HEADINGS.items() for word in words.split("|")}
 
-_HEADING = regex(r"#{1,6}[ \t]+(.*?)[ \t]*#*$")
+_HEADING = regex(r"#{1,6}[ \t]+(.*?)[ \t]*#*()$")
 
 _BOLD = regex(r"(?:\*\*|__)([^*\n]{1,80}?):?(?:\*\*|__):?[ \t]*(.*)$")
 
@@ -126,14 +126,10 @@ def sections_of(text: str) -> Iterator[Section]:
 
 def _heading(line: str) -> tuple[Kind, str, str] | None:
     """The kind of a part that a line begins, its heading, and what stands behind it on the line."""
-    if found := _HEADING.match(line):
-        words, rest = found[1].strip("*_: \uff1a"), ""
-    elif found := _BOLD.match(line):
-        words, rest = found[1].strip(), found[2]
-    elif found := _LEAD.match(line):
-        words, rest = found[1], found[2]
-    else:
+    found = _HEADING.match(line) or _BOLD.match(line) or _LEAD.match(line)
+    if found is None:
         return None
+    words, rest = found[1].strip("*_: \uff1a"), found[2]
     kind = _KIND_OF.get(words.lower())
     if kind is None and (rest or line[:1] not in "#*_"):  # only a line of its own is an unknown heading
         return None

@@ -96,10 +96,8 @@ def course(turn: Turn) -> list[Entry]:
 
 def refused_last(turn: Turn) -> Step | None:
     """The call that the person refused, if nothing but an interruption came after it in a turn."""
-    entries = course(turn)
-    if entries and isinstance(entries[-1], Mark) and entries[-1].kind == "interrupted":
-        del entries[-1]
-    newest = entries[-1] if entries else None
+    said_and_done = (one for one in reversed(course(turn)) if not (isinstance(one, Mark) and one.kind == "interrupted"))
+    newest = next(said_and_done, None)
     return newest if isinstance(newest, Step) and newest.outcome == "refused" else None
 
 
