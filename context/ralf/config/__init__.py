@@ -385,7 +385,7 @@ def made_of(cls: type[T], path: Path, text: str, choices: Mapping[str, Sequence[
     for key, value in tree_of(path, text).items():
         if key not in kinds:
             check_known(path, key, kinds, line=_line_of(key, text))
-        values[key] = _checked(path, key, value, kinds[key], choices)
+        values[key] = checked(path, key, value, kinds[key], choices)
     try:
         return cls(**values)
     except UsageError as error:
@@ -410,12 +410,7 @@ def check_known(path: Path, key: str, known: Collection[str], *, line: int = 0) 
         raise UsageError(path, f"line {line}: unknown key {key!r}" if line else f"unknown key {key!r}", hint)
 
 
-def range_of(key: str) -> tuple[int, int]:
-    """The least and the largest number that a key may have."""
-    return 0 if key in _FROM_ZERO else 1, _AT_MOST.get(key, _PERCENT)
-
-
-def _checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, Sequence[str]]) -> Any:
+def checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, Sequence[str]]) -> Any:
     """A value of this kind (`int`, `bool`, `str` or a tuple of them); UsageError for one that makes no sense."""
     got = "something else" if key in SECRET else repr(value)[:40]
     if kind.startswith("tuple"):
@@ -423,7 +418,7 @@ def _checked(path: Path, key: str, value: Any, kind: str, choices: Mapping[str, 
             raise UsageError(path, f"{key}: expected a list of texts, got {got}", f'{key}: ["one", "two"]')
         return tuple(map(str, value))
     if kind == "int":
-        least, most = range_of(key)
+        least, most = 0 if key in _FROM_ZERO else 1, _AT_MOST.get(key, _PERCENT)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             what = f"{key}: expected a whole number from {least} to {most:,}, got {str(value)[:40]!r}"
             raise UsageError(path, what, f"write a number in these bounds, or take {key} out for its default")

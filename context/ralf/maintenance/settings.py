@@ -170,26 +170,26 @@ def _value(path: Path, key: str, values: Sequence[str], kind: str) -> Any:
     if len(values) != 1:
         raise UsageError(path, f"{key}: expected one value, got {len(values)}", f"ralf config set {key} VALUE")
     said = values[0]
-    if kind == "int":
-        digits = said.replace("_", "").replace(",", "")
-        least, most = config.range_of(key)
-        if not re.fullmatch(r"[0-9]{1,12}", digits) or not least <= int(digits) <= most:
-            what = f"{key}: expected a whole number from {least} to {most:,}, got {said[:40]!r}"
+    value: Any = said
+    digits = said.replace("_", "").replace(",", "")
+    if kind == "int" and re.fullmatch(r"[0-9]{1,12}", digits):
+        value = int(digits)
+    if kind == "bool" and said.lower() in (*_TRUE, *_FALSE):
+        value = said.lower() in _TRUE
+    if kind != "str" or (key in CHOICES and key != "summarizer"):
+        try:
+            config.checked(path, key, value, kind, CHOICES)
+        except UsageError as error:
             local = "--local " * (path.name == "config.local.yaml")
-            raise UsageError(path, what, f"ralf config set {local}{key} {_default(key)}")
-        return int(digits)
-    if kind == "bool":
-        if said.lower() not in (*_TRUE, *_FALSE):
-            raise UsageError(path, f"{key}: expected true or false, got {said!r}", f"ralf config set {key} true")
-        return said.lower() in _TRUE
-    if key in CHOICES and key != "summarizer" and said not in CHOICES[key]:
-        what = f"{key}: expected {' or '.join(CHOICES[key])}, got {said[:40]!r}"
-        raise UsageError(path, what, f"ralf config set {key} {_default(key)}")
-    return int(said) if re.fullmatch(r"[1-9][0-9]{0,11}", said) else said  # it is read as text all the same
+            raise UsageError(path, error.what, f"ralf config set {local}{key} {_default(key)}") from None
+    elif re.fullmatch(r"[1-9][0-9]{0,11}", said):
+        return int(said)  # it is read as text all the same
+    return value
 
 
 def _default(key: str) -> Any:
-    return next(field.default for cls in (Config, LocalConfig) for field in fields(cls) if field.name == key)
+    found = next(field.default for cls in (Config, LocalConfig) for field in fields(cls) if field.name == key)
+    return str(found).lower() if isinstance(found, bool) else found
 
 
 def _kind(cls: Any, key: str) -> str:
