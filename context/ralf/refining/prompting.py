@@ -165,11 +165,10 @@ def _fitting(blocks: Sequence[_Block], room: int) -> list[tuple[_Block, str]]:
         if left >= 0:
             hints = [pair for pair in reversed(every) if pair[0].is_hint and (left := left - size([pair])) >= 0]
             return sorted([*shown, *hints], key=every.index)
-    for is_call in (True, False):
-        for pair in [pair for pair in shown if pair[0].is_call == is_call and not pair[0].is_kept]:
-            if left < 0:
-                left += size([pair])
-                shown.remove(pair)
+    for pair in sorted((pair for pair in shown if not pair[0].is_kept), key=lambda pair: not pair[0].is_call):
+        if left < 0:
+            left += size([pair])
+            shown.remove(pair)
     limits_ = _STEPS[-1]
     while size(shown) > room and limits_.closing > 50:  # nothing but the talk is left
         limits_ = limits_._replace(person=limits_.person * 2 // 3, closing=limits_.closing * 2 // 3)

@@ -113,9 +113,7 @@ class Shown:
 
     def _has(self, name: str) -> bool:
         name = name.removesuffix("()").removeprefix("./").strip(" .,:;") or name
-        if self._has_whole(name):
-            return True
-        if self._is_part(name):
+        if self._has_whole(name) or self._is_part(name):
             return True
         place = _PLACE.fullmatch(name)
         if place:

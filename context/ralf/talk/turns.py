@@ -165,7 +165,7 @@ def _begin(talk: Talk, message: Message, *, unread: bool = False) -> None:
             and turn.message.id != message.id
         )
         _rewind(talk, next(same, None))
-    before = [said.text for said in talk.turns[-1].texts] if talk.turns else []
+    before = [said.text for said in talk.turns[-1].texts]
     sent = 1
     if units(message.text) > _REPEATED:
         for turn in talk.turns:
@@ -179,19 +179,14 @@ def _queue(talk: Talk, mark: Mark, waiting: list[Message | None]) -> None:
     """What became of the client's queue."""
     if mark.kind == "noticed":
         waiting.append(None)
-        return
-    if mark.kind == "unsent":
-        for message in waiting:
-            if message is not None:
-                talk.turns[-1].entries.append(replace(message, form="unsent"))
+    elif mark.kind == "unsent":
+        talk.turns[-1].entries += [replace(message, form="unsent") for message in waiting if message is not None]
         waiting.clear()
-        return
-    place = 0
-    if mark.value:
-        head = mark.value[:_SAME]
-        place = next((n for n, one in enumerate(waiting) if one is not None and one.text.startswith(head)), -1)
-    if 0 <= place < len(waiting):
-        message = waiting.pop(place)
+    else:
+        head = mark.value[:_SAME]  # without words it is the first that waits
+        fits = (n for n, one in enumerate(waiting) if not head or (one is not None and one.text.startswith(head)))
+        place = next(fits, None)
+        message = waiting.pop(place) if place is not None else None
         if message is not None:
             _begin(talk, replace(message, form="") if mark.kind == "sent" else message)
 
