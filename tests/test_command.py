@@ -156,8 +156,7 @@ def claude(**changes: object) -> str:
 
 def test_claude_tells_its_answer_tokens_and_price() -> None:
     reply = PRESETS["claude"].read(Printed(claude(), "", ""))
-    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens) == ({"a": 1}, 60, 4)
-    assert (reply.usage.cost_usd, reply.usage.model, reply.problem) == (0.0125, "m-1", "")
+    assert (reply.tree, reply.usage, reply.problem) == ({"a": 1}, Usage(60, 4, cost_usd=0.0125, model="m-1"), "")
 
 
 def test_claude_without_structured_output_has_answered_in_words_and_was_paid_for() -> None:
@@ -172,19 +171,14 @@ def test_codex_tells_its_tokens_in_events_and_its_answer_in_the_file() -> None:
         '{"type":"turn.started"}\nnoise\n{"type":"turn.completed","usage":{"input_tokens":1000,"output_tokens":50}}\n'
     )
     reply = PRESETS["codex"].read(Printed(events, "", '{"a": 1}'))
-    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd) == (
-        {"a": 1},
-        1000,
-        50,
-        None,
-    )
+    assert (reply.tree, reply.usage) == ({"a": 1}, Usage(1000, 50))
     failed = '{"type":"turn.failed","error":{"message":"401 Unauthorized"}}'
     assert PRESETS["codex"].read(Printed(failed, "", "")).problem.endswith("401 Unauthorized")
 
 
 def test_llm_tells_its_tokens_on_stderr() -> None:
     reply = PRESETS["llm"].read(Printed('{"a": 1}\n', "Token usage: 1,234 input, 56 output\n", ""))
-    assert (reply.tree, reply.usage.input_tokens, reply.usage.output_tokens) == ({"a": 1}, 1234, 56)
+    assert (reply.tree, reply.usage) == ({"a": 1}, Usage(1234, 56))
 
 
 @pytest.mark.parametrize("name", PRESETS)

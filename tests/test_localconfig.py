@@ -23,6 +23,12 @@ def write(folder: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
+def store_of(root: Path) -> Path:
+    folder = root / ".autonomous" / "context"
+    folder.mkdir(parents=True)
+    return folder
+
+
 def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
     assert local_config.load_local_config(tmp_path / "config.local.yaml") == LocalConfig()
     assert LocalConfig().summarizer == ""
@@ -85,13 +91,8 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "summariser: claude",
-            "summarizer: gpt",
-            "summarizer: command",
-            "command: rm -rf",
-            "summarizer: command\ncommand: []",
-        ),
+        *("summariser: claude", "summarizer: gpt", "summarizer: command", "summarizer: command\ncommand: []"),
+        "command: rm -rf",
         *("timeout: 0", "timeout: soon", "verify_commands: perhaps", "verify_timeout: 0", "daily_cap: much"),
         *("daily_cap: 2,50 USD", "summarizer: codex\ndaily_cap: 5 USD", "daily_cap: $5 tokens"),
     ],
@@ -128,9 +129,7 @@ def test_a_daily_cap_is_tokens_or_money_or_both(text: str, cap: Cap) -> None:
 def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> None:
     """Also under a umask that makes each file of a clone private."""
     origin = tmp_path / "origin"
-    folder = origin / ".autonomous" / "context"
-    folder.mkdir(parents=True)
-    write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
+    write(store_of(origin), 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
     commit(repository(origin), ".")
     old = os.umask(umask)
     try:
@@ -143,8 +142,7 @@ def test_a_clone_can_never_make_us_run_something(tmp_path: Path, umask: int) -> 
 
 def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_path: Path) -> None:
     """A clone can hold one among its files: git finds it first, and it tracks nothing."""
-    folder = tmp_path / ".autonomous" / "context"
-    folder.mkdir(parents=True)
+    folder = store_of(tmp_path)
     write(folder, 'summarizer: command\ncommand: ["touch", "/tmp/owned"]\n')
     git(repository(tmp_path), "add", "-f", ".")
     for name in ("objects", "refs"):
@@ -156,18 +154,14 @@ def test_a_bare_repository_beside_the_file_cannot_deny_that_it_is_committed(tmp_
 
 
 def test_where_git_cannot_say_whether_it_is_committed_nothing_is_run(tmp_path: Path) -> None:
-    folder = tmp_path / ".autonomous" / "context"
-    folder.mkdir(parents=True)
-    write(folder, "summarizer: claude\n")
+    write(store_of(tmp_path), "summarizer: claude\n")
     (tmp_path / ".git").write_text("gitdir: nowhere\n")
     with pytest.raises(UsageError, match="git cannot say"):
         local_config.local_config_of(Project(tmp_path))
 
 
 def test_in_a_repository_that_does_not_track_it_the_file_counts(tmp_path: Path) -> None:
-    folder = tmp_path / ".autonomous" / "context"
-    folder.mkdir(parents=True)
-    write(folder, f"summarizer: claude\nproject: {tmp_path}\n")
+    write(store_of(tmp_path), f"summarizer: claude\nproject: {tmp_path}\n")
     repository(tmp_path)
     assert local_config.local_config_of(Project(tmp_path)).summarizer == "claude"
 
@@ -185,8 +179,7 @@ def test_a_file_that_does_not_name_this_project_by_its_real_path_runs_nothing(
 ) -> None:
     """It may have come in an archive, with the user's own name and mode 0600."""
     root = tmp_path / "project"
-    folder = root / ".autonomous" / "context"
-    folder.mkdir(parents=True)
+    folder = store_of(root)
     (tmp_path / "link").symlink_to(root)
     monkeypatch.chdir(root)
     descriptor = os.open(root, os.O_RDONLY)
@@ -203,7 +196,5 @@ def test_a_file_that_does_not_name_this_project_by_its_real_path_runs_nothing(
 
 
 def test_a_file_that_runs_nothing_need_not_name_its_project(tmp_path: Path) -> None:
-    folder = tmp_path / ".autonomous" / "context"
-    folder.mkdir(parents=True)
-    write(folder, "timeout: 20\n")
+    write(store_of(tmp_path), "timeout: 20\n")
     assert local_config.local_config_of(Project(tmp_path)).timeout == 20
