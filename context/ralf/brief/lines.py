@@ -62,6 +62,14 @@ def files(paths: Sequence[str], most: int = _FILES) -> str:
     return "; ".join(parts) + (f" and {more} more" if more > 0 else "")
 
 
+def changed(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Files by what was done to them, each once."""
+    groups: dict[str, dict[str, None]] = {}
+    for path, did in found:
+        groups.setdefault(did, {})[path] = None
+    return [f"{did} {files(list(paths), 6)}" for did, paths in groups.items()]
+
+
 def rows(names: Sequence[str]) -> Iterator[str]:
     """Names with commas between them, twelve on a line."""
     yield from (", ".join(names[start : start + 12]) for start in range(0, len(names), 12))
@@ -268,12 +276,7 @@ def did(turn: Turn) -> str:
 
 
 def _did(turn: Turn) -> Iterator[str]:
-    changed: dict[str, list[str]] = {}
-    for step in turn.steps:
-        for path, what in step.files:
-            changed.setdefault(what, []).append(path)
-    for what, paths in changed.items():
-        yield f"{what} {files(list(dict.fromkeys(paths)), 6)}"
+    yield from changed(file for step in turn.steps for file in step.files)
     yield from git(turn.steps)
     newest: dict[str, Step] = {}
     for step in turn.steps:

@@ -21,7 +21,7 @@ from ralf.text.cleaning import one_line, trimmed
 
 _ANNOUNCEMENT = 90  # characters up to which a text right before a call only announces it
 
-_MOST_COMMENTS, _A_LINE = 12, 12  # comments that are shown, and paths on a line
+_MOST_COMMENTS = 12
 
 _END = 60  # characters by which the end of a quotation is recognised
 
@@ -105,6 +105,11 @@ class Composer:
             section = int(place[0])
             self.pieces[key] = Piece(tuple(place), kept, [(str(section), _HEADS[section])])
 
+    def add_each(self, kind: str, place: Sequence[float], texts: Iterable[str | Sequence[str]]) -> None:
+        """Add pieces, numbered behind a place, each at one length or at several."""
+        for number, levels in enumerate(texts):
+            self.add(f"{kind}-{number}", (*place, number), *([levels] if isinstance(levels, str) else levels))
+
     def cover(self, key: str, other: str, says: Sequence[bool]) -> None:
         """Leave another piece out from the length on from which one always says what the other does."""
         if key in self.pieces:
@@ -129,10 +134,7 @@ class Composer:
         for number, (turn, after) in enumerate(zip(self.before, following, strict=False)):
             if turn.message is not None:
                 self._turn(number, turn, turn.message, answers, after)
-        for number, (message, files) in enumerate(talk.taken_back[-3:]):
-            edited = f" (it had edited {lines.files(files, 4)}; whether that was restored is not recorded)"
-            words = lines.quoted(message.text, 200)
-            self.add(f"back-{number}", (BACK, number), f"- {lines.clock(message.at)} {words}{edited if files else ''}")
+        self.add_each("back", (BACK,), (_taken_back(message, files) for message, files in talk.taken_back[-3:]))
         self._comments()
         self._whole()
 
@@ -172,16 +174,14 @@ class Composer:
         self.add("status", (LAST, 3), f"- {now.text}")
         wrote = (now.wrote, now.seen) if self.view.handed.last is not None and now.seen != now.wrote else (now.wrote,)
         self.add("wrote", (LAST, 4), *(f"    {text}" for text in wrote if text))
-        for number, aside in enumerate(turn.asides):
-            self.add(f"aside-{number}", (LAST, 5, number), f"- {_aside(aside)}")
+        self.add_each("aside", (LAST, 5), (f"- {_aside(aside)}" for aside in turn.asides))
 
     def _head(self, turn: Turn, message: Message, day: str) -> str:
         """When and how a message came."""
         form = "" if message.form == "refused" and self._refused(message) else _FORMS.get(message.form, message.form)
         sent = f"sent {turn.sent} times" if turn.sent > 1 else ""
-        newest = next(reversed(course(turn)), None)
-        is_cut = turn is not self.last and isinstance(newest, Mark) and newest.kind == "interrupted"
-        how = ", ".join(part for part in (form, sent, "answer interrupted" if is_cut else "") if part)
+        end = "answer interrupted" if turn is not self.last and _is_interrupted(turn) else ""
+        how = ", ".join(filter(None, (form, sent, end)))
         return lines.clock(message.at, day) + (f" ({how})" if how else "")
 
     def _refused(self, message: Message) -> str:
@@ -198,8 +198,7 @@ class Composer:
             return ""
         if (step := refused_last(before)) is not None:
             return f"after refusing {lines.call(step)}"
-        newest = next(reversed(course(before)), None)
-        return _INTERRUPTING if isinstance(newest, Mark) and newest.kind == "interrupted" else ""
+        return _INTERRUPTING if _is_interrupted(before) else ""
 
     # ---- the state ----
 
@@ -213,26 +212,20 @@ class Composer:
             self.add("commit", (STATE, 0), lines.branch_and_commit(state))
             self.add("edited", (STATE, 1), *(lines.edited(state, most) for most in (4, 12, 40)))
         runs = list(state.runs.values())[::-1]
-        passing = [run for run in runs if not run.has_failed]
-        for number, run in enumerate(run for run in runs if run.has_failed):
-            texts = [lines.check(run, day, lines=most) for most in (0, 2, 4, 8)]
-            self.add(f"fails-{number}", (STATE, 2, number), *texts)
+        passing, failing = ([run for run in runs if run.has_failed is failed] for failed in (False, True))
+        checks = ([lines.check(run, day, lines=most) for most in (0, 2, 4, 8)] for run in failing)
+        self.add_each("fails", (STATE, 2), checks)
         self.add("passes-0", (STATE, 3, 0), *(lines.check(run, day, lines=0) for run in passing[:1]))
         self.add("passes-1", (STATE, 3, 1), lines.passing(passing[1:6], day))
         self.add("todos", (STATE, 4), *lines.todos(state, since_list))
-        for number, (at, what) in enumerate(list(state.running.values())[::-1]):
-            text = f"- in the background, no end seen: {lines.command(what)} ({lines.clock(at, day)})"
-            self.add(f"running-{number}", (STATE, 5, number), text)
-        refused = [step for step, when in state.refused.values() if state.messages - when <= 6][-3:]
-        for number, step in enumerate(refused[::-1]):
-            when_ = lines.clock(step.at, day)
-            text = f"- refused by the person ({when_}), this call not made since: {lines.call(step)}"
-            self.add(f"refused-{number}", (STATE, 6, number), text)
-        failed = [step for step, when in state.failed.values() if state.messages - when <= 2][-4:]
-        for number, step in enumerate(failed[::-1]):
-            line = f": {step.lines[0]}" if step.lines else ""
-            text = f"- failed, not repeated with success: {lines.command(step.object)} {lines.outcome(step)}{line}"
-            self.add(f"failed-{number}", (STATE, 7, number), text)
+        running = (f"{lines.command(what)} ({lines.clock(at, day)})" for at, what in [*state.running.values()][::-1])
+        self.add_each("running", (STATE, 5), (f"- in the background, no end seen: {one}" for one in running))
+        refused = [step for step, when in state.refused.values() if state.messages - when <= 6][:-4:-1]
+        calls = (f"({lines.clock(one.at, day)}), this call not made since: {lines.call(one)}" for one in refused)
+        self.add_each("refused", (STATE, 6), (f"- refused by the person {call}" for call in calls))
+        failed = [step for step, when in state.failed.values() if state.messages - when <= 2][:-5:-1]
+        ends = (": ".join([f"{lines.command(one.object)} {lines.outcome(one)}", *one.lines[:1]]) for one in failed)
+        self.add_each("failed", (STATE, 7), (f"- failed, not repeated with success: {end}" for end in ends))
         earlier = [commit for commit in state.commits[:-1] if commit.is_own][-4:]
         words = [f'{commit.hash} "{trimmed(commit.subject, 70)}"' for commit in earlier[::-1]]
         self.add("commits", (STATE, 8), f"- earlier commits: {'; '.join(words)}" if words else "")
@@ -288,7 +281,7 @@ class Composer:
         if step.kind == "edit" and step.outcome == "failed":
             return f"- edit of {trimmed(one_line(step.object), 120)}: FAILED{who}"
         if step.files and step.outcome == "ok" and not step.git:
-            return f"- {_changed(step)}{who}"
+            return f"- {'; '.join(lines.changed(step.files))}{who}"
         if step.kind == "command":
             if told := list(lines.git([step])):
                 return f"- {'; '.join(told)}"
@@ -342,8 +335,8 @@ class Composer:
             self.add(key, (TALK, number, 1, place), *texts)
             if key.startswith("hint"):
                 self.late.add(key)
-        for place, aside in enumerate(turn.asides):
-            self.add(f"ran-{number}-{place}", (TALK, number, 1.5, place), f"  {lines.indented(_aside(aside, day))}")
+        asides = (f"  {lines.indented(_aside(aside, day))}" for aside in turn.asides)
+        self.add_each(f"ran-{number}", (TALK, number, 1.5), asides)
 
     def _is_said(self, entry: Entry, following: Turn) -> bool:
         """Whether the message of the turn after says what an entry would: a refusal, an interruption."""
@@ -365,8 +358,8 @@ class Composer:
                     if words not in gone:
                         found.setdefault(words, step.files[0][0] if step.files else step.object)
                 gone.update(step.uncommented)
-        for number, (words, path) in enumerate([*found.items()][:_MOST_COMMENTS]):
-            self.add(f"comment-{number}", (CODE, number), f"- {path}: {lines.quoted(words, 200)}")
+        newest = [*found.items()][:_MOST_COMMENTS]
+        self.add_each("comment", (CODE,), (f"- {path}: {lines.quoted(words, 200)}" for words, path in newest))
 
     def _whole(self) -> None:
         """All files that were changed, and all commands that failed and did not pass since: the end of a whole text."""
@@ -379,14 +372,17 @@ class Composer:
                 failed[step.object] = lines.outcome(step)
             elif step.kind == "command" and step.outcome != "refused":
                 failed.pop(step.object, None)
-        for did in dict.fromkeys(changed.values()):
+        for place, did in enumerate(dict.fromkeys(changed.values())):
             paths = [path for path, what in changed.items() if what == did]
-            for start in range(0, len(paths), _A_LINE):
-                text = f"- {did}: {', '.join(paths[start : start + _A_LINE])}"
-                self.add(f"file-{did}-{start}", (FILES, len(self.pieces)), text)
-        for number, (command, end) in enumerate(failed.items()):
-            self.add(f"failure-{number}", (FAILED, number), f"- {lines.command(command, 300)}: {end}")
+            self.add_each(f"file-{did}", (FILES, place), (f"- {did}: {row}" for row in lines.rows(paths)))
+        ends = (f"- {lines.command(command, 300)}: {end}" for command, end in failed.items())
+        self.add_each("failure", (FAILED,), ends)
         self.late.update(key for key, piece in self.pieces.items() if piece.place[0] in (FILES, FAILED))
+
+
+def _is_interrupted(turn: Turn) -> bool:
+    newest = next(reversed(course(turn)), None)
+    return isinstance(newest, Mark) and newest.kind == "interrupted"
 
 
 def _each_file_once(entries: Iterable[Said | Step]) -> list[Said | Step]:
@@ -417,17 +413,14 @@ def _is_edit(step: Step) -> bool:
     return step.kind == "edit" and step.outcome == "ok" and not step.agent
 
 
-def _changed(step: Step) -> str:
-    """The files that a step changed, by what was done to them."""
-    groups: dict[str, list[str]] = {}
-    for path, did in step.files:
-        groups.setdefault(did, []).append(path)
-    return "; ".join(f"{did} {lines.files(paths, 6)}" for did, paths in groups.items())
-
-
 def _words(message: Message) -> str:
     """What a message says; of a plan that was approved the plan."""
     return message.about if message.form == "plan" and message.about else message.text
+
+
+def _taken_back(message: Message, files: Sequence[str]) -> str:
+    edited = f" (it had edited {lines.files(files, 4)}; whether that was restored is not recorded)" if files else ""
+    return f"- {lines.clock(message.at)} {lines.quoted(message.text, 200)}{edited}"
 
 
 def _aside(message: Message, day: str = "") -> str:
