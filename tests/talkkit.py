@@ -60,7 +60,7 @@ class Session:
     def view(self) -> View:
         """What a brief of it is made of."""
         talk = self.talk
-        return View(talk, State.of(talk.entries), route="r", clients=["Claude Code"])
+        return View(talk, State.of(talk.entries), route="r")
 
     def _add(self, entry: Entry) -> Session:
         self.entries.append(entry)

@@ -414,7 +414,7 @@ def view(request):
     transcript = open_transcript(EXAMPLE)
     talk = thread(record(transcript.events(), transcript.cwd, transcript.session))
     carried = handed(request.param) if request.param else Carried()
-    return View(talk, State.of(talk.entries), route="tidepool", clients=["Claude Code"], handed=carried)
+    return View(talk, State.of(talk.entries), route="tidepool", handed=carried)
 
 
 @pytest.mark.ci(5)

@@ -59,7 +59,6 @@ class View:
     talk, state  of the session that leads
     title        of the task, "" where none is known
     route        its name, "" for none
-    clients      that the entries come from
     warnings     what the reader should know first
     recorded     what people, agents and models have on record; `handed`: what they handed over
     command      how `ralf` is typed
@@ -71,7 +70,6 @@ class View:
     state: State
     title: str = ""
     route: str = ""
-    clients: Sequence[str] = ()
     sessions: int = 1
     warnings: Sequence[str] = ()
     recorded: Recorded = field(default_factory=Recorded)

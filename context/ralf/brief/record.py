@@ -40,26 +40,31 @@ def composed(view: View, max_tokens: int | None, *, ordered: order.Order = order
         size = Budget(None).size(view.now)  # a larger budget sets at most as much more aside as it has more
         max_tokens -= min(lines.NOW_TOKENS, max(size[0], size[1] // 4 + 1, max_tokens // 8)) if view.now else 0
     composer = _pieces(view)
-    title = trimmed(one_line(view.title or view.talk.title or _UNTITLED), 120)
-    clients = " and ".join(view.clients)
-    source = f"{view.sessions} {clients} sessions" if view.sessions > 1 else f"one {clients} session"
-    kind = "Task" if view.title else "Titled by the client"
-    first = [f"# Context of {view.route}", *([f"{kind}: {title}"] if title != _UNTITLED else [])]
-    head = "\n".join(
-        [
-            *(first if view.route else [f"# {title}"]),
-            *(f"**Warning:** {one_line(warning)}" for warning in view.warnings),
-            f"By the record of {' '.join(source.split())}, up to {lines.clock(view.state.last)} UTC. "
-            "Words in quotes were said then; what was agreed later holds.",
-        ]
+    sessions = f"{view.sessions} sessions" if view.sessions > 1 else "one session"
+    head = _head(
+        view,
+        f"By the record of {sessions}, up to {lines.clock(view.state.last)} UTC. "
+        "Words in quotes were said then; what was agreed later holds.",
     )
     steps, budget = len(composer.calls), Budget(max_tokens)
     has_room = budget.take([head, _foot(view, 9_999, steps)])
     text, is_whole, hidden = _filled(composer, budget, ordered) if has_room else ("", False, 0)
     if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
-        return _least(view, title, max_tokens or 0), composer.pieces
+        return _least(view, max_tokens or 0), composer.pieces
     parts = (head, view.now, text, _foot(view, hidden, 0 if is_whole else steps))
     return "\n".join(filter(None, parts)), composer.pieces
+
+
+def _title(view: View) -> str:
+    return trimmed(one_line(view.title or view.talk.title or _UNTITLED), 120)
+
+
+def _head(view: View, source: str) -> str:
+    """The first lines: what this is about, warnings, and where it comes from."""
+    title, kind = _title(view), "Task" if view.title else "Titled by the client"
+    first = [f"# Context of {view.route}", "" if title == _UNTITLED else f"{kind}: {title}"]
+    warnings = (f"**Warning:** {one_line(warning)}" for warning in view.warnings)
+    return "\n".join(filter(None, (*(first if view.route else [f"# {title}"]), *warnings, source)))
 
 
 def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
@@ -124,11 +129,13 @@ WORKED = frozenset({NEXT, LAST, STATE, SINCE})
 """Sections that say where the work stands."""
 
 
-def part(view: View, max_tokens: int | None, sections: Collection[int], head: str = "") -> tuple[str, Pieces]:
+def part(
+    view: View, max_tokens: int | None, sections: Collection[int] = (), source: str | None = None
+) -> tuple[str, Pieces]:
     """A part of what is known: what is on record, with these sections of the talk, of at most that many tokens; "" for
-    nothing; and its pieces.
+    nothing; and its pieces. `source`: where it comes from, which the first lines say; None: it has no such lines.
     """
-    composer = _pieces(view, sections)
+    composer, head = _pieces(view, sections), _head(view, source) if source is not None else ""
     if not (composer.pieces or head or view.handed.last):
         return "", {}
     left_out = f"Not all of it: `{view.command} show {view.route or 'ROUTE'}`, `{view.command} search WORDS`."
@@ -189,9 +196,9 @@ def _foot(view: View, messages: int, steps: int) -> str:
     return f"{not_here} {to_record}" if parts else to_record
 
 
-def _least(view: View, title: str, most: int) -> str:
+def _least(view: View, most: int) -> str:
     """Something short and true, where there is no room for a brief."""
-    show = f"`{view.command} show {view.route or 'ROUTE'}`"
+    show, title = f"`{view.command} show {view.route or 'ROUTE'}`", _title(view)
     texts = [f"# {title}\nNo room for more: {show}", f"No room for a brief: {show}", show, LEFT_OUT, LEFT_OUT[1]]
     if (last := view.talk.last) is not None and last.message is not None:
         words = f"The last message, {lines.clock(last.message.at)}: {lines.quoted(last.message.text, 160)}"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ralf.brief import wording
 from ralf.brief.filling import Piece
 from ralf.brief.pieces import View
 from ralf.brief.record import WORKED, Pieces, composed, part
 from ralf.brief.recorded import (
-    TITLE,
     Recorded,
     decided,
     facts,
@@ -26,7 +24,7 @@ from ralf.facts.state import State
 from ralf.model import Carried, RouteContext
 from ralf.talk.turns import joined
 from ralf.text import cleaning
-from ralf.text.cleaning import FENCE_TOKENS, SHORT_FENCE_TOKENS, fence_characters, one_line, shown, trimmed
+from ralf.text.cleaning import FENCE_TOKENS, SHORT_FENCE_TOKENS, fence_characters, one_line, shown
 from ralf.text.matcher import likeness, words
 from ralf.text.tokens import CHARACTERS_PER_TOKEN
 
@@ -36,21 +34,14 @@ RESUMED = "resume"
 _BRIEFS = (None, "brief", RESUMED)
 
 
-@dataclass(frozen=True)
-class _Section:
-    """A part of a context's text: what makes its pieces of what is on record, and which sections of the talk it has."""
-
-    made: Callable[[Recorded, RouteContext], object]
-    of_record: frozenset[int] = frozenset()
-
-
-SECTIONS: dict[str, _Section] = {
-    "goal": _Section(goal),
-    "work": _Section(work, WORKED),
-    "decisions": _Section(decided),
-    "facts": _Section(facts),
-    "history": _Section(history),
+SECTIONS: dict[str, Callable[[Recorded, RouteContext], None]] = {
+    "goal": goal,
+    "work": work,
+    "decisions": decided,
+    "facts": facts,
+    "history": history,
 }
+"""The parts of a context's text, and what makes the pieces of what is on record of each."""
 
 
 def render(
@@ -91,20 +82,21 @@ def shown_of(
     """The text of a context or of a section, without a fence and a last line end, and its pieces; see `render`."""
     view = view_of(context, section, query or context.query)
     if section in SECTIONS:
-        return part(view, most, SECTIONS[section].of_record)
+        return part(view, most, WORKED if section == "work" else ())
     if context.sessions and not context.wholly_foreign:
         return composed(view, most)
-    return part(view, most, frozenset(), _head(context))
+    return part(view, most, source=_source(context))
 
 
 def view_of(context: RouteContext, section: str | None = None, query: str | None = None) -> View:
     """What the text of a context, or of a part of it, is made of."""
     talk = joined(() if context.wholly_foreign else context.sessions)
     talk.title = shown(talk.title)
+    aim = f"{context.goal}{wording.tag(context.goal_origin)}" if context.goal else ""
     made = Recorded()
     if not context.wholly_foreign:
         if section in SECTIONS:
-            SECTIONS[section].made(made, context)
+            SECTIONS[section](made, context)
         else:
             made = recorded(context)
             if not context.sessions:
@@ -114,7 +106,7 @@ def view_of(context: RouteContext, section: str | None = None, query: str | None
     return View(
         talk,
         State.of(talk.entries),
-        title=shown(_title(context)),
+        title="" if context.wholly_foreign else shown(context.active_work.task_title or aim),
         route=shown(one_line(context.route)),
         sessions=len(context.sessions),
         warnings=[*map(shown, context.warnings)],
@@ -126,12 +118,6 @@ def view_of(context: RouteContext, section: str | None = None, query: str | None
     )
 
 
-def _title(context: RouteContext) -> str:
-    """The task's title, or the goal with whose it is, where it is neither this user's nor their agent's."""
-    goal = f"{context.goal}{wording.tag(context.goal_origin)}" if context.goal else ""
-    return context.active_work.task_title or goal
-
-
 def _asked(context: RouteContext, query: str | None) -> Callable[[Piece], float] | None:
     """How much a piece has of the words of a query."""
     if not query:
@@ -140,15 +126,9 @@ def _asked(context: RouteContext, query: str | None) -> Callable[[Piece], float]
     return lambda piece: likeness(terms, piece.levels[-1])
 
 
-def _head(context: RouteContext) -> str:
-    """The first lines of a context that no session of this user's is known of."""
+def _source(context: RouteContext) -> str:
+    """Where a context comes from that no session of this user's is known of."""
     header = context.context_checkpoint
     count = f"{header.checkpoint_count} checkpoint{'s' * (header.checkpoint_count != 1)}"
     last = f", the last one up to {shown(one_line(header.last_checkpoint))}" if header.last_checkpoint else ""
-    lines = [f"# Context of {shown(one_line(context.route))}"]
-    if title := "" if context.wholly_foreign else _title(context):
-        lines.append(f"Task: {trimmed(shown(one_line(title)), TITLE)}")
-    lines += [f"**Warning:** {shown(one_line(warning))}" for warning in context.warnings]
-    if not context.wholly_foreign:
-        lines.append(f"Revision {context.revision}, {count}{last}.")
-    return "\n".join(lines)
+    return "" if context.wholly_foreign else f"Revision {context.revision}, {count}{last}."
