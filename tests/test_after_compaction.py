@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralf.brief.compaction import after_compaction
+from ralf.brief.views import after_compaction
 from ralf.model import Decision, Header, RouteContext
 from ralf.model.entries import Entry, Message, Said, SessionEntries, Step
 from ralf.text import tokens

@@ -12,7 +12,7 @@ import pytest
 from tests.talkkit import Session
 
 from ralf.brief.pieces import View
-from ralf.brief.record import compose
+from ralf.brief.record import composed
 from ralf.facts.state import State
 from ralf.model.entries import GitFact, Item
 from ralf.model.handover import Carried, HandOver, Kept
@@ -27,7 +27,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples/session.jsonl"
 
 
 def brief(session, most=None):
-    return compose(session.view, most)
+    return composed(session.view, most)[0]
 
 
 def section(text, head):
@@ -341,7 +341,7 @@ OPEN = Kept("open", "Is 1953 to be kept?", "OPEN-001", at="2026-03-09T08:00:00Z"
 
 def test_a_fresh_hand_over_leads_and_the_last_message_and_its_status_are_there_all_the_same():
     session = Session().typed("begin with the parser, please, and tell me").said("one").typed("Now the docs.").ran("ls")
-    text = compose(handing(session, "2026-03-10T00:00:00Z", OPEN), 330)
+    text = composed(handing(session, "2026-03-10T00:00:00Z", OPEN), 330)[0]
     assert text.index("The parser is half done.") < text.index("> Now the docs.") < text.index("Being worked on")
     assert text.index("fetch the levels") < text.index("### The last message")
 
@@ -350,13 +350,13 @@ def test_while_a_hand_over_is_fresh_what_was_printed_last_is_shown_up_to_2000_ch
     session = Session().typed("begin with the parser, please, and tell me").ran("make levels", output="level\n" * 320)
     fresh = handing(session, "2026-03-10T00:00:00Z")
     for view, count in ((fresh, 320), (replace(fresh, handed=Carried()), 49)):
-        assert compose(view, 1_500).count("\n    level") + 1 == count
+        assert composed(view, 1_500)[0].count("\n    level") + 1 == count
 
 
 def test_after_a_message_an_edit_or_a_check_the_record_leads_and_an_old_next_step_is_never_first():
     session = Session().typed("begin with the parser, please, and tell me").said("one").typed("Now the docs.")
     for later in (session.edited("src/a.py"), session.ran("pytest", checks=("pytest",))):
-        text = compose(handing(later, "2026-03-09T08:01:30Z", OPEN))
+        text = composed(handing(later, "2026-03-09T08:01:30Z", OPEN))[0]
         assert (
             text.index("> Now the docs.") < text.index("Is 1953 to be kept?") < text.index("The parser is half done.")
         )
@@ -366,7 +366,7 @@ def test_after_a_message_an_edit_or_a_check_the_record_leads_and_an_old_next_ste
 def test_an_old_next_step_whose_to_do_is_completed_is_gone():
     session = Session().typed("begin with the parser, please, and tell me")
     session.mark("todos", items=(Item("2", "Fetch the levels", "completed"),)).edited("src/a.py")
-    text = compose(handing(session, "2026-03-09T08:00:30Z"))
+    text = composed(handing(session, "2026-03-09T08:00:30Z"))[0]
     assert "tag it" in text and "- fetch the levels" not in text
 
 
@@ -377,8 +377,8 @@ def test_messages_before_a_fresh_hand_over_come_last():
             "Done."
         )
     session.edited("src/a.py")
-    before = compose(session.view, 700).count("Please carry out part")
-    assert compose(handing(session, "2026-03-10T00:00:00Z", OPEN), 700).count("Please carry out part") < before
+    before = composed(session.view, 700)[0].count("Please carry out part")
+    assert composed(handing(session, "2026-03-10T00:00:00Z", OPEN), 700)[0].count("Please carry out part") < before
 
 
 def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was_answered_then():
@@ -386,10 +386,10 @@ def test_beside_a_fresh_hand_over_all_that_the_person_said_comes_before_what_was
     for number in range(12):
         session.typed(f"Part {number}: {'carry it over with care. ' * 16}The end of {number}.").said("An answer. " * 40)
     view = handing(session.typed("Go on.").edited("a.py"), "2026-03-10T00:00:00Z")
-    shown = {most: compose(view, most) for most in (600, 1_600, 2_400, 3_900, 4_000)}
+    shown = {most: composed(view, most)[0] for most in (600, 1_600, 2_400, 3_900, 4_000)}
     assert {most for most, text in shown.items() if "An answer." in section(text, "The talk")} == {4_000}
     assert all(f"The end of {number}." in shown[most] for number in range(12) for most in (2_400, 3_900, 4_000))
-    assert "detail of" in shown[3_900] and "detail of" not in compose(view)
+    assert "detail of" in shown[3_900] and "detail of" not in composed(view)[0]
 
 
 # ---- the budget ----
@@ -422,9 +422,9 @@ def test_a_brief_of_the_example_is_never_over_its_budget_and_uses_it(view):
     """Beside a fresh hand-over it uses what the person's words take, and all of it from 4,000 tokens on."""
     shares = []
     is_fresh = view.handed.last is not None and view.handed.last.at > "2026-03-09T08:45"
-    whole = tokens.count(compose(view))
+    whole = tokens.count(composed(view)[0])
     for most in range(200, 8_001, 200):
-        text = compose(view, most)
+        text = composed(view, most)[0]
         used = max(tokens.count(text), -(-len(text) // 4))
         assert used <= most
         if (4_000 if is_fresh else 600) <= most < whole:
@@ -437,7 +437,7 @@ def test_a_brief_of_the_example_is_never_over_its_budget_and_uses_it(view):
 def test_a_message_of_the_example_shown_in_a_brief_is_shown_in_every_larger_one(view):
     before = set()
     for most in range(300, 6_001, 300):
-        shown = set(re.findall(r"(?m)^- (\d\d:\d\d .{0,30})", compose(view, most)))
+        shown = set(re.findall(r"(?m)^- (\d\d:\d\d .{0,30})", composed(view, most)[0]))
         assert before <= shown
         before = shown
     assert len(before) >= 10
@@ -448,7 +448,7 @@ def test_a_brief_is_never_over_its_budget_in_scripts_that_take_many_tokens():
     for words, reply in LANGUAGES.values():
         session.typed(words * 12).edited("src/a.py", "docs/b.md").said(reply * 20).typed("好").said(reply)
     for most in (*range(0, 200, 40), *range(200, 3_000, 900)):
-        text = compose(session.view, most)
+        text = composed(session.view, most)[0]
         assert tokens.count(text) <= most and len(text) <= 4 * most
         assert text or not most
 

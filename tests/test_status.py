@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 from tests.talkkit import Session
 
-from ralf.brief.status import status
+from ralf.brief.lines import standing
 
 
 def of(session):
-    return status(session.talk.last)
+    return standing(session.talk.last)
 
 
 def test_a_usage_limit_stops_the_answer_whatever_was_said_before():

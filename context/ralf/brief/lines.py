@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.facts.checks import failing_lines, has_filter, is_failing, most_telling
 from ralf.facts.state import Run, State
-from ralf.model.entries import Mark, Message, Step
+from ralf.model.entries import Entry, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
-from ralf.talk.turns import Turn
+from ralf.talk.cutting import cut
+from ralf.talk.turns import Turn, course, refused_last
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown, trimmed
+from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 _COMMAND = 120  # characters of a command, a call's object
@@ -315,3 +317,89 @@ def own_command(message: Message, lines: int = 3) -> str:
     if not shown and message.output:
         shown = [trimmed(one_line(message.output.splitlines()[-1]), 170)]
     return "\n".join([text, *(f"    {line}" for line in shown)])
+
+
+# ---- where the answer to the last message stands ----
+
+_ASKED, _ADDED, _OUTPUT, _ERROR = 600, 420, 300, 240  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the answer stands.
+
+    word    not_begun, in_progress, waiting, interrupted, stopped or answered
+    text    it in words
+    wrote   the added lines of the last edit, or the head of the last result; "" for none
+    seen    that result, as far as it is kept
+    """
+
+    word: str
+    text: str
+    wrote: str = ""
+    seen: str = ""
+
+
+def standing(turn: Turn) -> Standing:
+    """Where the answer to the message of a turn stands; the first rule that applies."""
+    entries = course(turn)
+    steps = [step for step in turn.steps if not step.agent]
+    lists = [entry for entry in turn.entries if isinstance(entry, Mark) and entry.kind == "todos"]
+    count = _calls(len(steps) + len(lists))
+    newest = entries[-1] if entries else None
+    if turn.unread:
+        return Standing("not_begun", "Not begun: it was still waiting in the client's queue.")
+    if isinstance(newest, Mark) and newest.kind == "stopped":
+        done = f"{count} had been made for it" if steps else "nothing was done for it before"
+        return Standing("stopped", f"Stopped by the service: {trimmed(one_line(newest.value), _ERROR)}; {done}.")
+    if not turn.texts and not turn.steps and not turn.has("interrupted"):
+        return Standing("not_begun", "Not begun: after it nothing was said or done.")
+    if isinstance(newest, Mark) and newest.kind == "interrupted":
+        why = f" ({trimmed(one_line(newest.value), 60)})" if newest.value not in ("", newest.kind) else ""
+        step = refused_last(turn)
+        last_one = f"; the last one was refused: {call(step)}" if step is not None else ""
+        return Standing("interrupted", f"Interrupted by the person after {count}{why}{last_one}.")
+    last = next((step for step in reversed(turn.steps) if not step.agent), None)
+    if last is not None and not last.outcome and last.kind in ("question", "plan"):
+        return Standing("waiting", f"It waits for the person: {indented(cut(last.object, _ASKED))}")
+    if last is not None and not last.outcome:
+        return Standing("in_progress", f"Being worked on: {count}; the last one has no result yet: {call(last)}")
+    if isinstance(newest, Mark) and newest.kind == "ended":
+        if isinstance(_before_end(entries), Said):
+            return Standing("answered", "Answered: the agent's turn is ended; its words are below.")
+        return Standing("answered", f"The agent's turn is ended after {count}, without closing words.")
+    if isinstance(newest, Said) and lists and lists[-1].line > newest.line:
+        return Standing(
+            "in_progress", f"Being worked on: {count} so far, no closing words yet. Last call: the to-do list."
+        )
+    if isinstance(newest, Said):
+        after = f", after {count}" if steps or lists else ""
+        words = f"The agent spoke last (below){after}; the record has no mark that its turn had ended."
+        return Standing("answered", words)
+    if last is None:
+        return Standing("in_progress", f"Being worked on: {_calls(len(turn.steps))} so far, no closing words yet.")
+    refused = "refused by the person, nothing said or done since: " if last.outcome == "refused" else ""
+    words = f"Being worked on: {count} so far, no closing words yet. Last call: {refused}{call(last)}"
+    seen = "" if last.added or last.checks else _result(last.output)
+    return Standing("in_progress", words + ("" if refused else f" ({outcome(last)})"), _wrote(last), seen)
+
+
+def _before_end(entries: Sequence[Entry]) -> Entry | None:
+    return next((entry for entry in reversed(entries) if not isinstance(entry, Mark)), None)
+
+
+def _calls(count: int) -> str:
+    return f"{count} call{'s' * (count != 1)}"
+
+
+def _wrote(step: Step) -> str:
+    """What the last call wrote, or the head of what it printed; of a check its result, if the state has not that."""
+    if step.added:
+        return f"added: {indented(trimmed(step.added, _ADDED), '    ')}"
+    if step.checks:
+        return "" if step.outcome in ("failed", "failed by output") else _result("\n".join(step.lines))
+    return _result(trimmed(step.output, _OUTPUT))
+
+
+def _result(text: str) -> str:
+    return f"result: {indented(text, '    ')}" if text else ""

@@ -9,7 +9,6 @@ from itertools import pairwise
 from ralf.brief import lines, order
 from ralf.brief.filling import Piece
 from ralf.brief.recorded import Recorded
-from ralf.brief.status import status
 from ralf.facts.checks import most_telling
 from ralf.facts.state import State
 from ralf.model.entries import Entry, Item, Mark, Message, Said, Step
@@ -151,7 +150,7 @@ class Composer:
     # ---- the last message ----
 
     def _last(self, turn: Turn, message: Message, answers: str) -> None:
-        now = status(turn)
+        now = lines.standing(turn)
         words = _words(message)
         is_pasted = len(words) > cutting.PASTE
         texts = [cutting.message(words, most) for most in (order.LAST_PASTED if is_pasted else order.LAST)]

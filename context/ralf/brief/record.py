@@ -23,18 +23,14 @@ Pieces = dict[str, Piece]
 _TO_RECORD = "To record: `{command} decide {route} TEXT`, `{command} handover {route}`."
 
 
-def compose(view: View, max_tokens: int | None = None, *, ordered: order.Order = order.grants) -> str:
-    """The brief, of at most that many tokens, by `o200k_base` and at four characters a token; None: all of it.
+def composed(view: View, max_tokens: int | None = None, *, ordered: order.Order = order.grants) -> tuple[str, Pieces]:
+    """The brief, of at most that many tokens, by `o200k_base` and at four characters a token, None: all of it; and its
+    pieces as far as they are shown.
 
     ordered  the order in which its pieces are shown, and which of them
 
     What git says now has a place of its own, so that the rest is the same whatever it says.
     """
-    return composed(view, max_tokens, ordered=ordered)[0]
-
-
-def composed(view: View, max_tokens: int | None, *, ordered: order.Order = order.grants) -> tuple[str, Pieces]:
-    """The brief, and its pieces as far as they are shown; see `compose`."""
     if view.now and max_tokens is not None:
         view = replace(view, now=view.now if max_tokens >= _LEAST_WITH_NOW else "")
         size = Budget(None).size(view.now)  # a larger budget sets at most as much more aside as it has more

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from ralf.brief import wording
+from ralf.brief import order, wording
 from ralf.brief.filling import Piece
 from ralf.brief.pieces import View
 from ralf.brief.record import WORKED, Pieces, composed, part
@@ -132,3 +133,38 @@ def _source(context: RouteContext) -> str:
     count = f"{header.checkpoint_count} checkpoint{'s' * (header.checkpoint_count != 1)}"
     last = f", the last one up to {shown(one_line(header.last_checkpoint))}" if header.last_checkpoint else ""
     return "" if context.wholly_foreign else f"Revision {context.revision}, {count}{last}."
+
+
+# ---- beside the client's own summary of the window ----
+
+_BEGINNING = 60  # characters of a message, a command, a decision by which a summary is seen to have it
+
+
+def after_compaction(context: RouteContext, summary: str, max_tokens: int) -> str:
+    """A fresh hand-over, the state, the last message and where it stands, pins; and of messages, failed commands and
+    decisions those whose first 60 characters the summary lacks, letters and digits compared. At most that many tokens;
+    "" where the route has no record.
+    """
+    if not context.sessions:
+        return ""
+    said = _compared(summary)
+    lacking = [one for one in context.decisions if one.pinned or one.kind == "rule" or not _has(said, one.decision)]
+    handover = context.handover if wording.new_handover(context) is not None else Carried()
+    view = view_of(replace(context, decisions=tuple(lacking), handover=handover))
+    for turn in view.talk.turns:
+        if turn is not view.talk.last:
+            if turn.message is not None and _has(said, turn.message.text):
+                turn.message = None
+            told = [
+                step for step in turn.steps if step.kind == "command" and step.has_failed and _has(said, step.object)
+            ]
+            turn.entries = [entry for entry in turn.entries if entry not in told]
+    return composed(view, max_tokens, ordered=order.after_compaction)[0]
+
+
+def _has(said: str, text: str) -> bool:
+    return _compared(text[:_BEGINNING]) in said
+
+
+def _compared(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())

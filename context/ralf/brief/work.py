@@ -8,7 +8,6 @@ from dataclasses import replace
 from ralf.brief import lines
 from ralf.brief.pieces import View
 from ralf.brief.record import now
-from ralf.brief.status import status
 from ralf.facts.checks import is_test
 from ralf.facts.state import State
 from ralf.model import ActiveWork, OpenFile, RunningTask, Step as Done, Todo, WorkingTree
@@ -29,7 +28,7 @@ STOPPED = "stopped by the service: "
 def work_of(before: ActiveWork, talk: Talk) -> ActiveWork:
     """The active work after a talk: what the record shows; what somebody said of it stays as it was before."""
     state, last = State.of(talk.entries), talk.last
-    word = status(last).word if last is not None else ""
+    word = lines.standing(last).word if last is not None else ""
     if word == "answered" and last is not None and not last.has("ended") and _has_begun(state):
         word = "in_progress"  # it spoke last, in the middle of its list
     said = [said.text for turn in talk.turns for said in turn.texts]

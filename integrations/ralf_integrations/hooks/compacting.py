@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from ralf.brief.compaction import after_compaction
+from ralf.brief.views import after_compaction
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.text import tokens
