@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.facts.checks import failing_lines, has_filter, is_failing, most_telling
 from ralf.facts.state import Run, State
-from ralf.model.entries import Entry, Mark, Message, Said, Step
+from ralf.model.entries import Entry, Item, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
 from ralf.talk.cutting import cut
 from ralf.talk.turns import Turn, course, refused_last
@@ -152,24 +152,24 @@ def passing(runs: Sequence[Run], day: str) -> str:
 
 def branch_and_commit(state: State) -> str:
     """Branch and newest commit; "" where the record has neither."""
-    parts, day = [], state.last[:10]
-    if state.is_detached and state.branch:
-        parts.append("detached HEAD" + (f" (before: {state.branch})" if state.branch else ""))
-    elif state.branch:
-        parts.append(f"branch {state.branch}")
-    if state.request:
-        parts.append(f"PR #{state.request}")
-    if state.commits:
-        newest = state.commits[-1]
+    day, newest = state.last[:10], state.commits[-1] if state.commits else None
+    branch = f"detached HEAD (before: {state.branch})" if state.is_detached else f"branch {state.branch}"
+    parts = [branch if state.branch else "", f"PR #{state.request}" if state.request else ""]
+    if newest is not None:
         others = "; no call of the agent made it" if newest.by_others else ""
         name = " ".join(filter(None, (newest.hash, newest.subject and f'"{newest.subject}"'))) or "by the agent"
         parts.append(f"newest commit seen {name} ({clock(newest.at, day)}{others}){_by(newest.agent)}")
     if state.pushed:
-        is_before = not state.is_pushed and state.commits and state.commits[-1].is_own
+        is_before = newest is not None and newest.is_own and not state.is_pushed
         parts.append(f"last push {clock(state.pushed, day)}" + (", before that commit" if is_before else ""))
-    if state.merging:
-        parts.append(f"a {state.merging} is in progress")
-    return f"- {'; '.join(parts)}" if parts else ""
+    parts.append(f"a {state.merging} is in progress" if state.merging else "")
+    return _item_of(parts)
+
+
+def _item_of(parts: Iterable[str]) -> str:
+    """A bullet of some parts, "" where none says anything."""
+    found = "; ".join(filter(None, parts))
+    return f"- {found}" if found else ""
 
 
 NOW_TOKENS = 80
@@ -201,7 +201,7 @@ def edited(state: State, most: int) -> str:
         head = "by the agent since its last commit" if is_since else "by the agent, not committed by it"
         head = "after it" if state.listed else head if state.is_under_git else "by the agent"
         parts.append(f"edited {head}: {files(list(state.edited)[::-1], most)}")
-    return f"- {'; '.join(parts)}" if parts else ""
+    return _item_of(parts)
 
 
 def todos(state: State, since: int = 0) -> tuple[str, ...]:
@@ -212,24 +212,22 @@ def todos(state: State, since: int = 0) -> tuple[str, ...]:
     items = state.items
     if not items:
         return ()
-    done = [item for item in items if item.status == "completed"]
+    at = clock(state.items_at, state.last[:10])
+    current, rest, done = (
+        [f"\n    {label}: {_item(item)}" for item in items if item.status == status]
+        for status, label in (("in_progress", "in progress"), ("pending", "open"), ("completed", "done"))
+    )
     if len(done) == len(items):
-        head = f"- to-do list: all {len(items)} done ({clock(state.items_at, state.last[:10])})"
-        return head, head + "".join(f"\n    done: {_item(item.id, item.text)}" for item in items)
-    current = [item for item in items if item.status == "in_progress"]
-    rest = [item for item in items if item.status == "pending"]
+        head = f"- to-do list: all {len(items)} done ({at})"
+        return head, head + "".join(done)
     later = f", {since} messages before the end" if since > _MOST_SINCE_LIST else ""
-    head = f"- to-do list ({clock(state.items_at, state.last[:10])}{later}): {len(done)} of {len(items)} done"
-    head += "".join(f"\n    in progress: {_item(item.id, item.text)}" for item in current)
-    brief = head + "".join(f"\n    open: {_item(item.id, item.text)}" for item in rest[:3])
-    if len(rest) > 3:
-        brief += f"\n    open: {len(rest) - 3} more"
-    whole = head + "".join(f"\n    open: {_item(item.id, item.text)}" for item in rest)
-    return brief, whole, whole + "".join(f"\n    done: {_item(item.id, item.text)}" for item in done)
+    head = "".join([f"- to-do list ({at}{later}): {len(done)} of {len(items)} done", *current])
+    brief = [*rest[:3], *([f"\n    open: {len(rest) - 3} more"] if len(rest) > 3 else [])]
+    return head + "".join(brief), head + "".join(rest), head + "".join([*rest, *done])
 
 
-def _item(id_: str, text: str) -> str:
-    return f"#{id_} {text}" if id_ else text
+def _item(item: Item) -> str:
+    return f"#{item.id} {item.text}" if item.id else item.text
 
 
 _MOST_SINCE_LIST = 2  # messages
@@ -250,7 +248,7 @@ def upcoming(state: State, since_list: int = 0) -> str:
     if open_ and since_list <= _MOST_SINCE_LIST:
         first = next((item for item in open_ if item.status == "in_progress"), open_[0])
         more = f" and {len(open_) - 1} more open" if len(open_) > 1 else ""
-        parts.append(f"to-do {trimmed(_item(first.id, first.text), 60)}{more}")
+        parts.append(f"to-do {trimmed(_item(first), 60)}{more}")
     last = next(reversed(state.runs.values()), None)
     if last is not None and last.edited and not last.has_failed:
         names = list(last.edited)
@@ -265,7 +263,7 @@ def upcoming(state: State, since_list: int = 0) -> str:
         parts.append("the newest commit not pushed")
     if state.merging:
         parts.append(f"a {state.merging} is in progress")
-    return f"- {'; '.join(parts)}" if parts else ""
+    return _item_of(parts)
 
 
 # ---- what was done ----

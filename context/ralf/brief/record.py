@@ -92,16 +92,12 @@ def _filled(composer: Composer, budget: Budget, ordered: order.Order = order.gra
             pieces.pop(gap, None)
     if "gap-talk" in pieces:
         pieces["gap-talk"].place = (TALK, int(hidden[-1][5:]), 9)
-    return joined(pieces.values()), is_whole and _is_all_shown(composer), len(hidden)
+    is_whole = is_whole and all(piece.is_whole for piece in pieces.values())
+    return joined(pieces.values()), is_whole, len(hidden)
 
 
 def _gap(count: int, what: str) -> str:
     return f"- ({count} {what}{'s' * (count > 1)} left out here)"
-
-
-def _is_all_shown(composer: Composer) -> bool:
-    """Whether each piece is shown at its longest, or another says what it does."""
-    return all(piece.is_covered or len(piece.text) >= len(piece.levels[-1]) for piece in composer.pieces.values())
 
 
 _MOST_ASKED = 12  # pieces that come first since they touch what is asked for

@@ -96,10 +96,8 @@ _RUN = 90  # characters of a test run's command, and of its result, beside the f
 
 def working_tree(git: WorkingTree) -> Iterator[str]:
     """Branch and commit, and what is not committed, a line each."""
-    where = [f"branch {name(git.branch)}"] if git.branch else []
-    where += [f"at commit {one_line(git.commit)}"] if git.commit else []
-    where += [f"its pull request #{name(git.pull_request)}"] if git.pull_request else []
-    if where:
+    words = (("branch ", git.branch), ("at commit ", one_line(git.commit)), ("its pull request #", git.pull_request))
+    if where := [f"{label}{name(found)}" for label, found in words if found]:
         yield f"- {', '.join(where)}\n"
     if git.uncommitted:
         more = len(git.uncommitted) - MOST_NAMED
