@@ -105,9 +105,6 @@ def joined(pieces: Iterable[Piece]) -> str:
     shown: set[str] = set()
     for piece in sorted(pieces, key=lambda piece: piece.place):
         if piece.text:
-            for name, words in piece.heads:
-                if name not in shown:
-                    shown.add(name)
-                    lines.append(words)
-            lines.append(piece.text)
+            lines += [*(words for name, words in piece.heads if name not in shown), piece.text]
+            shown.update(name for name, _ in piece.heads)
     return "\n".join(lines)
