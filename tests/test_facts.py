@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,50 +16,18 @@ from ralf.facts.progress import combine
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
 from ralf.talk.recording import record
 from ralf.talk.turns import thread
-from ralf.transcripts.events import Event, Position
-
-BASE = "/home/ada/orchard"
-
-
-class Session:
-    """Builds events as a reader would give them, each on a line of its own."""
-
-    def __init__(self, cwd: str = BASE) -> None:
-        self.events: list[Event] = []
-        self.cwd = cwd
-
-    def add(self, kind: Any, text: str, **fields: Any) -> Event:
-        """Append an event on the next line."""
-        line = len(self.events)
-        time = f"2026-03-01T10:{line // 60:02d}:{line % 60:02d}Z"
-        event = Event(kind, text, Position(line, line), Position(line + 1, line + 1), time, cwd=self.cwd, **fields)
-        self.events.append(event)
-        return event
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> str:
-        """Append a call; its id."""
-        call_id = f"c{len(self.events)}"
-        text = "\n".join(str(value) for value in arguments.values())
-        self.add("call", text, tool=tool, input=arguments, call_id=call_id)
-        return call_id
-
-    def tool(self, tool: str, arguments: dict[str, Any], output: str = "ok", **fields: Any) -> None:
-        """Append a call with its result."""
-        call_id = self.call(tool, arguments)
-        self.add("result", output, tool=tool, call_id=call_id, **fields)
-
-    def bash(self, command: str, output: str = "", status: int | None = None) -> None:
-        """Append a shell command with its result."""
-        self.tool("Bash", {"command": command}, output, failed=bool(status), exit_status=status)
-
-    def extract(self, **fields: Any) -> Extracted:
-        """The facts of all events."""
-        return extract(self.events, base=BASE, **fields)
+from ralf.transcripts.events import Event
+from recordkit import BASE, Session
 
 
 @pytest.fixture
 def session() -> Session:
     return Session()
+
+
+def extracted(session: Session, **fields: Any) -> Extracted:
+    """The facts and the work of all events."""
+    return extract(session.events, base=BASE, **fields)
 
 
 def did(result: Extracted) -> dict[str, tuple[str, ...]]:
@@ -73,7 +40,7 @@ def did(result: Extracted) -> dict[str, tuple[str, ...]]:
 def test_a_path_under_the_project_is_written_relative_and_any_other_as_it_stands(session: Session) -> None:
     session.tool("Read", {"file_path": f"{BASE}/src/pears.py"})
     session.tool("Read", {"file_path": "/etc/hosts"})
-    assert list(did(session.extract())) == ["src/pears.py", "/etc/hosts"]
+    assert list(did(extracted(session))) == ["src/pears.py", "/etc/hosts"]
 
 
 def test_what_was_done_to_a_path_is_listed_once_each_in_one_order(session: Session) -> None:
@@ -82,18 +49,7 @@ def test_what_was_done_to_a_path_is_listed_once_each_in_one_order(session: Sessi
     session.tool("Read", {"file_path": path})
     session.tool("Edit", {"file_path": path, "old_string": "x", "new_string": "y"})
     session.tool("Edit", {"file_path": path, "old_string": "y", "new_string": "z"})
-    assert did(session.extract()) == {"a.py": ("created", "edited", "read")}
-
-
-def test_a_write_that_did_not_create_the_file_edited_it(session: Session) -> None:
-    session.tool("Write", {"file_path": f"{BASE}/a.py", "content": "x"})
-    assert did(session.extract()) == {"a.py": ("edited",)}
-
-
-@pytest.mark.parametrize("outcome", [{"failed": True}, {"failed": True, "refused": True}])
-def test_a_call_that_failed_or_never_ran_touched_nothing(session: Session, outcome: dict[str, bool]) -> None:
-    session.tool("Edit", {"file_path": f"{BASE}/a.py"}, "String to replace not found", **outcome)
-    assert session.extract().facts.paths == ()
+    assert did(extracted(session)) == {"a.py": ("created", "edited", "read")}
 
 
 @pytest.mark.parametrize(
@@ -110,18 +66,12 @@ def test_file_tools_of_other_clients_are_known_by_name_and_keys(
     session: Session, tool: str, arguments: dict[str, Any], expected: str
 ) -> None:
     session.tool(tool, arguments)
-    assert did(session.extract()) == {"n.ipynb": (expected,)}
+    assert did(extracted(session)) == {"n.ipynb": (expected,)}
 
 
 def test_a_search_in_a_folder_reads_no_file(session: Session) -> None:
     session.tool("Grep", {"pattern": "pear", "path": f"{BASE}/src"}, "src/a.py")
-    assert session.extract().facts.paths == ()
-
-
-def test_a_patch_names_the_files_it_adds_updates_and_deletes(session: Session) -> None:
-    patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Update File: b.py\n*** Delete File: c.py\n*** End Patch"
-    session.tool("apply_patch", {"input": patch})
-    assert did(session.extract()) == {"a.py": ("created",), "b.py": ("edited",), "c.py": ("deleted",)}
+    assert extracted(session).facts.paths == ()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +96,7 @@ def test_a_shell_command_marks_only_the_files_it_touched_for_certain(
     session: Session, command: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     session.bash(command)
-    assert did(session.extract()) == expected
+    assert did(extracted(session)) == expected
 
 
 PYTHON = """python3 - <<'PY'
@@ -187,12 +137,7 @@ def test_a_script_in_a_command_edits_the_files_that_it_writes(
     session: Session, command: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     session.bash(command)
-    assert did(session.extract()) == expected
-
-
-def test_a_command_that_failed_marks_no_files(session: Session) -> None:
-    session.bash("rm gone.py", "rm: gone.py: No such file or directory", 1)
-    assert session.extract().facts.paths == ()
+    assert did(extracted(session)) == expected
 
 
 # ---- commands, errors, tests, commits ----
@@ -201,19 +146,19 @@ def test_a_command_that_failed_marks_no_files(session: Session) -> None:
 def test_a_command_is_kept_as_typed_with_how_often_it_ran_and_how_it_ended(session: Session) -> None:
     session.bash("make  check", "boom: error: x", 2)
     session.bash("make  check", "fine", 0)
-    (fact,) = session.extract().facts.commands
+    (fact,) = extracted(session).facts.commands
     assert (fact.command, fact.status, fact.exit, fact.runs, fact.failures) == ("make  check", "passed", None, 2, 1)
 
 
 def test_a_declined_command_did_not_run(session: Session) -> None:
     session.tool("Bash", {"command": "git push"}, "declined", failed=True, refused=True, form="refused")
-    assert session.extract().facts.commands == ()
+    assert extracted(session).facts.commands == ()
 
 
 def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session) -> None:
     command = "./ripen " + "pear " * 300 + "end"
     session.bash(command, "boom: error", 1)
-    (fact,) = session.extract().facts.commands
+    (fact,) = extracted(session).facts.commands
     assert command.startswith(fact.command[:300])
     assert fact.command.endswith("end")
     assert len(fact.command) - len(" … ") + fact.omitted == len(command)
@@ -222,11 +167,11 @@ def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session
 def test_a_long_passed_command_is_kept_in_brief_and_is_the_same_when_it_fails_later(session: Session) -> None:
     command = "./ripen " + "pear " * 300 + "end"
     session.bash(command)
-    (brief,) = session.extract().facts.commands
+    (brief,) = extracted(session).facts.commands
     assert len(brief.command) < 240
     assert command.endswith(brief.command[-25:])
     session.bash(command, "boom: error", 1)
-    (fact,) = session.extract().facts.commands
+    (fact,) = extracted(session).facts.commands
     assert (fact.runs, fact.failures) == (2, 1)
     assert len(fact.command) > 300
 
@@ -247,25 +192,25 @@ def test_commands_are_read_from_the_forms_that_clients_use(arguments: dict[str, 
 def test_a_longer_command_that_begins_with_the_failed_one_shows_that_it_passes(session: Session) -> None:
     session.bash("make lint", "error: unused", 1)
     session.bash("make lint && make test", "fine", 0)
-    assert session.extract().facts.errors[0].fixed_by == "the same command passed later"
+    assert extracted(session).facts.errors[0].fixed_by == "the same command passed later"
 
 
 def test_an_error_of_an_earlier_stretch_comes_back_when_it_is_fixed(session: Session) -> None:
     before = ErrorFact("error: unused", "make lint", "", "2026-03-01T09:00:00Z")
     session.tool("Edit", {"file_path": f"{BASE}/pear.py"})
     session.bash("make lint", "fine", 0)
-    (fact,) = session.extract(unsolved=(before,)).facts.errors
+    (fact,) = extracted(session, unsolved=(before,)).facts.errors
     assert (fact.error, fact.fixed_by) == ("error: unused", "the same command passed later")
-    assert combine(Facts(errors=(before,)), session.extract(unsolved=(before,)).facts).errors == ()
+    assert combine(Facts(errors=(before,)), extracted(session, unsolved=(before,)).facts).errors == ()
 
 
 def test_a_failing_test_whose_exit_status_a_pipe_swallowed_is_an_error(session: Session) -> None:
     output = "--- FAIL: TestPick (0.1s)\nFAIL\torchard\t0.2s"
     session.bash("go test ./... 2>&1 | tail -5", output, 0)
-    assert [e.error for e in session.extract().facts.errors] == ["--- FAIL: TestPick (0.1s)"]
+    assert [e.error for e in extracted(session).facts.errors] == ["--- FAIL: TestPick (0.1s)"]
     session.tool("Edit", {"file_path": f"{BASE}/pick.go"})
     session.bash("go test ./... 2>&1 | tail -5", "ok  \torchard\t0.2s", 0)
-    assert [e.fixed_by for e in session.extract().facts.errors] == ["the same command passed later"]
+    assert [e.fixed_by for e in extracted(session).facts.errors] == ["the same command passed later"]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +231,7 @@ def test_a_result_says_whether_a_test_failed(result: str, failed: bool) -> None:
 def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
     session.bash("git add . && git commit -m 'Ripen pears'", "[main 1a2b3c4] Ripen pears\n 1 file changed")
     session.bash("git log", "[main 9f9f9f9] not a commit")
-    facts = session.extract().facts
+    facts = extracted(session).facts
     assert [(c.commit, c.message) for c in facts.commits] == [("1a2b3c4", "Ripen pears")]
 
 
@@ -322,14 +267,17 @@ def test_a_test_run_is_told_in_its_own_words(command: str, output: str, expected
 def test_every_request_is_kept_verbatim(session: Session) -> None:
     session.add("user", "Please ripen the pears\nin the north field")
     session.add("user", "ok")
-    assert [r.request for r in session.extract().facts.requests] == ["Please ripen the pears\nin the north field", "ok"]
+    assert [r.request for r in extracted(session).facts.requests] == [
+        "Please ripen the pears\nin the north field",
+        "ok",
+    ]
 
 
 @pytest.mark.ci
 def test_a_long_request_loses_only_its_middle(session: Session) -> None:
     request = "Ripen `the pears` " + "and more " * 900 + "thanks"
     session.add("user", request)
-    (fact,) = session.extract().facts.requests
+    (fact,) = extracted(session).facts.requests
     assert request.startswith(fact.request[:800])
     assert fact.request.endswith("thanks")
     assert fact.omitted > 0
@@ -340,7 +288,7 @@ def test_a_refused_call_holds_no_words_of_a_person(session: Session) -> None:
     """The reader of the client's log gives those as an event of their own, where a field of the record proves them."""
     text = "The tool use was rejected. To tell you how to proceed, the user said:\nput it in the plan instead"
     session.tool("Bash", {"command": "mkdir plans"}, text, failed=True, refused=True)
-    assert session.extract().facts.requests == ()
+    assert extracted(session).facts.requests == ()
 
 
 @pytest.mark.ci
@@ -351,7 +299,7 @@ def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: 
         {"content": "Pack", "status": "pending"},
     ]
     session.tool("TodoWrite", {"todos": todos})
-    work = session.extract().work
+    work = extracted(session).work
     assert [(t.content, t.status) for t in work.todos] == [
         ("Pick", "completed"),
         ("Wash", "in_progress"),
@@ -359,13 +307,6 @@ def test_a_whole_to_do_list_replaces_the_one_before_and_tells_the_step(session: 
     ]
     assert (work.plan_step, work.total_steps) == (2, 3)
     assert [(s.step, s.description) for s in work.completed_steps] == [(1, "Pick")]
-
-
-def test_a_plan_is_a_to_do_list(session: Session) -> None:
-    session.tool(
-        "update_plan", {"plan": [{"step": "Pick", "status": "in_progress"}, {"step": "Pack", "status": "pending"}]}
-    )
-    assert [t.content for t in session.extract().work.todos] == ["Pick", "Pack"]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +322,7 @@ def test_a_plan_is_a_to_do_list(session: Session) -> None:
 def test_a_command_of_ours_is_no_request(session: Session, text: str) -> None:
     session.add("user", text)
     session.add("user", "ralf context says nothing of the parser: why?")
-    assert [fact.request for fact in session.extract().facts.requests] == [
+    assert [fact.request for fact in extracted(session).facts.requests] == [
         "ralf context says nothing of the parser: why?"
     ]
 
@@ -390,31 +331,20 @@ def test_a_tool_of_an_mcp_server_is_not_the_clients_to_do_list(session: Session)
     session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
     session.tool("mcp__tracker__TaskCreate", {"subject": "Pack"}, "Task #2 created")
     session.tool("mcp__tracker__TodoWrite", {"todos": [{"content": "Sell", "status": "pending"}]}, "done")
-    assert [todo.content for todo in session.extract().work.todos] == ["Pick"]
-
-
-def test_single_tasks_are_followed_by_their_numbers(session: Session) -> None:
-    session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
-    session.tool("TaskCreate", {"subject": "Pack"}, "Task #2 created successfully: Pack")
-    session.tool("TaskUpdate", {"taskId": "1", "status": "completed"}, "Updated task #1 status")
-    session.tool("TaskUpdate", {"taskId": "2", "status": "in_progress"}, "Updated task #2 status")
-    first = session.extract().work
-    assert [(t.id, t.status) for t in first.todos] == [("1", "completed"), ("2", "in_progress")]
-    session.tool("TaskUpdate", {"taskId": "2", "status": "completed"}, "Updated task #2 status")
-    assert [t.status for t in session.extract().work.todos] == ["completed", "completed"]
+    assert [todo.content for todo in extracted(session).work.todos] == ["Pick"]
 
 
 def test_a_task_that_somebody_has_taken_keeps_its_words_in_a_list(session: Session) -> None:
     session.tool("TaskCreate", {"subject": "Pick (early)"}, "Task #1 created successfully: Pick (early)")
     session.tool("TaskList", {}, "#1 [in_progress] Pick (early) (kim) [blocked by #2]\n#2 [pending] Pack (soon)")
-    assert [todo.content for todo in session.extract().work.todos] == ["Pick (early)", "Pack (soon)"]
+    assert [todo.content for todo in extracted(session).work.todos] == ["Pick (early)", "Pack (soon)"]
 
 
 def test_the_list_that_the_client_tells_is_the_list_as_it_is(session: Session) -> None:
     session.tool("TaskCreate", {"subject": "Pick"}, "Task #1 created successfully: Pick")
     told = [{"content": "Pick", "status": "completed", "id": "1"}, {"content": "Pack", "status": "pending", "id": "2"}]
     session.add("other", "", tool="TodoWrite", input={"todos": told})
-    work = session.extract().work
+    work = extracted(session).work
     assert [(todo.id, todo.content, todo.status) for todo in work.todos] == [
         ("1", "Pick", "completed"),
         ("2", "Pack", "pending"),
@@ -426,7 +356,7 @@ def test_the_list_that_the_client_tells_is_the_list_as_it_is(session: Session) -
 def test_work_without_to_do_calls_keeps_its_plan(session: Session) -> None:
     work = ActiveWork(current_task="TASK-001", plan_step=7, total_steps=9)
     session.bash("ls")
-    assert session.extract(work=work).work.plan_step == 7
+    assert extracted(session, work=work).work.plan_step == 7
 
 
 def test_open_files_are_those_changed_last_without_the_deleted(session: Session) -> None:
@@ -434,7 +364,7 @@ def test_open_files_are_those_changed_last_without_the_deleted(session: Session)
     session.tool("Edit", {"file_path": f"{BASE}/b.py"})
     session.tool("Read", {"file_path": f"{BASE}/c.py"})
     session.bash("rm a.py")
-    assert [f.path for f in session.extract().work.open_files] == ["b.py"]
+    assert [f.path for f in extracted(session).work.open_files] == ["b.py"]
 
 
 # ---- stretches ----
@@ -533,26 +463,13 @@ def test_a_hostile_command_is_read_in_linear_time(text: str) -> None:
 # ---- sub-agents and background tasks ----
 
 
-def test_what_a_sub_agent_did_is_the_routes_and_its_list_is_its_own(session: Session) -> None:
-    session.tool("TodoWrite", {"todos": [{"content": "Mend the pump", "status": "pending"}]})
-    asked = session.call("Edit", {"file_path": f"{BASE}/pump.py"})
-    session.events[-1] = replace(session.events[-1], agent="a1")
-    session.add("result", "ok", tool="Edit", call_id=asked, agent="a1")
-    listed = session.call("TodoWrite", {"todos": [{"content": "Its own", "status": "completed"}]})
-    session.events[-1] = replace(session.events[-1], agent="a1")
-    session.add("result", "ok", tool="TodoWrite", call_id=listed, agent="a1")
-    found = session.extract()
-    assert did(found) == {"pump.py": ("edited",)}
-    assert [todo.content for todo in found.work.todos] == ["Mend the pump"]
-
-
 def test_what_still_runs_in_the_background_is_told_until_it_ends_or_is_stopped(session: Session) -> None:
     for task, command in (("b1", "npm run dev"), ("b2", "make watch"), ("b3", "make slow")):
         session.tool("Bash", {"command": command}, "started", task=task)
     session.add("other", "", task="b2")
     session.tool("KillShell", {"shell_id": "b3"})
-    work = session.extract().work
+    work = extracted(session).work
     assert [(task.id, task.task) for task in work.running] == [("b1", "npm run dev")]
     session.events = []
     session.add("other", "", task="b1")
-    assert session.extract(work=work).work.running == ()
+    assert extracted(session, work=work).work.running == ()

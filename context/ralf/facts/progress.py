@@ -8,13 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralf.format.codec import from_tree, to_tree
-from ralf.model import (
-    ActiveWork,
-    Attempt,
-    Checkpoint,
-    CommandFact,
-    Facts,
-)
+from ralf.model import ActiveWork, Attempt, Checkpoint, CommandFact, Facts
 
 if TYPE_CHECKING:
     from ralf.redact.redactor import Redactor
