@@ -341,11 +341,9 @@ def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(path, what was done to it) of a call whose arguments list changes by path, as Codex tells a patch's outcome."""
     given = arguments.get("changes")
     found: list[tuple[str, str]] = []
-    changes = (
-        {path: one for path, one in given.items() if isinstance(one, Mapping)} if isinstance(given, Mapping) else {}
-    )
-    for path, change in changes.items():
-        did, moved = _CHANGES.get(str(change.get("type"))), change.get("move_path")
+    for path, change in given.items() if isinstance(given, Mapping) else ():
+        told = change if isinstance(change, Mapping) else {}
+        did, moved = _CHANGES.get(str(told.get("type"))), told.get("move_path")
         if did:
             found += [(path, "deleted"), (moved, "created")] if isinstance(moved, str) and moved else [(path, did)]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,14 +41,13 @@ def decisions(events: Iterable[Event], session: str, origin: str) -> tuple[Decis
 
 def work(event: Event, known: ActiveWork) -> ActiveWork:
     """The work, with what a note says of it; how often it was tried is not for a note to say."""
-    told = {key: value for key, value in _mapping(event, "work").items() if key not in _COUNTED}
-    return from_tree(ActiveWork, {**to_tree(known), **_fitting(told, ActiveWork)}) if told else known
+    told = _fields(event, "work", ActiveWork, _COUNTED)
+    return from_tree(ActiveWork, {**to_tree(known), **told}) if told else known
 
 
 def facts(event: Event) -> Facts:
     """The facts in the fields of a note."""
-    told = _mapping(event, "facts")
-    return replace(from_tree(Facts, _fitting(told, Facts)), extra={}) if told else Facts()
+    return replace(from_tree(Facts, _fields(event, "facts", Facts)), extra={})
 
 
 def place(event: Event) -> dict[str, Any]:
@@ -65,10 +64,7 @@ def place(event: Event) -> dict[str, Any]:
 
 
 def _decision(event: Event, session: str, origin: str) -> Decision | None:
-    told = _mapping(event, "decision")
-    if not told:
-        return None
-    made = from_tree(Decision, _fitting({key: value for key, value in told.items() if key not in _OURS}, Decision))
+    made = from_tree(Decision, _fields(event, "decision", Decision, _OURS))
     if not made.decision.strip():
         return None
     digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
@@ -88,19 +84,19 @@ def _decision(event: Event, session: str, origin: str) -> Decision | None:
     )
 
 
-def _mapping(event: Event, key: str) -> Mapping[str, Any]:
-    value = event.input.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _fitting(tree: Mapping[str, Any], cls: type[ActiveWork | Decision | Facts]) -> dict[str, Any]:
-    """What of a tree is of the class; what does not fit is left out, in a list item by item."""
+def _fields(
+    event: Event, key: str, cls: type[ActiveWork | Decision | Facts], ours: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What a note says of a class under a key, without fields that are `ours`; what does not fit is left out, in a list
+    item by item.
+    """
+    told = event.input.get(key)
     fitting: dict[str, Any] = {}
-    for key, value in tree.items():
+    for name, value in told.items() if isinstance(told, Mapping) else ():
         values = value if isinstance(value, list) else [value]
-        kept = [one for one in values if _fits(cls, key, [one] if isinstance(value, list) else one)]
-        if kept or value == []:
-            fitting[key] = kept if isinstance(value, list) else value
+        kept = [one for one in values if _fits(cls, name, [one] if isinstance(value, list) else one)]
+        if name not in ours and (kept or value == []):
+            fitting[name] = kept if isinstance(value, list) else value
     return fitting
 
 
