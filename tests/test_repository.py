@@ -51,6 +51,8 @@ def test_a_commit_is_the_line_that_git_prints() -> None:
 def test_a_commit_that_git_does_not_print_is_told_by_its_exit_status() -> None:
     assert ran("git commit -qm 'Mend the valve'") == [("commit", "Mend the valve")]
     assert ran("git commit -q -F msg.txt") == [("commit",)]
+    in_quotes = "git commit -qm \"$(cat <<'EOF'\nIt's a 5\" valve\nEOF\n)\" && git push -q"
+    assert ran(in_quotes) == [("commit",), ("push",)]
     assert ran("git commit -m x | tail -1", " 1 file changed, 2 insertions(+)") == [("commit", "x")]
 
 

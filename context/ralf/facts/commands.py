@@ -74,6 +74,8 @@ _SHELL = regex(
     r"|run_command|run_terminal_cmd|run_in_terminal|run_shell_command|shell_command"
 )
 
+_HEREDOC = regex(r"(?<!<)<<-?[ \t]*(['\"]?)\\?([A-Za-z_]\w*)\1")
+
 _TOKEN = regex(
     r"(?P<space>(?:^[ \t]*+\#[^\n]*|[ \t\r]|\\\n)+)"
     r"|(?P<redirect>&>>?|\d*(?:<<<|<<-?|>>|>\||<>|>|<)(?:&[\d-])?)"
@@ -123,13 +125,32 @@ def simple_commands(text: str) -> list[Simple]:
     return [*_simple_commands(text)]
 
 
+def _without_heredocs(text: str) -> tuple[str, list[str]]:
+    """The command without the bodies of its here-documents, also of those within quotes, and these bodies: they may
+    hold any quotes.
+    """
+    kept: list[str] = []
+    ends: list[str] = []
+    bodies: list[list[str]] = []
+    for line in text.split("\n"):
+        if ends and line.strip() == ends[0]:
+            del ends[0]
+        elif ends:
+            bodies[-len(ends)].append(line)
+        else:
+            kept.append(line)
+            ends = [match[2] for match in _HEREDOC.finditer(line)]
+            bodies += [[] for _ in ends]
+    return "\n".join(kept), ["\n".join(body) for body in bodies]
+
+
 @lru_cache(maxsize=32)  # of one command, which is asked for several things in a row
 def _simple_commands(text: str) -> Sequence[Simple]:
-    text = f"{text[:_LONGEST]}\n\n"  # these close the last command, also behind a backslash
+    text, documents = _without_heredocs(text[:_LONGEST])
+    text += "\n\n"  # these close the last command, also behind a backslash
     found: list[Simple] = []
     words, writes = list[str](), list[str]()
-    certain, target, document = True, "", ""
-    place = following = 0  # in the text; where what follows the here-documents of this line begins
+    certain, target, document, place = True, "", "", 0
     while place < len(text):
         token = _TOKEN.match(text, place)
         if token is None:
@@ -143,14 +164,11 @@ def _simple_commands(text: str) -> Sequence[Simple]:
                     found.append(Simple(tuple(words), tuple(writes), certain, document, value))
                 words, writes, target, document = [], [], "", ""
                 certain = value in ("\n", ";") or (certain and value != "||")
-                place = max(place, following) if value == "\n" else place
             case "word" if target:
                 if ">" in target:
                     writes.append(_plain(value))
-                elif target in ("<<", "<<-") and _plain(value).isidentifier():
-                    start = max(following, text.find("\n", place) + 1)
-                    end = re.compile(rf"(?m)^[ \t]*{_plain(value)}[ \t\r]*$").search(text, start)
-                    document, following = text[start : end.start() if end else None], end.end() if end else len(text)
+                elif target in ("<<", "<<-") and documents:
+                    document = documents.pop(0)
                 target = ""
             case "word" if words or not _ASSIGNMENT.match(value):
                 words.append(_plain(value))
