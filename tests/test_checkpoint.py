@@ -14,9 +14,10 @@ import pytest
 
 import ralf
 import storekit
+from kit.claude_log import ClaudeLog
 from ralf.errors import TranscriptChanged, UsageError
 from ralf.text import tokens
-from storekit import checkpoints_of, grow, kept_bytes, records_of, route_file, write_session
+from storekit import checkpoints_of, configure, grow, kept_bytes, records_of, route_file, write_session
 
 TOKENS = 170_000
 
@@ -372,3 +373,14 @@ def test_the_session_of_this_test_has_the_tokens_that_it_claims(tmp_path: Path) 
     counted = sum(tokens.count(event.text) for event in open_transcript(tmp_path / "s.jsonl").events())
     assert 5_000 <= counted < 6_000
     assert os.path.getsize(tmp_path / "s.jsonl") < 60_000
+
+
+def test_a_program_that_the_configuration_names_is_a_check(tmp_path: Path) -> None:
+    configure(tmp_path, "checks: [./verify.sh]\n")
+    log = ClaudeLog(tmp_path / "session.jsonl", "s-1", tmp_path)
+    log.says("Carry the gauges over.")
+    log.runs("./verify.sh", "gauge 4 is off", failed=True)
+    log.runs("./other.sh", "gauge 4 is off", failed=True)
+    ralf.checkpoint("tide", log.log, root=tmp_path)
+    text = ralf.get_context("tide", root=tmp_path).render(max_tokens=2_000)
+    assert "- check `./verify.sh`" in text and "check `./other.sh`" not in text

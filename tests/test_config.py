@@ -63,6 +63,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         evidence_days=90,
         evidence_size="500MB",
         redact_patterns=("ACME-[0-9]{8}",),
+        checks=("./verify.sh", "bazel"),
         redact_personal="on",
         route_by="goal",
         inject="off",
@@ -73,7 +74,7 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         health_repeats=4,
     )
     written = {field.name: getattr(expected, field.name) for field in fields(Config)}
-    text = "".join(f"{key}: {list(value) if key == 'redact_patterns' else value}\n" for key, value in written.items())
+    text = "".join(f"{key}: {list(value) if isinstance(value, tuple) else value}\n" for key, value in written.items())
     assert all(written[field.name] != field.default for field in fields(Config) if field.name != "summarizer")
     assert load(tmp_path, text) == expected
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ralf.brief import lines
+from ralf.facts.repository import Repository
 from ralf.model.entries import GitFact
 from recordkit import BASE, Session, facts
 
@@ -287,3 +289,37 @@ def test_a_merge_with_conflicts_is_a_state_and_no_failure() -> None:
     assert ran("git stash pop", conflict, 1) == []
     assert ran("git merge --abort") == [("moved",)]
     assert ran("git merge main", "Already up to date.") == []
+
+
+# ---- what is not shown, and what is not there ----
+
+
+def test_a_commit_whose_first_lines_a_pipe_cut_off_is_one() -> None:
+    tail = " create mode 100644 src/a.py\n create mode 100644 src/b.py"
+    assert ran("git add src && git commit -m 'Begin' 2>&1 | tail -2", tail)[-1] == ("commit", "Begin")
+
+
+def test_a_commit_of_which_nothing_is_shown_is_one_once_git_prints_its_subject() -> None:
+    session = Session()
+    session.edit("src/a.py", "b.md")
+    session.bash("git add src")
+    session.bash("git commit -m 'Begin' | wc -l", "3")
+    assert session.state.commits == [] and set(session.state.edited) == {"src/a.py", "b.md"}
+    session.bash("git log --oneline -1", "12e7e04 Begin")
+    assert [one.is_own for one in session.state.commits] == [True] and set(session.state.edited) == {"b.md"}
+
+
+def test_where_git_finds_no_repository_nothing_is_uncommitted_until_it_does() -> None:
+    session = Session()
+    session.bash("git status", "On branch main\nnothing to commit, working tree clean")
+    session.edit("a.py")
+    assert "not committed" in lines.upcoming(session.state)
+    session.bash("git status", "fatal: not a git repository (or any of the parent directories): .git", 128)
+    assert lines.upcoming(session.state) == "" and lines.edited(session.state, 4) == "- edited by the agent: a.py"
+    session.bash("git init -q && git status", "On branch main\n\nUntracked files:\n\ta.py\n")
+    assert "1 file not committed" in lines.upcoming(session.state)
+
+
+def test_a_file_that_git_lists_on_windows_is_the_one_that_was_edited_by_its_backslashes() -> None:
+    repository = Repository("C:\\work\\tide")
+    assert repository.relative("C:\\work\\tide\\src\\a.py", "") == repository.relative("src/a.py", "C:\\work\\tide")

@@ -212,3 +212,12 @@ def test_a_call_that_the_client_dropped_for_another_one_is_no_step() -> None:
     session = Session()
     session.tool("Bash", {"command": "cat .git"}, "<tool_use_error>", failed=True, form="cancelled")
     assert session.steps == []
+
+
+def test_what_only_tells_a_tool_something_is_no_comment() -> None:
+    session = Session()
+    words = (
+        "//nolint:gosec // the name is fixed, no user gives it\nx := 1\n// The name never comes from a user of ours."
+    )
+    session.tool("Edit", {"file_path": f"{BASE}/a.go", "old_string": "x", "new_string": words})
+    assert session.steps[0].comments == ("The name never comes from a user of ours.",)

@@ -127,7 +127,9 @@ def check(run: Run, day: str, *, lines: int) -> str:
         what = "with another filter" if has_filter(run.key) else "of a part of it"
         text += f"; a later run {what} was ok ({clock(run.passed_in_part, day)})"
     text += _edited_after(run)
-    shown = most_telling(step.lines, lines) if run.has_failed else []
+    shown = list(most_telling(step.lines, lines)) if run.has_failed else []
+    if shown and (more := len(step.lines) - len(shown)):
+        shown.append(f"({more} more line{'s' * (more > 1)})")
     return "\n".join([text, *(f"    {line}" for line in shown)])
 
 
@@ -205,7 +207,8 @@ def edited(state: State, most: int) -> str:
 
 
 def todos(state: State, since: int = 0) -> tuple[str, ...]:
-    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done.
+    """The to-do list in brief: how far it is and what comes next; with all that is open; and with what is done. Of one
+    that is done, only that.
 
     since  messages of the person since it was changed
     """
@@ -218,8 +221,7 @@ def todos(state: State, since: int = 0) -> tuple[str, ...]:
         for status, label in (("in_progress", "in progress"), ("pending", "open"), ("completed", "done"))
     )
     if len(done) == len(items):
-        head = f"- to-do list: all {len(items)} done ({at})"
-        return head, head + "".join(done)
+        return (f"- to-do list: all {len(items)} done ({at})",)
     later = f", {since} messages before the end" if since > _MOST_SINCE_LIST else ""
     head = "".join([f"- to-do list ({at}{later}): {len(done)} of {len(items)} done", *current])
     brief = [*rest[:3], *([f"\n    open: {len(rest) - 3} more"] if len(rest) > 3 else [])]
@@ -232,10 +234,13 @@ def _item(item: Item) -> str:
 
 _MOST_SINCE_LIST = 2  # messages
 
+_UNANSWERED = ("not_begun", "in_progress", "interrupted", "stopped")
 
-def upcoming(state: State, since_list: int = 0) -> str:
+
+def upcoming(state: State, since_list: int = 0, last: Turn | None = None) -> str:
     """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details.
 
+    last        the turn of the last message
     since_list  messages of the person since the to-do list was changed: one that is behind them says nothing of now
     """
     parts: list[str] = []
@@ -249,9 +254,9 @@ def upcoming(state: State, since_list: int = 0) -> str:
         first = next((item for item in open_ if item.status == "in_progress"), open_[0])
         more = f" and {len(open_) - 1} more open" if len(open_) > 1 else ""
         parts.append(f"to-do {trimmed(_item(first), 60)}{more}")
-    last = next(reversed(state.runs.values()), None)
-    if last is not None and last.edited and not last.has_failed:
-        names = list(last.edited)
+    run = next(reversed(state.runs.values()), None)
+    if run is not None and run.edited and not run.has_failed:
+        names = list(run.edited)
         what = files(names) if len(names) < 3 else f"{len(names)} files"
         parts.append(f"edited after the last check: {what}")
     places = tuple(f"{one.rstrip('/')}/" for one in state.listed)
@@ -263,6 +268,12 @@ def upcoming(state: State, since_list: int = 0) -> str:
         parts.append("the newest commit not pushed")
     if state.merging:
         parts.append(f"a {state.merging} is in progress")
+    if last is not None and standing(last).word in _UNANSWERED:
+        call_ = next((step for step in reversed(last.steps) if not step.agent), None)
+        if call_ is not None and not call_.outcome:
+            parts.insert(0, f"no result yet: {trimmed(call(call_), 100)}")
+        elif parts:  # alone the status says it
+            parts.insert(0, "the last message is not answered")
     return _item_of(parts)
 
 

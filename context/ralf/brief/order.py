@@ -8,7 +8,7 @@ from ralf.brief.recorded import Recorded
 from ralf.text.patterns import regex
 
 MESSAGE = (280, 500, 1_000, 1_500, 2_000, 3_000, 4_000)
-PASTED = (280, 500, 700, 1_000, 2_000, 3_000, 4_000)
+PASTED = (280, 400, 400, 500, 500, 700, 1_000, 2_000, 3_000, 4_000)  # up to 1,000 where a message is whole
 LAST = (200, 400, 900, 1_800, 2_800, 4_000)
 LAST_PASTED = (200, 400, 700, 1_000, 2_000, 3_000, 4_000)
 CLOSING = (160, 300, 600, 1_200, 1_800, 2_500, 3_500, 5_000, 7_000, 10_000)
@@ -37,12 +37,13 @@ _STEPS = (
     "gap-talk gap-log",
     _STEP_1,
     "decided.0 fails-0@1 messages[:3] refused-",  # step 2
-    "pinned.1 message[3:9] messages[-1:] closing@1 before@1 log[:3] message[9:12] last@2 before@2",  # step 3
+    "pinned.1 message[3:9] messages[-1:] closing@1 message[9:12] before@1 log[:3] last@2 before@2",  # step 3
     "closings[:2] closing@2 closings[:2]@1",
     "decided.1 message[12:18] messages[:18] closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
-    "messages[18:30] did[:18] messages[:9]@1 closings[:4]@2 messages[-1:]@3 messages[:12]@2 messages[:3]@4",  # step 5
-    "pinned.2 work messages[30:60] agreed[:4]@2 messages[:30]@1 back- passes-0",
-    "last@3 closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits comment-",  # step 6
+    "messages[18:30] did[:18] messages[:9]@1 messages[-1:]@3 messages[:12]@2 messages[:3]@4",  # step 5
+    "pinned.2 work messages[30:60] messages[:30]@1 messages[-1:]@6 last@5 messages@6",
+    "closings[:4]@2 agreed[:4]@2 back- passes-0",
+    "closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits",  # step 6
     "decided.2 closings[:8]@2 agreed[:8]@3 failed-",
     "log@1 messages closings@1 messages@1 todos@2",  # step 7
     "pinned.3 closings[:20]@2 messages@2 closings[:20]@3 others[:20]@1 ran-,other- closings@2",  # step 8

@@ -18,6 +18,8 @@ from ralf.talk.answers import AFTER, about, is_short
 from ralf.talk.turns import Talk, Turn, course, refused_last
 from ralf.text.cleaning import one_line, trimmed
 
+_REMARK = 200  # characters up to which a text says little where the turn has closing words
+
 _ANNOUNCEMENT = 90  # characters up to which a text right before a call only announces it
 
 _MOST_COMMENTS = 12
@@ -204,7 +206,7 @@ class Composer:
         day = state.last[:10]
         messages = [turn.message for turn in self.view.talk.turns if turn.message is not None]
         since_list = sum(message.at > state.items_at for message in messages)
-        self.add("next", (NEXT, 0), lines.upcoming(state, since_list))
+        self.add("next", (NEXT, 0), lines.upcoming(state, since_list, self.last))
         if not self.view.now:
             self.add("commit", (STATE, 0), lines.branch_and_commit(state))
             self.add("edited", (STATE, 1), *(lines.edited(state, most) for most in (4, 12, 40)))
@@ -326,9 +328,10 @@ class Composer:
             self.add(f"closing-{number}", (TALK, number, 3), *texts)
             quoted = one_line(later.removeprefix(AFTER))[-_END:]
             self.cover(f"closing-{number}", f"after-{number + 1}", [quoted in one_line(one) for one in cuts])
+        least = _REMARK if closing is not None else _ANNOUNCEMENT
         for place, said in enumerate(said for said in turn.texts if said is not closing):
             texts = [f"  {_ON_THE_WAY} {lines.indented(text, '    ')}" for text in cutting.cuts(said.text, order.OTHER)]
-            key = f"{'hint' if len(said.text) <= _ANNOUNCEMENT else 'other'}-{number}-{place}"
+            key = f"{'hint' if len(said.text) <= least else 'other'}-{number}-{place}"
             self.add(key, (TALK, number, 1, place), *texts)
             if key.startswith("hint"):
                 self.late.add(key)

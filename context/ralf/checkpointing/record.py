@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ralf import config
 from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
 from ralf.checkpointing.section import Extractive, Segment, Summarizer, Summary, beginning
@@ -211,7 +212,8 @@ class RecordBuilder:
         before = [entry for entry in known if isinstance(entry, Mark)]
         items = next((mark.items for mark in reversed(before) if mark.kind == "todos"), ())
         branch = next((mark.value for mark in reversed(before) if mark.kind == "branch"), "")
-        recording = Recording(base, offset.session, items=items, branch=branch)
+        checks = frozenset(config.of(self.project).checks)
+        recording = Recording(base, offset.session, items=items, branch=branch, checks=checks)
         if not branch and self.source.branch:
             recording.stands_on(self.source.branch, piece.events[0])
         for event in (*map(offsets.pending_event, offset.pending), *piece.events):

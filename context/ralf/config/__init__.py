@@ -137,6 +137,7 @@ class Config:
     evidence_days    minimum age in days before `ralf context prune` may remove evidence; 0: never
     evidence_size    size limit for evidence, e.g. `500MB`; "": none
     redact_patterns  regular expressions of additional text to redact; the first group is the secret, if there is one
+    checks           programs whose runs count as checks, besides the known test runners, linters and builds
     redact_personal  whether mail addresses and telephone numbers are redacted, too; `on` or `off`
     route_by         which rules choose a session's route; `task`: all; `goal`: not the git branch; `branch`: not the
                      session's first request; `project`: neither
@@ -160,6 +161,7 @@ class Config:
     evidence_days: int = 0
     evidence_size: str = ""
     redact_patterns: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
     redact_personal: str = "off"
     route_by: str = "task"
     inject: str = "auto"

@@ -16,7 +16,9 @@ _SUBJECT, _LONGEST_PATH = 160, 1_024  # characters
 
 _COMMIT = regex(r"(?m)^\[([^\[\]\n]{1,200}) ([0-9a-f]{7,40})\] ([^\n]*)$")
 
-_CHANGED = regex(r"(?m)^ \d+ files? changed")
+_CHANGED = regex(r"(?m)^ (?:\d+ files? changed|(?:create|delete) mode \d{6} |rename \S)")
+
+_NO_REPOSITORY = regex(r"(?m)^fatal: not a git repository")
 
 _SWITCHED = regex(r"(?m)^(?:Switched to (?:a new |and reset )?branch|Already on) '([^'\n]{1,200})'")
 
@@ -80,7 +82,8 @@ class Repository:
         if path == self.base:
             return "."
         inside = bool(self.base) and path.startswith((f"{self.base}/", f"{self.base}\\"))
-        return path[len(self.base) + 1 :] if inside else path
+        path = path[len(self.base) + 1 :] if inside else path
+        return path.replace("\\", "/") if "\\" in self.base else path  # git names paths so on Windows, too
 
     def named(self, words: Iterable[str], folder: str) -> Iterator[str]:
         """The paths that words of a call name in a folder; "" for all of the project."""
@@ -177,6 +180,8 @@ def git_facts(command: str, output: str, cwd: str, repository: Repository, *, pa
     for among, kind, pattern in _HEADS:
         if verbs & among and (shown := [*pattern.finditer(output)]):
             found.append(GitFact(kind, *map(_subject, shown[-1].groups() or ["HEAD"])))
+    if calls and _NO_REPOSITORY.search(output):
+        found.append(GitFact("absent"))
     if verbs & (_COMMITTING | {"status"}) and _CONFLICT.search(output):
         found.append(GitFact("merging", _in_progress(verbs, output)))
     return found
@@ -203,8 +208,9 @@ def _shown(call: _Call, output: str, repository: Repository, *, passed: bool) ->
     """What a call printed; `passed`: the exit status of the whole command is 0."""
     match call.verb:
         case "commit":
-            if not {"--dry-run", "-h"} & call.options and (call.passed or _CHANGED.search(output)):
-                yield GitFact(_kind(call), "", _subject(_message(call.words)))
+            if not {"--dry-run", "-h"} & call.options:
+                has_committed = call.passed or _CHANGED.search(output)
+                yield GitFact(_kind(call) if has_committed else "tried", "", _subject(_message(call.words)))
         case verb if verb in _COMMITTING and passed and not _UNMOVED.search(output):
             yield GitFact("moved")
         case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & call.options:

@@ -111,6 +111,8 @@ class State:
     messages: int = 0
     last: str = ""
     _commits: list[Commit] = field(default_factory=list)
+    _is_absent: bool = False  # git found no repository
+    _tried: GitFact | None = None  # a commit of which is not known whether it was made
     _has_moved: bool = False  # git made or took in commits that it did not print
     _staged: set[str] = field(default_factory=set)  # files and folders; `_ALL` is the whole tree
     _stashed: list[dict[str, str]] = field(default_factory=list)
@@ -130,8 +132,8 @@ class State:
 
     @property
     def is_under_git(self) -> bool:
-        """Whether the record shows a repository: a branch, a commit, a status."""
-        return bool(self.branch or self._commits or self.status_at or self.is_detached or self.pushed)
+        """Whether the record shows a repository (a branch, a commit, a status), and git did not miss it since."""
+        return not self._is_absent and bool(self.branch or self._commits or self.status_at or self.pushed)
 
     @property
     def _here(self) -> str:
@@ -217,10 +219,15 @@ class State:
 
     def _git(self, fact: GitFact, step: Step) -> None:
         match fact.kind:
+            case "absent":
+                self._is_absent = True
             case "branch":
+                self._is_absent = False
                 self._checked_out(fact.value)
             case "commit" | "amended" | "applied":
                 self._committed(fact, step)
+            case "tried":
+                self._tried = fact
             case "tip":
                 self._tip(fact, step)
             case "moved":
@@ -251,6 +258,7 @@ class State:
             case "clean":
                 self.listed = [each.value for each in step.git if each.kind == "changed"]
                 self.status_at, self.edited, self.has_left, self.merging = step.at, {}, False, ""
+                self._is_absent = False
 
     def _take_off(self, places: set[str]) -> None:
         """Take off the files in some places."""
@@ -263,6 +271,7 @@ class State:
             self._drop(self.commits[-1:])
         self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own=True, agent=step.agent))
         self.is_pushed, self.merging, self._has_moved = False, "", False
+        self._is_absent, self._tried = False, None
         if fact.kind != "applied":
             self._take_off(self._staged or {_ALL})
             self.has_left, self._staged = bool(self.edited), set()
@@ -277,6 +286,8 @@ class State:
             self._drop(known[at + 1 :])
         elif newest is not None and newest.is_own and _is_renewed(newest, fact):
             newest.hash, newest.subject = fact.value, fact.subject or newest.subject
+        elif self._tried is not None and _is_of(self._tried, fact):
+            self._committed(fact, step)
         else:
             is_own = any(one.is_own and _is_same(one.hash, fact.value) for one in self._commits)
             by_others = not is_own and not self._has_moved
@@ -285,6 +296,11 @@ class State:
 
     def _drop(self, commits: list[Commit]) -> None:
         self._commits = [one for one in self._commits if one not in commits]
+
+
+def _is_of(tried: GitFact, tip: GitFact) -> bool:
+    """Whether a commit that was printed is one that was tried before: its subject is the message's first line."""
+    return bool(tried.subject) and tried.subject == tip.subject
 
 
 def _repeats(step: Step, refused: Step) -> bool:

@@ -56,7 +56,9 @@ _PROSE = regex(r"(?i)\.(?:md|mdx|markdown|rst|txt|adoc|org)$")
 
 _OF_TESTS = regex(r"(?i)(?:^|[/\\_.-])(?:tests?|specs?|__tests__)(?:[/\\_.-]|$)")
 
-_COMMENT = regex(r"(?:#(?![!\[])|//+|/\*+|--(?= )|;;+|\*(?= )|\"{3})[ \t]*(\S.*)")
+_DIRECTIVE = r"(?:nolint|noqa|eslint-|pylint:|ruff:|mypy:|type:|go:|@ts-|prettier-|pragma|region|endregion)"
+
+_COMMENT = regex(rf"(?:#(?![!\[])|//+|/\*+|--(?= )|;;+|\*(?= )|\"{{3}})[ \t]*(?!{_DIRECTIVE})(\S.*)")
 
 
 class Steps:

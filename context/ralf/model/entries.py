@@ -60,10 +60,11 @@ class GitFact:
     """What a command of git's or its output says.
 
     kind   commit, amended (hash, subject; "" where git did not print them) · applied (as commit, but of no edits:
-           a merge, a cherry-pick) · tip (hash, subject) · moved (commits were made or taken in, which git did not
-           print) · dropped (how many commits) · branch (name, HEAD for none) · push (new tip, branch) ·
-           request (number of a pull request, what was done to it) · add (path) · add-all · stashed · unstashed ·
-           undone (path, "" for all) · clean · changed (path, of a status) · merging (or a rebase: value)
+           a merge, a cherry-pick) · tried (as commit: whether it was made is not shown) · tip (hash, subject) · moved
+           (commits were made or taken in, which git did not print) · dropped (how many commits) · branch (name, HEAD
+           for none) · push (new tip, branch) · request (number of a pull request, what was done to it) · add (path) ·
+           add-all · stashed · unstashed · undone (path, "" for all) · clean · changed (path, of a status) · merging (or
+           a rebase: value) · absent (there is no repository)
     """
 
     kind: str

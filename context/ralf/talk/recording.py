@@ -19,12 +19,21 @@ class Recording:
 
     base     the project's folder; `session`: the client's id
     items    the to-do list by then; `branch`: what is checked out
+    checks   programs that the project calls checks, besides the known ones
     """
 
-    def __init__(self, base: str, session: str = "", *, items: Sequence[Item] = (), branch: str = "") -> None:
+    def __init__(
+        self,
+        base: str,
+        session: str = "",
+        *,
+        items: Sequence[Item] = (),
+        branch: str = "",
+        checks: frozenset[str] = frozenset(),
+    ) -> None:
         self.branch = branch
         self.entries: list[Entry] = []
-        self._steps = Steps(base, items=items)
+        self._steps = Steps(base, items=items, checks=checks)
         self._session = session
 
     def take(self, event: Event) -> None:
