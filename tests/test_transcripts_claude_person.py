@@ -107,6 +107,7 @@ def test_a_refusal_with_words_names_the_call_and_one_without_leaves_a_refused_re
     [
         ({"permissionDecision": {"decision": "reject"}, "version": "2.1.329"}, ["use tabs"]),
         ({"permissionDecision": {"decision": "reject", "source": "hook"}}, []),
+        ({"permissionDecision": {"source": "config"}, "toolDenialKind": "user-rejected"}, []),  # nobody was asked
         ({"permissionDecision": {"decision": "accept"}, "toolUseResult": f"Error: {DECLINED}{SAID}use tabs"}, []),
     ],
 )

@@ -77,14 +77,21 @@ def _question(asked: object) -> tuple[str, list[str]]:
 def is_declined(record: Record, tool: str) -> bool:
     """Whether the client says in a field of the record that a person declined the call.
 
+    A rule or a hook that decided is named as the `source`. Where nobody was there to be asked, it is `config`, though
+    `toolDenialKind` is that of a person's refusal.
+
     Where a record has neither `toolDenialKind` nor `permissionDecision`, `toolUseResult` says so, where the error of an
     MCP server stands, too: of its tools it is not believed. A shell's error begins with its exit status there.
     """
-    if "userFeedback" in record or "toolDenialKind" in record:
-        return "userFeedback" in record or record["toolDenialKind"] == "user-rejected"
+    if "userFeedback" in record:
+        return True
     permission = object_in(record, "permissionDecision")
+    if permission.get("source") in ("config", "hook"):
+        return False
+    if "toolDenialKind" in record:
+        return words(record["toolDenialKind"]) == "user-rejected"
     if "decision" in permission:
-        return permission["decision"] == "reject" and permission.get("source") not in ("config", "hook")
+        return words(permission["decision"]) == "reject"
     told = record.get("toolUseResult")
     if not isinstance(told, str) or tool.startswith("mcp__"):
         return False
