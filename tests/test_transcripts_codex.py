@@ -150,6 +150,13 @@ def test_a_call_that_was_rejected_is_no_command_that_failed(tmp_path: Path, text
     assert facts(tmp_path, *records).facts.commands == ()
 
 
+def test_a_check_that_a_rule_denied_has_not_failed(tmp_path: Path) -> None:
+    denied = r"""exec_command failed: CreateProcess { message: "Rejected(\"`bash -lc 'pytest'` rejected: no\")" }"""
+    records = [r.call("exec_command", {"cmd": "pytest"}), r.output(denied)]
+    assert read(tmp_path, *records)[1][-1].refused
+    assert facts(tmp_path, *records).facts.tests == ()
+
+
 def test_commands_are_read_as_lists_as_texts_and_as_the_models_own_shell(tmp_path: Path) -> None:
     local = r.item("local_shell_call", call_id="call_3", action={"type": "exec", "command": ["ls", "src"]})
     found = facts(

@@ -45,6 +45,7 @@ _NEVER_RAN = regex(
     rf"{_CANCELLED}|unsupported (?:custom tool )?call\b|failed to parse function arguments"
     r"|(?:exec command|patch) rejected\b|rejected by user|tool call (?:was )?(?:rejected|denied)"
     r"|user (?:rejected|denied|cancelled)\b"
+    r'|exec_command failed: CreateProcess \{ message: "Rejected\('
 )
 
 _DECLINED = regex(
