@@ -453,3 +453,15 @@ def test_a_section_that_is_none_is_an_error_that_names_those_there_are(tmp_path:
     ralf.record_decision("tide", "Use brass", root=tmp_path)
     with pytest.raises(UsageError, match=r"^bogus: no such section; known: brief, resume, goal"):
         ralf.get_context("tide", root=tmp_path).render(section="bogus")
+
+
+def test_the_section_of_decisions_has_what_was_handed_over_and_what_a_person_answered(tmp_path: Path) -> None:
+    session = ClaudeLog(tmp_path / "session.jsonl", "5e1f0c52-7d0b", tmp_path)
+    session.says("Carry the gauges over.")
+    asked = {"questions": [{"question": "Which time zone?", "options": [{"label": "UTC"}, {"label": "local"}]}]}
+    session.calls("AskUserQuestion", asked, "Answered.", toolUseResult={"answers": {"Which time zone?": "UTC"}})
+    session.answers("UTC it is.")
+    ralf.checkpoint("tide", session.log, root=tmp_path)
+    ralf.hand_over("tide", "## Decided\n- Keep tin\n  why: it bends\n## Avoid\n- Brass", root=tmp_path)
+    text = ralf.get_context("tide", root=tmp_path).render(section="decisions")
+    assert all(words in text for words in ("Which time zone?", "Keep tin. Because: it bends", "### Not again", "Brass"))

@@ -98,7 +98,7 @@ def work(made: Recorded, context: RouteContext) -> None:
 def decided(made: Recorded, context: RouteContext) -> None:
     """Rules and decisions in force, what was tried and did not work, and what holds no longer."""
     made.pinned = [_rules(made, context)]
-    made.decided = [[key for keys in _in_force(made, context) for key in keys]]
+    made.decided = [[key for keys in _in_force(made, context, is_alone=True) for key in keys]]
     retired = (item for item in reversed(context.decisions) if item.status != "active" or item.origin == "extracted")
     heading = "No longer in force, or found by rules of an earlier version"
     made.add("retired", (_RETIRED,), heading, map(wording.decision, retired))
@@ -154,13 +154,15 @@ def _rules(made: Recorded, context: RouteContext) -> list[str]:
     return rules + made.add("rule", (_RULES,), "Rules", map(wording.decision, held))
 
 
-def _in_force(made: Recorded, context: RouteContext) -> tuple[list[str], list[str]]:
-    """The decisions in force that stand in no other section, and what was tried and did not work, newest first."""
-    handed = {entry.id for entry in handed_over(context).kept}
+def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) -> tuple[list[str], list[str]]:
+    """The decisions in force and what was tried and did not work, newest first; `is_alone`: those of the hand-over and
+    of the talk, too, for a text that has neither.
+    """
+    handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
     held = [one for one in reversed(context.active_decisions) if one.id not in handed and not one.pinned]
     found: dict[str, list[str]] = {"decision": [], "failed-approach": []}
     for item in held:
-        if item.kind in found and not _is_in_talk(item, context):
+        if item.kind in found and (is_alone or not _is_in_talk(item, context)):
             found[item.kind].append(wording.decision(item))
     return (
         made.add("decision", (_DECISIONS,), "Decisions in force", found["decision"]),
