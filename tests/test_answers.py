@@ -112,7 +112,7 @@ YES = {
 def test_a_short_message_shows_the_end_of_the_text_before_it(language):
     text, said = YES[language]
     shown = answer(text, "Something older. " * 30, "Something much longer before it. " * 30 + said)
-    assert shown.startswith("after: ") and shown.endswith(said.split("? ")[-1][-20:])
+    assert shown.startswith("before: ") and shown.endswith(said.split("? ")[-1][-20:])
     assert len(shown) <= 7 + 240
 
 

@@ -164,3 +164,9 @@ def test_what_belongs_to_a_numbered_item_never_stands_below_another_one():
 def test_a_text_of_nothing_but_a_long_code_block_says_how_long_it_is():
     block = "```\n" + "x = 1\n" * 60 + "```"
     assert cuts(block, [160], is_answered=True) == ["[code, 60 lines]"]
+
+
+def test_a_persons_message_never_opens_in_its_middle_without_a_mark():
+    text = "Is this count right for both harbours?:\n" + "\n".join(f"print(level[{n}])" for n in range(40))
+    for most in (60, 160, 280):
+        assert message(text, most).startswith(("Is this count right", LEFT_OUT))

@@ -25,7 +25,8 @@ committed 8a668bf "Keep offline changes" for TASK-014, 128,000 rows; readTimeout
         "Ошибка в src/tidepool/delta.py, коммит 8a668bf.",
         "Read and/or write, 4 of 7 steps, e.g. at 10:15 on 2026-03-09.",
         "`python -m pytest  -q`, `tests/test_merge.py, delta.py`",
-        "The ids differ: 8a668bf/TASK-014; `_rebase`/merge is done; the Error, its NameError.",
+        "The ids differ: 8a668bf/TASK-014; `_rebase`/merge is done; the NameError in src/delta.py.",
+        "It is UTF-8 by SHA-256; merged:A..B in MS/FP form.",
     ],
 )
 def test_a_name_that_the_record_has_is_not_marked(text):
@@ -48,7 +49,7 @@ def test_a_name_that_the_record_has_is_not_marked(text):
         ("Use --no-verify.", "--no-verify"),
         ("The ids differ: 8a668bf/TASK-015.", "8a668bf/TASK-015"),
         ("It raises KeyError.", "KeyError"),
-        ("src/delta.py holds it.", "src/delta.py"),
+        ("src/deltas/merge.py holds it.", "src/deltas/merge.py"),
     ],
 )
 def test_a_name_that_the_record_lacks_is_marked(text, missing):

@@ -170,7 +170,7 @@ def test_what_comes_next_is_told_by_the_record_alone():
     session = Session().mark("branch", "main").typed("go").said("Next I will rewrite everything.").edited("src/a.py")
     session.ran("pytest", "failed", status=1, checks=("pytest",), lines=("E assert 1 == 2",))
     assert section(brief(session), "Next").strip() == (
-        "- the last message is not answered; a check failed (08:05); 1 file not committed by the agent"
+        "- the answer to the last message has not ended; a check failed (08:05); 1 file not committed by the agent"
     )
     session.ran("make", "", checks=())
     assert section(brief(session), "Next").startswith("- no result yet: Bash `make`; ")

@@ -322,4 +322,10 @@ def test_where_git_finds_no_repository_nothing_is_uncommitted_until_it_does() ->
 
 def test_a_file_that_git_lists_on_windows_is_the_one_that_was_edited_by_its_backslashes() -> None:
     repository = Repository("C:\\work\\tide")
-    assert repository.relative("C:\\work\\tide\\src\\a.py", "") == repository.relative("src/a.py", "C:\\work\\tide")
+    names = ("C:\\work\\tide\\src\\a.py", "c:/work/tide/src/a.py")
+    assert {repository.relative(name, "") for name in names} == {repository.relative("src/a.py", "C:\\work\\tide")}
+
+
+def test_a_name_that_git_quotes_byte_by_byte_is_told_as_it_is() -> None:
+    shown = ' M "src/\\320\\274\\320\\276\\321\\200\\320\\265 1.py"'
+    assert ("changed", "src/море 1.py") in ran("git status --short", shown)

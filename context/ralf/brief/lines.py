@@ -127,7 +127,9 @@ def check(run: Run, day: str, *, lines: int) -> str:
         what = "with another filter" if has_filter(run.key) else "of a part of it"
         text += f"; a later run {what} was ok ({clock(run.passed_in_part, day)})"
     text += _edited_after(run)
-    shown = list(most_telling(step.lines, lines)) if run.has_failed else []
+    mended = [path.rpartition("/")[2] for path in run.edited]
+    left = [line for line in step.lines if not any(name in line for name in mended)]
+    shown = most_telling(left or step.lines, lines) if run.has_failed else []
     if shown and (more := len(step.lines) - len(shown)):
         shown.append(f"({more} more line{'s' * (more > 1)})")
     return "\n".join([text, *(f"    {line}" for line in shown)])
@@ -273,7 +275,7 @@ def upcoming(state: State, since_list: int = 0, last: Turn | None = None) -> str
         if call_ is not None and not call_.outcome:
             parts.insert(0, f"no result yet: {trimmed(call(call_), 100)}")
         elif parts:  # alone the status says it
-            parts.insert(0, "the last message is not answered")
+            parts.insert(0, "the answer to the last message has not ended")
     return _item_of(parts)
 
 

@@ -37,7 +37,7 @@ _STEPS = (
     "gap-talk gap-log",
     _STEP_1,
     "decided.0 fails-0@1 messages[:3] refused-",  # step 2
-    "pinned.1 message[3:9] messages[-1:] closing@1 message[9:12] before@1 log[:3] last@2 before@2",  # step 3
+    "pinned.1 message[3:9] messages[-1:] message[9:12] closing@1 before@1 log[:3] last@2 before@2",  # step 3
     "closings[:2] closing@2 closings[:2]@1",
     "decided.1 message[12:18] messages[:18] closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
     "messages[18:30] did[:18] messages[:9]@1 messages[-1:]@3 messages[:12]@2 messages[:3]@4",  # step 5
@@ -136,15 +136,23 @@ def behind(
     """The same grants, those of some turns of the talk behind all others, but for their messages in brief.
 
     First what the person said, then the answers that a short message agreed to, then the rest. The rest says what a
-    fresh hand-over says better: where the text is to be brief, it is left out.
+    fresh hand-over says better: where the text is to be brief, it is left out, and so are all but the newest steps
+    and the longest forms of what the record shows.
     """
+    steps: set[str] = set()
     said: list[Grant] = []
     agreed: list[Grant] = []
     rest: list[Grant] = []
     for grant in granted:
         head, _, place = grant[0].partition("-")
         number = place.partition("-")[0]
-        if head in _LISTS:
+        if head == "since" and len(steps) < _STEPS_BESIDE:
+            steps.add(grant[0])
+        if (
+            head in _LISTS
+            or (head == "since" and grant[0] not in steps)
+            or (is_brief and _is_at_length(head, grant[1]))
+        ):
             rest.append(grant)
         elif head not in _OF_TURNS or not number.isdecimal() or int(number) not in turns:
             yield grant
@@ -162,7 +170,14 @@ def behind(
         yield from rest
 
 
-_AGREED = 2  # the length of an answer
+_ALL = 99  # a length beyond every one: the longest
+
+
+def _is_at_length(head: str, level: int) -> bool:
+    return level == _ALL and head not in ("last", "turn", "after")
+
+
+_AGREED, _STEPS_BESIDE = 2, 3  # the length of an answer; the newest steps
 
 _LISTS = ("comment", "file", "failure")
 

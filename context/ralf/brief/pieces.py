@@ -256,11 +256,7 @@ class Composer:
                     self.late.add(key)
                     continue
             else:
-                told = self._step(entry)
-                is_shown = not entry.added or (pending is not None and entry.id == pending.id)  # the status has it
-                self.add(
-                    key, (SINCE, number), told, "" if is_shown else f"{told}\n    {lines.indented(entry.added, '    ')}"
-                )
+                self.add(key, (SINCE, number), self._step(entry))
             if key in self.pieces:  # the state has a check that failed
                 has_more = isinstance(entry, Said) or not entry.checks or not entry.has_failed
                 self.log.insert(0 if has_more else len(self.log), key)

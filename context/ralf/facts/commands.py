@@ -206,7 +206,9 @@ def joined(folder: str, path: str) -> str:
 _LOOKS = frozenset(
     "ls cat bat head tail less more grep egrep fgrep rg ag fd tree wc stat file du df pwd cd echo printf which"
     " type whoami date env sort uniq cut tr jq column diff cmp nl true test [ [[ ps pgrep sleep"
-    " basename dirname realpath xxd hexdump md5 md5sum shasum sha256sum strings".split()
+    " basename dirname realpath xxd hexdump md5 md5sum shasum sha256sum strings"
+    " Get-Content Select-String Get-ChildItem Get-Item Get-Location Test-Path Resolve-Path Measure-Object Select-Object"
+    " Sort-Object Format-Table Format-List Out-String Where-Object ForEach-Object findstr dir where".split()
 )
 
 _GIT_LOOKS = (

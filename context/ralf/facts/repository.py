@@ -81,9 +81,10 @@ class Repository:
         path = joined(folder, path.strip())
         if path == self.base:
             return "."
-        inside = bool(self.base) and path.startswith((f"{self.base}/", f"{self.base}\\"))
-        path = path[len(self.base) + 1 :] if inside else path
-        return path.replace("\\", "/") if "\\" in self.base else path  # git names paths so on Windows, too
+        if path[1:2] != ":":
+            return path[len(self.base) + 1 :] if self.base and path.startswith(f"{self.base}/") else path
+        path, base = path.replace("\\", "/"), self.base.replace("\\", "/")  # git names paths so on Windows, too
+        return path[len(base) + 1 :] if base and path.casefold().startswith(f"{base.casefold()}/") else path
 
     def named(self, words: Iterable[str], folder: str) -> Iterator[str]:
         """The paths that words of a call name in a folder; "" for all of the project."""
@@ -326,10 +327,23 @@ def _status(call: _Call, output: str, repository: Repository) -> Iterator[GitFac
     for heading, text in zip(parts[1::2], parts[2::2], strict=True):
         listed += (_UNTRACKED if heading == "Untracked files" else _LONG).findall(text)
     folder = repository.base if "--porcelain" in call.options else call.folder  # porcelain names paths from the top
-    for path in (one.rpartition(" -> ")[2].strip().strip('"') for one in listed):  # of a renamed file the new one
+    for path in (_unquoted(one.rpartition(" -> ")[2].strip()) for one in listed):  # of a renamed file the new one
         if len(path) <= _LONGEST_PATH:
             yield GitFact("changed", repository.relative(path, folder) + "/" * path.endswith("/"))
 
+
+def _unquoted(name: str) -> str:
+    """A name as it is, of which git quotes what is not ASCII, byte by byte."""
+    if not name.startswith('"'):
+        return name
+    plain = _OCTAL.sub(lambda match: chr(int(match[1], 8)), name.strip('"'))
+    try:
+        return plain.encode("latin-1").decode()
+    except UnicodeError:
+        return plain
+
+
+_OCTAL = regex(r"\\([0-3][0-7]{2})")
 
 _IS_SHORT = regex(r" (?:--short|--porcelain|-\w*s)")
 

@@ -9,8 +9,8 @@ from ralf.talk.cutting import cut, cut_end, units
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
 
-AFTER = "after: "
-"""What the end of the agent's text begins with that a short message answers."""
+AFTER = "before: "
+"""How the end of the agent's text begins that stands before a short message."""
 
 _LONGEST_LABEL_TEXT = 130  # characters of an option's text
 

@@ -135,7 +135,7 @@ def message(text: str, most: int) -> str:
         return text
     kept = "\n".join(_paste(line.text) if line.is_code else line.text for line in _lines(text))
     if units(kept) > most:
-        kept = _shortened(_lines(kept), most, begins_at_end=len(text) > PASTE, heads=1)
+        kept = _shortened(_lines(kept), most, begins_at_end=len(text) > PASTE, is_of_person=True)
     return kept + (f" [{len(text):,} characters in all]" if len(text) > _SAYS_SIZE else "")
 
 
@@ -204,15 +204,22 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def _shortened(
-    lines: Iterable[Unit], most: int, *, is_answered: bool = False, begins_at_end: bool = False, heads: int = 2
+    lines: Iterable[Unit],
+    most: int,
+    *,
+    is_answered: bool = False,
+    begins_at_end: bool = False,
+    is_of_person: bool = False,
 ) -> str:
+    """The pieces that fit, with what leads up to them; what only leads up is no content, but for a person's words."""
     pieces = [*_pieces(lines)]
     leads = _leads(pieces)
-    leading = {lead for above in leads for lead in above}
-    content = [n for n, piece in enumerate(pieces) if n not in leading and not _only_leads(piece)] or [0]
+    leading = set[int]() if is_of_person else {lead for above in leads for lead in above}
+    content = [n for n, piece in enumerate(pieces) if is_of_person or not (n in leading or _only_leads(piece))] or [0]
     kept: set[int] = set()
     room = most
     words = [number for number in content if not pieces[number].is_code]
+    heads = 1 if is_of_person else 2
     order = _order([pieces[n] for n in words], is_answered=is_answered, begins_at_end=begins_at_end, heads=heads)
     for number in [*(words[place] for place in order), *(n for n in content if n not in words)]:
         above = [lead for lead in leads[number] if lead not in kept]
@@ -225,7 +232,7 @@ def _shortened(
         if room < 0:
             whole = units(pieces[number].text)
             pieces[number] = replace(pieces[number], text=_inside(pieces[number].text, max(whole + room, most // 2)))
-    return _joined(pieces, sorted(kept))
+    return _joined(pieces, sorted(kept), drops_leads=not is_of_person)
 
 
 _AN_ITEM = regex(r"(\s*)(?:[-*+\u2022]|(\d{1,3})[.):\u3001]|[A-Ha-h][.)])\s*\S")
@@ -318,11 +325,11 @@ def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, he
         yield len(pieces) - 1
 
 
-def _joined(pieces: Sequence[Unit], numbers: Sequence[int]) -> str:
+def _joined(pieces: Sequence[Unit], numbers: Sequence[int], *, drops_leads: bool) -> str:
     text = ""
     expected = 0
     for number in numbers:
-        if not all(map(_only_leads, pieces[expected:number])):
+        if number > expected and not (drops_leads and all(map(_only_leads, pieces[expected:number]))):
             text += f" {LEFT_OUT}" if text else LEFT_OUT
         text += (pieces[number].before if text else "") + pieces[number].text
         expected = number + 1

@@ -37,13 +37,13 @@ _IDENTIFIER = regex(
     r"|\w*[a-z][A-Z]\w*"  # camelCase
     r"|(?:\w{2,}\.)+[A-Za-z_]\w*|\w+(?:::\w+)+"  # a.b, file.py, a::b
     r"|[\w.]*[A-Za-z]\w*\(\)|--[A-Za-z][\w-]*(?:=\S+)?"  # call(), --flag
-    r"|[A-Z][A-Z0-9]+-\d+"  # TASK-001
+    r"|(?!(?:UTF|ISO|SHA|RFC|MD|CP)-)[A-Z][A-Z0-9]+-\d+"  # TASK-001; not UTF-8
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 
 _PLACE = regex(r"(.*[^\d:]):(\d+)(?:[-:](\d+))?(?::(\d+))?")
 
-_PATH = regex(r"/.*/|\.\w+\Z")  # more than one slash, or the end of a file's name
+_FROM_TO = regex(r"\w\.\.\w")  # A..B
 
 _PARTS = regex(r"[\s,;|&=()<>\[\]{}\"'`+\u2026]+|\.{3}")
 
@@ -54,6 +54,8 @@ _SPACED = regex(r"[^\w./-]")  # what may have white space or quotes beside it
 _MOST_NAMES = 400  # of one text
 
 _FEWEST_DIGITS = 5
+
+_ABBREVIATION = 3  # characters up to which a word that slashes join to others is not looked for
 
 
 def sentences(text: str) -> list[str]:
@@ -85,7 +87,7 @@ def _is_name(word: str) -> bool:
 
 def _can_be_checked(name: str) -> bool:
     """Whether it has a letter, or digits enough that it is not found by chance; a pattern names nothing by itself."""
-    if "*" in name:
+    if "*" in name or _FROM_TO.search(name):
         return False
     return (len(name) > 1 and any(char.isalpha() for char in name)) or len(_digits(name)) >= _FEWEST_DIGITS
 
@@ -123,10 +125,9 @@ class Shown:
         return bool(parts) and all(map(self._has, parts))
 
     def _is_part(self, name: str) -> bool:
-        """Whether it joins two names by a slash ("these/those"), or is a part of one between its capitals."""
-        left, slash, right = name.partition("/")
-        if slash and not _PATH.search(name):
-            return all(not part or self._has_whole(part) for part in (left, right))
+        """Whether it joins names by slashes, as a path that code puts together, or is a part of one by its capitals."""
+        if "/" in name:
+            return all(self._has_whole(part) for part in name.split("/") if len(part) > _ABBREVIATION)
         if not name.isalnum() or not name[:1].isupper():
             return False
         bordered = re.compile(rf"(?:\A|[a-z0-9_]){name}(?:\Z|[A-Z0-9_])")
