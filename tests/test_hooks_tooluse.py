@@ -227,6 +227,14 @@ def test_an_agent_whose_window_fills_is_asked_once_in_one_line_to_hand_over_and_
     assert [handed.what for handed in session_registry.load(rig.project, rig.session).handed] == ["pressure"]
 
 
+def test_the_next_hook_asks_where_one_that_reaches_no_agent_saw_the_full_window_first(rig: Rig) -> None:
+    rig.configure(threshold=50_000)
+    rig.grow(500)
+    rig.answers(142_000)
+    assert rig.hook("Stop").context == ""
+    assert rig.hook().context == LINE
+
+
 @pytest.mark.parametrize(("tokens", "asked"), [(2_000, False), (12_000, True)])
 def test_an_agent_that_has_handed_over_within_10_000_tokens_is_not_asked(rig: Rig, tokens: int, *, asked: bool) -> None:
     rig.configure(threshold=50_000)

@@ -386,6 +386,9 @@ def write_next_hint(
     filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
     if filled:
         until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
+    left = 0 if look.due or settings.limits.adaptive else look.left  # what is nearer by edits, tokens do not tell
+    if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
+        until, left = look.size, 0
     write_hint(
         project,
         session,
@@ -395,7 +398,7 @@ def write_next_hint(
         low=low,
         mark=mark,
         scale=scale,
-        left=0 if look.due or settings.limits.adaptive else look.left,  # what is nearer by edits, tokens do not tell
+        left=left,
         filled=filled,
         what=look.format,
         window=look.window,
