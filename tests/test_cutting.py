@@ -170,3 +170,8 @@ def test_a_persons_message_never_opens_in_its_middle_without_a_mark():
     text = "Is this count right for both harbours?:\n" + "\n".join(f"print(level[{n}])" for n in range(40))
     for most in (60, 160, 280):
         assert message(text, most).startswith(("Is this count right", LEFT_OUT))
+
+
+def test_of_a_long_message_the_lines_that_only_draw_go_before_its_words():
+    text = "\n".join(f"Rule {n}: keep harbour {n}.\n{'-' * 40}" for n in range(8))
+    assert message(text, 300).count("Rule ") == 8 and "---" not in message(text, 300)

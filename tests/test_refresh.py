@@ -15,7 +15,7 @@ from clocks import within
 from contexts import contexts, line, quick, text as texts
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance import ownership
-from ralf.model import Carried, Decision, HandOver
+from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.tasks import claims, editing, plan as plans, store
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
@@ -319,6 +319,14 @@ def test_of_very_many_routes_as_many_are_read_as_there_is_room_for(project: Path
 decisions = st.builds(
     Decision, id=st.just("DEC-001"), decision=texts, rationale=texts, kind=st.sampled_from(["decision", "rule"])
 )
+
+
+def named(context: RouteContext) -> RouteContext:
+    """The context of a route with a name: none is without one."""
+    header = context.context_checkpoint
+    return replace(context, context_checkpoint=replace(header, route=f"r{header.route}"))
+
+
 befores = st.builds(
     Before,
     id=st.one_of(st.just("TASK-a"), line),
@@ -354,7 +362,7 @@ refreshes = st.builds(
     checkpoint=st.booleans(),
     after_checkpoint=st.one_of(st.none(), following),
     warnings=st.lists(texts, max_size=2).map(tuple),
-    context=st.one_of(st.none(), contexts),
+    context=st.one_of(st.none(), contexts.map(named)),
 )
 
 

@@ -133,6 +133,7 @@ def message(text: str, most: int) -> str:
     text = _without_blank_lines(text)
     if units(text) <= most:
         return text
+    text = "\n".join(line.text for line in _lines(text) if line.is_code or not _RULE.match(line.text))
     kept = "\n".join(_paste(line.text) if line.is_code else line.text for line in _lines(text))
     if units(kept) > most:
         kept = _shortened(_lines(kept), most, begins_at_end=len(text) > PASTE, is_of_person=True)
