@@ -67,50 +67,7 @@ CHOOSING = (
 )
 """Variables that choose a project, a route or a session."""
 
-V100 = """\
----
-context_checkpoint:
-  version: "1.0.0"
-  route: "api-refactoring"
-  agent_type: "executor"
-  created: "2026-02-07T10:00:00Z"
-  last_checkpoint: "2026-02-07T14:30:00Z"
-  checkpoint_count: 3
-  tokens_at_checkpoint: 52000
-  total_tokens_consumed: 156000
-decisions:
-  - id: "DEC-001"
-    timestamp: "2026-02-07T10:15:00Z"
-    decision: "Use FastAPI over Flask"
-    rationale: "Better async support"
-    status: "active"
-active_work:
-  current_task: "TASK-001"
-  current_phase: "execute"
-  work_status: "in_progress"
-  open_files:
-    - path: "src/api/routes.py"
-      last_modified: "2026-02-07T14:25:00Z"
-checkpoint_history:
-  - checkpoint_id: "cp-001"
-    timestamp: "2026-02-07T10:00:00Z"
-    tokens: 50000
-    summary_ref: "## Checkpoint 1: Initial Setup"
-    key_events: ["Project initialized"]
----
-
-## Compressed History
-
-### Checkpoint 3: Auth Middleware (Current)
-**Period:** 2026-02-07T12:00:00Z → 2026-02-07T14:30:00Z
-**Tokens:** 52,000
-
-Started implementing JWT authentication middleware...
-
----
-
-*This file is automatically managed. Do not edit manually.*
-"""
+V100 = (Path(__file__).parent / "promises/fixtures/format_1_0_0.md").read_text(encoding="utf-8")
 """The example of DESIGN 3, as it stands there."""
 
 

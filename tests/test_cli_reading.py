@@ -20,6 +20,8 @@ import storekit
 from ralf_cli import times
 from storekit import on_a_terminal
 
+pytestmark = pytest.mark.ci
+
 NOW = datetime(2026, 11, 27, 12, 0, 0, tzinfo=timezone(timedelta(hours=2)))
 
 
@@ -98,7 +100,6 @@ def pager(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.ci
 def test_a_long_text_goes_through_the_pager_and_a_short_one_does_not(made: Path, pager: str) -> None:
     assert "PAGED" in at_a_screen(made, "show", "tide", PAGER=pager)
     assert "PAGED" in at_a_screen(made, "log", "tide", PAGER=pager)
@@ -106,7 +107,6 @@ def test_a_long_text_goes_through_the_pager_and_a_short_one_does_not(made: Path,
     assert "PAGED" not in at_a_screen(made, "show", "tide", PAGER=pager, rows=500)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("arguments", "more"),
     [
@@ -131,7 +131,6 @@ def test_no_pager_waits_where_nobody_wants_one_or_could_leave_it(
     assert "Decision number 39" in said
 
 
-@pytest.mark.ci
 def test_a_pager_that_is_left_before_the_end_is_no_error(made: Path, tmp_path: Path) -> None:
     path = tmp_path / "leaves"
     path.write_text("#!/bin/sh\nexit 3\n")
@@ -139,20 +138,17 @@ def test_a_pager_that_is_left_before_the_end_is_no_error(made: Path, tmp_path: P
     assert "Traceback" not in at_a_screen(made, "show", "tide", PAGER=str(path))
 
 
-@pytest.mark.ci
 def test_headings_and_labels_have_colours_that_no_color_takes_away(made: Path) -> None:
     assert "\x1b[1m" in at_a_screen(made, "show", "tide", "--no-pager")
     assert "\x1b[" not in at_a_screen(made, "show", "tide", "--no-pager", NO_COLOR="1")
     assert "\x1b[" not in at_a_screen(made, "search", "number", "--no-pager", NO_COLOR="1")
 
 
-@pytest.mark.ci
 def test_times_are_relative_on_a_terminal_and_utc_in_a_pipe(made: Path) -> None:
     assert "just now" in at_a_screen(made, "log", "tide", "-n", "1")
     assert storekit.process("log", "tide", "-n", "1", cwd=made).out.count("Z  decision") == 1
 
 
-@pytest.mark.ci
 def test_since_keeps_what_is_newer_in_log_list_and_search(made: Path) -> None:
     for command in (("log", "tide"), ("list",), ("search", "number")):
         assert storekit.process(*command, "--since", "1h", "--json", cwd=made).json() != []
@@ -160,7 +156,6 @@ def test_since_keeps_what_is_newer_in_log_list_and_search(made: Path) -> None:
         assert storekit.process(*command, "--since", "soon", cwd=made).status == 2
 
 
-@pytest.mark.ci
 def test_a_search_for_newer_words_looks_behind_older_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest are not the best."""
     with monkeypatch.context() as past:
@@ -175,7 +170,6 @@ def test_a_search_for_newer_words_looks_behind_older_ones(tmp_path: Path, monkey
 # ---- the route that is meant ----
 
 
-@pytest.mark.ci
 def test_every_reading_command_takes_the_current_route_and_says_which(made: Path) -> None:
     for command in (
         ["show"],
@@ -189,7 +183,6 @@ def test_every_reading_command_takes_the_current_route_and_says_which(made: Path
         assert (ran.status, "tide" in ran.err) == (0, True), ran
 
 
-@pytest.mark.ci
 def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) -> None:
     ran = storekit.process("log", "-n", "1", cwd=made)
     assert (ran.status, "tide" in ran.err) == (0, True)
@@ -198,7 +191,6 @@ def test_the_only_route_is_the_one_that_a_person_means_and_no_agent(made: Path) 
     assert storekit.process("log", cwd=made).status == 2
 
 
-@pytest.mark.ci
 def test_a_label_that_is_a_routes_name_is_the_route(made: Path) -> None:
     ralf.record_decision("r2", "Odd name", root=made)
     assert "Odd name" in storekit.process("diff", "r2", "r0", cwd=made, RALF_TASK_ID="tide").out
@@ -221,7 +213,6 @@ def completed(root: Path, words: str, **more: str) -> list[str]:
     return [line.partition(",")[2] for line in ran.out.splitlines() if line]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -240,7 +231,6 @@ def test_a_shell_completes_commands_routes_labels_and_keys(made: Path, words: st
     assert completed(made, words) == offered
 
 
-@pytest.mark.ci
 def test_completing_a_route_loads_neither_yaml_nor_a_tokenizer(made: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "ralf_cli"],

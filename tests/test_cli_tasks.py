@@ -21,6 +21,8 @@ from ralf.tasks.model import TaskState
 from ralf.text.cleaning import outside
 from ralf_cli.tasktext import state_of
 
+pytestmark = pytest.mark.ci
+
 TITLES = (
     "fix [/x] and [bold]y[/bold]",
     "a \x1b[31mred\x1b[0m title \x07 with \x00 controls",
@@ -69,7 +71,6 @@ def root(empty: Path, tmp_path: Path) -> Path:
 # ---- add ----
 
 
-@pytest.mark.ci
 def test_add_prints_the_id_and_a_file_of_that_name_holds_the_task(root: Path) -> None:
     fields = ("-d", "Both formats.", "-p", 8, "-t", "core", "-t", "io", "--role", "builder")
     made = ralf(root, "task", "add", "Write the parser", *fields).out.strip()  # for scripts: in no fence
@@ -86,7 +87,6 @@ def test_an_agent_does_not_let_verify_commands_run(root: Path) -> None:
     assert not (root / ".autonomous" / "context" / "config.local.yaml").exists()
 
 
-@pytest.mark.ci
 def test_a_local_configuration_from_before_init_names_a_way_out_that_works(root: Path, tmp_path: Path) -> None:
     project = tmp_path / "unpacked"
     local = project / ".autonomous" / "context" / "config.local.yaml"
@@ -99,7 +99,6 @@ def test_a_local_configuration_from_before_init_names_a_way_out_that_works(root:
     assert not ralf(project, "task", "add", "One", "--verify", "true").err
 
 
-@pytest.mark.ci
 def test_priorities_have_words_and_an_id_needs_no_prefix(root: Path) -> None:
     (made,) = ralf(root, "task", "add", "One", "-p", "critical").lines
     assert listed(root)[0]["task"]["priority"] == 10
@@ -107,14 +106,12 @@ def test_priorities_have_words_and_an_id_needs_no_prefix(root: Path) -> None:
     assert ralf(root, "task", "add", "Two", "-p", "huge").status == 2
 
 
-@pytest.mark.ci
 def test_a_lease_is_a_duration(root: Path) -> None:
     ralf(root, "task", "add", "One")
     assert "lasts 60 minutes" in ralf(root, "task", "claim", "--lease", "1h").out
     assert ralf(root, "task", "claim", "--lease", "soon").status == 2
 
 
-@pytest.mark.ci
 def test_a_text_of_several_lines_comes_from_standard_input(root: Path) -> None:
     given = {"env": storekit.environment(root), "stdin": "## Steps\n- tag\n- push\n"}
     done = kit.command.run("task", "add", "Release", "--text", "-", cwd=root, **given)
@@ -125,7 +122,6 @@ def test_a_text_of_several_lines_comes_from_standard_input(root: Path) -> None:
 # ---- list, show ----
 
 
-@pytest.mark.ci
 def test_a_list_shows_fifty_and_says_how_many_more(root: Path) -> None:
     for number in range(53):
         editing.add(f"Task {number}", root=root)
@@ -143,7 +139,6 @@ def test_a_list_without_a_task_says_how_to_add_one(root: Path) -> None:
     assert listed(root) == []
 
 
-@pytest.mark.ci
 def test_a_list_is_narrowed_by_state_status_and_role(root: Path) -> None:
     one = added(root, "Build", role="builder")
     added(root, "Review", role="reviewer", after=[one], tags=["web"])
@@ -155,7 +150,6 @@ def test_a_list_is_narrowed_by_state_status_and_role(root: Path) -> None:
     assert [found["task"]["title"] for found in listed(root, "--tag", "web")] == ["Review"]
 
 
-@pytest.mark.ci
 def test_a_typo_in_an_id_names_the_closest(root: Path) -> None:
     made = added(root, "Build")
     wrong = made[:-1] + ("0" if made[-1] != "0" else "1")
@@ -169,7 +163,6 @@ def test_a_typo_in_an_id_names_the_closest(root: Path) -> None:
 # ---- claim, progress, done, fail, release ----
 
 
-@pytest.mark.ci
 def test_with_nothing_ready_it_is_said_what_blocks(root: Path) -> None:
     one = added(root, "Build")
     added(root, "Paint", after=[one])
@@ -180,7 +173,6 @@ def test_with_nothing_ready_it_is_said_what_blocks(root: Path) -> None:
     assert ran.out == ""
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("title", TITLES, ids=range(len(TITLES)))
 def test_any_title_prints_after_the_write(root: Path, title: str) -> None:
     done = ralf(root, "task", "add", "--quiet", "--", title.replace("\0", ""))
@@ -195,7 +187,6 @@ def test_any_title_prints_after_the_write(root: Path, title: str) -> None:
     assert on_a_terminal.status == 0 and made in on_a_terminal.out
 
 
-@pytest.mark.ci
 def test_an_argument_that_is_not_utf_8_does_no_harm(root: Path) -> None:
     env = storekit.environment(root, RALF_AGENT="a-1")
     for arguments in (("add", b"caf\xe9"), ("claim",), ("progress", b"\xff half"), ("done", b"\xed\xa0\x80 all")):
@@ -204,7 +195,6 @@ def test_an_argument_that_is_not_utf_8_does_no_harm(root: Path) -> None:
         done.stdout.decode()
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("way", [storekit.PLAIN, storekit.CLICK])
 def test_a_reader_that_has_gone_costs_no_claim_and_no_second_one(root: Path, way: str) -> None:
     added(root, "Build")
@@ -220,7 +210,6 @@ def test_a_reader_that_has_gone_costs_no_claim_and_no_second_one(root: Path, way
     assert ralf(root, "task", "claim", "--json", RALF_AGENT="a-1").json()["task"]["id"] == held
 
 
-@pytest.mark.ci
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("way", [storekit.PLAIN, storekit.CLICK])
 def test_a_full_disk_behind_the_output_is_told_and_the_claim_is_made_once(root: Path, way: str) -> None:
@@ -238,7 +227,6 @@ def test_a_full_disk_behind_the_output_is_told_and_the_claim_is_made_once(root: 
 # ---- edit, split, trust ----
 
 
-@pytest.mark.ci
 def test_an_edit_by_options_changes_these_fields_and_no_other(root: Path) -> None:
     one = added(root, "Build", tags=["wood"], priority=3)
     two = added(root, "Paint", text="Twice.", role="painter")
@@ -251,7 +239,6 @@ def test_an_edit_by_options_changes_these_fields_and_no_other(root: Path) -> Non
     assert (cleared["after"], cleared["checkpoint"]) == ([], False)
 
 
-@pytest.mark.ci
 def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(root: Path) -> None:
     made = added(root, "Build")
     editor = root.parent / "editor"
@@ -268,7 +255,6 @@ def test_an_edit_in_an_editor_is_taken_in_and_a_broken_file_is_left_as_it_is(roo
     assert ralf(root, "task", "edit", made, EDITOR="vi").status in (2, 3, 4)
 
 
-@pytest.mark.ci
 def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(root: Path) -> None:
     one = added(root, "Build", role="builder")
     added(root, "Paint", after=[one])
@@ -281,7 +267,6 @@ def test_a_split_leaves_its_parts_in_a_row_and_what_waited_waits_for_the_last(ro
     assert found["Paint"]["waits_for"] == [nail] or nail in found["Paint"]["waits_for"]
 
 
-@pytest.mark.ci
 def test_a_task_that_git_brought_is_labelled_never_claimed_and_accepted_by_a_person_alone(root: Path) -> None:
     path = root / ".autonomous" / "tasks" / "active" / "TASK-evil.md"
     added(root, "Build")
@@ -363,7 +348,6 @@ def is_fenced(ran: storekit.Ran, arguments: list[str]) -> bool:
     return outside(ran.out) == "" or "--help" in arguments or "--json" in arguments
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("arguments", READS, ids=" ".join)
 def test_the_two_ways_to_an_answer_print_the_same_in_the_fence(three: Path, arguments: list[str]) -> None:
     plain = answered(storekit.PLAIN, three, *arguments)
@@ -379,7 +363,6 @@ def _told(answer: storekit.Ran) -> tuple[int, str, str]:
     return answer.status, out, err
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
 def test_the_two_ways_to_a_write_print_the_same_in_the_fence(made: Path, tmp_path: Path, arguments: list[str]) -> None:
     import shutil
@@ -392,7 +375,6 @@ def test_the_two_ways_to_a_write_print_the_same_in_the_fence(made: Path, tmp_pat
     assert is_fenced(plain, arguments)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -421,7 +403,6 @@ def test_what_agents_type_most_loads_no_click(made: Path, arguments: list[str]) 
 # ---- JSON ----
 
 
-@pytest.mark.ci
 def test_json_of_every_command_has_the_names_of_the_api(made: Path) -> None:
     names = {field.name for field in dataclasses.fields(TaskState)} | {"state", "lease", "failures"}
 
@@ -457,7 +438,6 @@ def test_json_survives_words_that_look_like_json_or_markup(root: Path) -> None:
 _DESTRUCTIVE = re.compile(r"\brm\b|--force|--hard|git clean|git checkout|delete|purge|forget|overwrite|DROP|--undo")
 
 
-@pytest.mark.ci
 def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
     (made / ".autonomous" / "tasks" / "active" / "TASK-bad.md").write_text("---\nid: [\n---\n# x\n")
     for arguments in (
@@ -501,7 +481,6 @@ def test_a_wrong_command_is_answered_by_the_right_one(tmp_path: Path, typed: tup
     assert ran.err.splitlines()[-1] == f"hint: {hint}"
 
 
-@pytest.mark.ci
 def test_a_session_without_a_lease_claims_nothing_past_a_checkpoint_and_a_fresh_one_does(tmp_path: Path) -> None:
     first = added(tmp_path, "One", checkpoint=True)
     added(tmp_path, "Two", after=[first])
@@ -520,7 +499,6 @@ def test_a_session_without_a_lease_claims_nothing_past_a_checkpoint_and_a_fresh_
     assert ralf(tmp_path, "task", "claim").status == 0  # a person
 
 
-@pytest.mark.ci
 def test_a_task_that_waits_for_a_cancelled_one_is_told_everywhere_with_what_to_type(tmp_path: Path) -> None:
     gone, other = added(tmp_path, "Gone"), added(tmp_path, "Other")
     task = added(tmp_path, "Behind", after=[gone, other])

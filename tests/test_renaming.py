@@ -36,6 +36,8 @@ from ralf.storage.journal import Record
 from storekit import Listing, journal_file, route_file, write_session
 from test_sharing import pair
 
+pytestmark = pytest.mark.ci
+
 
 def names(root: Path) -> list[str]:
     return [one.route for one in ralf.list_routes(root=root)]
@@ -61,7 +63,6 @@ def made(tmp_path: Path) -> Path:
 # ---- rename ----
 
 
-@pytest.mark.ci
 def test_a_renamed_route_has_every_record_and_its_name_of_before_still_finds_it(made: Path) -> None:
     before, ids = ralf.get_context("tide", root=made), ids_of(made, "tide")
     done = rename_route("tide", "tables", because="it is more than tides", root=made)
@@ -79,7 +80,6 @@ def test_a_renamed_route_has_every_record_and_its_name_of_before_still_finds_it(
     assert [hit.route for hit in ralf.search("SQLite", root=made)][:1] == ["tables"]
 
 
-@pytest.mark.ci
 def test_a_chain_of_names_and_a_name_that_comes_back(made: Path) -> None:
     for old, new in (("tide", "one"), ("one", "two"), ("tide", "three"), ("three", "tide"), ("two", "four")):
         rename_route(old, new, root=made)
@@ -90,7 +90,6 @@ def test_a_chain_of_names_and_a_name_that_comes_back(made: Path) -> None:
     assert [event.kind for event in history.log("four", root=made)].count("rename") == 5
 
 
-@pytest.mark.ci
 def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) -> None:
     rename_route("gates", "doors", root=made)
     kept = {path: path.read_bytes() for path in (made / ".autonomous" / "context" / "journal").rglob("*.jsonl")}
@@ -110,7 +109,6 @@ def test_a_name_that_is_taken_refused_or_the_same_changes_nothing(made: Path) ->
     assert [one.arrived for one in routing.moves_of(projects.find(made))] == [True]
 
 
-@pytest.mark.ci
 def test_an_edit_that_waits_in_the_file_goes_along(made: Path) -> None:
     path = route_file(made, "tide")
     path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
@@ -118,7 +116,6 @@ def test_an_edit_that_waits_in_the_file_goes_along(made: Path) -> None:
     assert said(made, "tables")[-1] == "Use DuckDB"
 
 
-@pytest.mark.ci
 def test_default_begins_anew_after_it_was_renamed(made: Path) -> None:
     ralf.record_decision("default", "One", root=made)
     rename_route("default", "first", root=made)
@@ -142,7 +139,6 @@ def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
         merge_routes("brought", "tide", root=made)
 
 
-@pytest.mark.ci
 def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
     rename_route("tide", "secret-project", root=made)
     rename_route("secret-project", "tables", root=made)
@@ -155,7 +151,6 @@ def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
 # ---- merge ----
 
 
-@pytest.mark.ci
 def test_a_merged_route_follows_the_other_with_labels_of_its_own(made: Path) -> None:
     ralf.record_decision("gates", "Use SQLite", rationale="one file", root=made)
     ralf.api.set_goal("gates", "Open the gates in time", origin="user", root=made)
@@ -177,7 +172,6 @@ def test_a_merged_route_follows_the_other_with_labels_of_its_own(made: Path) -> 
     assert ralf.why("gates", "cp-001", root=made).evidence == "kept"
 
 
-@pytest.mark.ci
 def test_a_decision_of_both_keeps_the_reason_and_the_options_that_each_gave(made: Path) -> None:
     ralf.record_decision("gates", "use  SQLite", rationale="the audit in March", root=made)
     ralf.record_decision("tide", "Use ropes", alternatives=["chains: loud"], root=made)
@@ -191,7 +185,6 @@ def test_a_decision_of_both_keeps_the_reason_and_the_options_that_each_gave(made
     assert "the audit in March" in {item.rationale for item in ralf.get_context("gates", root=made).decisions}
 
 
-@pytest.mark.ci
 def test_what_one_route_dropped_stays_in_the_other_that_decided_it(made: Path) -> None:
     label = ralf.record_decision("tide", "Use ropes", root=made).id
     ralf.api.drop("tide", label, because="too weak", root=made)
@@ -208,7 +201,6 @@ def test_what_one_route_dropped_stays_in_the_other_that_decided_it(made: Path) -
     assert ("Use nails", "superseded") in found
 
 
-@pytest.mark.ci
 def test_a_segment_that_both_have_taken_is_there_once(made: Path) -> None:
     ralf.checkpoint("gates", made / "session.jsonl", root=made)
     tokens = ralf.get_context("gates", root=made).context_checkpoint.total_tokens_consumed
@@ -219,7 +211,6 @@ def test_a_segment_that_both_have_taken_is_there_once(made: Path) -> None:
     assert not verify(root=made).findings
 
 
-@pytest.mark.ci
 def test_a_label_of_before_a_merge_means_what_it_meant(made: Path) -> None:
     label = ralf.record_decision("tide", "Use ropes", root=made).id
     merge_routes("tide", "gates", root=made)
@@ -235,7 +226,6 @@ def test_a_label_of_before_a_merge_means_what_it_meant(made: Path) -> None:
         routing.label_now(project, "tide", "r3")
 
 
-@pytest.mark.ci
 def test_a_route_cannot_be_merged_into_itself_by_any_of_its_names(made: Path) -> None:
     rename_route("tide", "tables", root=made)
     with pytest.raises(UsageError, match="itself"):
@@ -317,7 +307,6 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_co
     assert renaming.complete_moves(projects.find(here)) == []
 
 
-@pytest.mark.ci
 def test_what_an_editor_saves_into_the_old_file_while_routes_are_merged_is_set_aside(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +324,6 @@ def test_what_an_editor_saves_into_the_old_file_while_routes_are_merged_is_set_a
     assert names(made) == ["gates"]
 
 
-@pytest.mark.ci
 def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_route(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +338,6 @@ def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_ro
     assert said(made, "tables")[-1] == "Use DuckDB"
 
 
-@pytest.mark.ci
 def test_a_writer_that_found_the_old_name_before_the_rename_does_not_begin_it_anew(made: Path) -> None:
     rename_route("tide", "tables", root=made)
     with pytest.raises(Busy), open_route(projects.find(made), "tide"):
@@ -423,7 +410,6 @@ def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_ther
     assert killed, "it was never killed in the middle"
 
 
-@pytest.mark.ci
 def test_records_that_no_seal_of_this_user_covers_move_no_route(made: Path) -> None:
     """As a repository may bring them: they hide, redirect and delete nothing."""
     whole = kept(made)
@@ -458,7 +444,6 @@ def kept(root: Path) -> dict[str, bytes]:
     return {name: content for name, content in storekit.kept_bytes(root).items() if name.endswith(("jsonl", ".md"))}
 
 
-@pytest.mark.ci
 def test_a_move_of_another_name_that_is_copied_to_a_name_moves_nothing(made: Path) -> None:
     """A seal covers the name of its stream."""
     rename_route("gates", "doors", root=made)
@@ -468,7 +453,6 @@ def test_a_move_of_another_name_that_is_copied_to_a_name_moves_nothing(made: Pat
     assert sorted(names(made)) == ["doors", "tide"]
 
 
-@pytest.mark.ci
 def test_the_sessions_of_default_go_on_in_the_route_that_it_was_renamed_to(tmp_path: Path) -> None:
     write_session(tmp_path / "session.jsonl", 3_000)
     ralf.checkpoint("default", tmp_path / "session.jsonl", root=tmp_path)
@@ -478,7 +462,6 @@ def test_the_sessions_of_default_go_on_in_the_route_that_it_was_renamed_to(tmp_p
     assert routing.choose(project, session="s-2").route == "default"
 
 
-@pytest.mark.ci
 def test_a_route_that_is_being_moved_is_not_forgotten_by_half(made: Path) -> None:
     begin(made, "rename", "tide", "tables")
     with pytest.raises(Busy):
@@ -488,7 +471,6 @@ def test_a_route_that_is_being_moved_is_not_forgotten_by_half(made: Path) -> Non
     assert names(made) == ["gates"]
 
 
-@pytest.mark.ci
 def test_an_edit_that_was_saved_after_a_kill_is_in_the_route_that_it_was_completed_to(made: Path) -> None:
     begin(made, "merge", "tide", "gates")
     path = route_file(made, "tide")
@@ -513,7 +495,6 @@ def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> Non
     assert sorted(names(made)) == ["doors", "tide"]
 
 
-@pytest.mark.ci
 def test_a_record_of_a_move_that_comes_back_moves_no_other_route_of_that_name(made: Path) -> None:
     """Out of a backup, or since the newest line was damaged."""
     begin(made, "merge", "tide", "gates")
@@ -531,7 +512,6 @@ def test_a_record_of_a_move_that_comes_back_moves_no_other_route_of_that_name(ma
     assert rename_route("tide", "tables", root=made).new == "tables"
 
 
-@pytest.mark.ci
 def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> None:
     rename_route("tide", "tables", root=made)
     path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
@@ -544,7 +524,6 @@ def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> Non
     assert ralf.get_context("tide", root=made).route == "tables"
 
 
-@pytest.mark.ci
 def test_a_file_that_comes_back_under_the_old_name_is_merged_into_the_route(made: Path) -> None:
     path = route_file(made, "tide")
     before = path.read_text()
@@ -562,7 +541,6 @@ def test_a_file_that_comes_back_under_the_old_name_is_merged_into_the_route(made
     assert sorted(names(made)) == ["gates", "tables"]
 
 
-@pytest.mark.ci
 def test_a_route_that_another_began_under_the_new_name_is_not_merged_unasked(made: Path) -> None:
     project = projects.find(made)
     begin(made, "rename", "tide", "tables")
@@ -579,7 +557,6 @@ def test_a_route_that_another_began_under_the_new_name_is_not_merged_unasked(mad
 # ---- shared by git ----
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("driver", [False, True], ids=["by git alone", "by the driver"])
 def test_a_clone_takes_over_the_name_that_another_has_given_and_loses_nothing(tmp_path: Path, *, driver: bool) -> None:
     """Both have written to the route meanwhile, and git merges the renamed file."""
@@ -612,7 +589,6 @@ def test_a_clone_takes_over_the_name_that_another_has_given_and_loses_nothing(tm
             assert not verify(root=root).damaged
 
 
-@pytest.mark.ci
 def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_twice(tmp_path: Path) -> None:
     """It would begin `default` anew with all of the session."""
     write_session(tmp_path / "session.jsonl", 3_000)

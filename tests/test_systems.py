@@ -10,6 +10,8 @@ import pytest
 
 import storekit
 
+pytestmark = pytest.mark.ci
+
 WINDOWS = """
 import sys
 import ralf.errors  # as installed
@@ -37,7 +39,6 @@ def command(system: str, folder: Path, *arguments: str) -> subprocess.CompletedP
     return python(f"{system}\nsys.argv = {['ralf', *arguments]!r}\nfrom ralf_cli.start import run\nrun()", folder)
 
 
-@pytest.mark.ci
 def test_on_windows_the_command_says_in_one_error_that_it_does_not_run_there(tmp_path: Path) -> None:
     for arguments in (["--version"], ["context", "list"], ["hook", "SessionStart"]):
         done = command(WINDOWS, tmp_path, *arguments)
@@ -46,14 +47,12 @@ def test_on_windows_the_command_says_in_one_error_that_it_does_not_run_there(tmp
         assert error.startswith("error: ralf: ") and "Windows" in error and hint.startswith("hint: ")
 
 
-@pytest.mark.ci
 def test_on_windows_the_library_raises_that_error(tmp_path: Path) -> None:
     call = "import ralf\ntry:\n    ralf.list_routes()\nexcept ralf.errors.RalfError as error:\n    print(error)"
     done = python(f"{WINDOWS}\n{call}", tmp_path)
     assert done.stdout.startswith("ralf: Windows is not supported"), done.stderr
 
 
-@pytest.mark.ci
 def test_without_what_macos_lacks_a_decision_is_kept_and_read_again(tmp_path: Path) -> None:
     """Its own kernel is not tried: the features that it lacks are taken away on Linux."""
     (tmp_path / ".autonomous").mkdir()

@@ -15,6 +15,8 @@ from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.tasks import claims, store, trust
 
+pytestmark = pytest.mark.ci
+
 
 def two_clones(folder: Path, count: int) -> tuple[clones.Clone, clones.Clone]:
     """A repository with so many tasks, and a clone of it in which they were accepted."""
@@ -31,7 +33,6 @@ def two_clones(folder: Path, count: int) -> tuple[clones.Clone, clones.Clone]:
     return one, two
 
 
-@pytest.mark.ci
 def test_a_clone_that_finishes_every_task_and_one_that_adds_another_merge_without_a_conflict(tmp_path: Path) -> None:
     """Git takes a folder that is left empty for renamed, and moves what the other clone has added along with it."""
     one, two = two_clones(tmp_path, 2)
@@ -54,7 +55,6 @@ def owned(clone: clones.Clone, own: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return clone.root
 
 
-@pytest.mark.ci
 def test_a_task_on_which_another_clone_has_worked_is_told_as_soon_as_a_pull_brings_its_route(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +79,6 @@ def test_a_task_on_which_another_clone_has_worked_is_told_as_soon_as_a_pull_brin
     assert claimed.warnings[0].startswith(told)
 
 
-@pytest.mark.ci
 def test_a_task_that_is_held_while_a_pull_changes_its_file_is_told_with_its_holder(tmp_path: Path) -> None:
     one, two = two_clones(tmp_path, 1)
     (task,) = one.mine

@@ -16,6 +16,8 @@ from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Store
 from ralf.tasks import claims, editing, store
 
+pytestmark = pytest.mark.ci
+
 STORES: dict[str, Callable[..., Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
@@ -31,7 +33,6 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return tmp_path
 
 
-@pytest.mark.ci
 def test_of_many_who_claim_at_once_each_gets_another_task_and_the_last_ones_are_told_why(root: Path) -> None:
     for number in range(6):
         editing.add(f"Task {number}", root=root)
@@ -56,7 +57,6 @@ def test_of_many_who_claim_at_once_each_gets_another_task_and_the_last_ones_are_
     assert all("claimed" in str(error) for error in told)
 
 
-@pytest.mark.ci
 def test_a_stale_holder_is_refused_and_numbers_only_grow(root: Path) -> None:
     editing.add("One", root=root)
     first = claims.claim(by="a", root=root)
@@ -75,7 +75,6 @@ def test_a_stale_holder_is_refused_and_numbers_only_grow(root: Path) -> None:
     assert [one.outcome for one in store.get("One", root=root).attempts] == ["crashed", "done"]
 
 
-@pytest.mark.ci
 def test_what_is_known_survives_the_loss_of_the_index(root: Path) -> None:
     editing.add("One", root=root)
     claims.claim(by="a", root=root)

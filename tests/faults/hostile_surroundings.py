@@ -260,26 +260,25 @@ def installed(stage: Stage, commands: dict[str, list[str]] | None = None) -> Non
         stage.victim.hook(event, session, command=commands[event], **more)
 
 
-@scenario
-def codex_in_a_clone(stage: Stage) -> None:
-    """The victim's client is Codex."""
+def _another_client(stage: Stage, client: str, files: dict[str, dict[str, object]]) -> None:
     put_route(stage.evil)
     stage.cloned()
     stage.victim.variables["BB5_ROUTE"] = ROUTE
-    stage.victim.lives_in("codex", CODEX)
-    stage.victim.opts_in("--client", "codex")
-    stage.victim.lives_in("codex", CODEX)
+    stage.victim.lives_in(client, files)
+    stage.victim.opts_in("--client", client)
+    stage.victim.lives_in(client, files)
+
+
+@scenario
+def codex_in_a_clone(stage: Stage) -> None:
+    """The victim's client is Codex."""
+    _another_client(stage, "codex", CODEX)
 
 
 @scenario
 def gemini_in_a_clone(stage: Stage) -> None:
     """The victim's client is Gemini CLI."""
-    put_route(stage.evil)
-    stage.cloned()
-    stage.victim.variables["BB5_ROUTE"] = ROUTE
-    stage.victim.lives_in("gemini", GEMINI)
-    stage.victim.opts_in("--client", "gemini")
-    stage.victim.lives_in("gemini", GEMINI)
+    _another_client(stage, "gemini", GEMINI)
 
 
 @scenario

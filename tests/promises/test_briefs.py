@@ -21,10 +21,6 @@ FIRST = "Move the tide table from CSV to SQLite. Heights stay in centimetres."
 LAST = "Now serve the levels as JSON, and leave the old endpoint as it is."
 
 
-def fails_today(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=f"cases/{name}")
-
-
 def recorded(session: Session, route: str = "harbour") -> dict[str, Any]:
     """Make a checkpoint of a session; its route, with the field names of the API."""
     session.user.does("checkpoint", route, "--transcript", session.log)
