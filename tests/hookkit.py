@@ -21,6 +21,7 @@ import pytest
 import forks
 import ralf
 import storekit
+from kit import command
 from ralf import environment
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -177,6 +178,7 @@ class Rig:
         """Wait until nothing that a hook has started runs any more, nor holds a lock: a process that ends loses its
         arguments first.
         """
+        command.settle()  # what a command has left behind has no arguments yet
         wait(lambda: not self.workers() and self._is_unlocked(), seconds)
 
     def _is_unlocked(self) -> bool:
