@@ -321,9 +321,9 @@ def test_where_git_finds_no_repository_nothing_is_uncommitted_until_it_does() ->
 
 
 def test_a_file_that_git_lists_on_windows_is_the_one_that_was_edited_by_its_backslashes() -> None:
-    repository = Repository("C:\\work\\tide")
-    names = ("C:\\work\\tide\\src\\a.py", "c:/work/tide/src/a.py")
-    assert {repository.relative(name, "") for name in names} == {repository.relative("src/a.py", "C:\\work\\tide")}
+    repository = Repository("C:\\src\\tide")
+    names = ("C:\\src\\tide\\src\\a.py", "c:/src/tide/src/a.py")
+    assert {repository.relative(name, "") for name in names} == {repository.relative("src/a.py", "C:\\src\\tide")}
 
 
 def test_a_name_that_git_quotes_byte_by_byte_is_told_as_it_is() -> None:

@@ -24,7 +24,7 @@ FIRST, BETWEEN, LAST = 1.0, 5.5, 9.5
 
 _LATE = 2_500  # tokens of a brief from which an old `now` and `next` are shown
 
-_STRUCTURE = regex(r"(?m)^\s*(?:#|```|~~~|<|>{7} )")
+_STRUCTURE = regex(r"(?m)^[^\S\n]*+(?:#|```|~~~|<|>{7} )")
 
 _NOT_FOUND = " (not found in the record: "
 

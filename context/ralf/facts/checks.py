@@ -329,7 +329,7 @@ _AMISS = regex(
 )
 """Words with which compilers and runners say at a place what is amiss."""
 
-_FRAME = regex(r"^(?:={3,}|-{3,}|_{3,}) .*(?:={3,}|-{3,}|_{3,})$")
+_FRAME = regex(r"^(?:={3,}|-{3,}|_{3,}) .*(?:={3}|-{3}|_{3})$")
 
 _PASSED = regex(
     r"\b0 (?:failed|failing|failures?|errors?)\b|errors?: 0\b|\bPASSED\b"

@@ -30,7 +30,7 @@ _LISTED = regex(
 
 _ALONE = regex(r"(?<![A-Za-z0-9])([A-H]|\d{1,2})(?![A-Za-z0-9])")
 
-_AT_LINE = regex(r"(?m)^\s*(?:\*\*)?([A-H]|\d{1,2})(?:\*\*)?[.):\u3001\uff09\uff0e\uff1a]")
+_AT_LINE = regex(r"(?m)^[^\S\n]*+(?:\*\*)?([A-H]|\d{1,2})(?:\*\*)?[.):\u3001\uff09\uff0e\uff1a]")
 
 _CAPITAL = regex(r"\A(?:\S+\s+){0,3}([A-H])(?:[.,:;)\uff0c\u3002\uff1a\u3001]|\Z)")
 

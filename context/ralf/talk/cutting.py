@@ -27,7 +27,9 @@ _WIDE = regex(r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufa
 
 _FENCE = regex(r"\s*(?:```|~~~)")
 
-_HEAD, _RULE = regex(r"\A\s{0,3}#{1,6}\s+"), regex(r"\s*(?:-{3,}|={3,}|\*{3,}|_{3,}|\|[\s:|-]*-[\s:|-]*\|)\s*\Z")
+_HEAD = regex(r"\A\s{0,3}#{1,6}\s+")
+
+_RULE = regex(r"\s*+(?:-{3,}|={3,}|\*{3,}|_{3,}|\|(?=[\s:|]*-)[\s:|-]*\|)\s*\Z")
 
 _HEADING = regex(r"\s{0,3}(?:#{1,6}\s+\S|\*\*(?=\S)[^*]+(?<=\S)\*\*:?\s*\Z)")  # a line of bold is one, too
 

@@ -20,7 +20,7 @@ _WORD = regex(rf"(?:(?![{_WIDE}])\w)+")
 
 _RUN = regex(rf"(?:(?![{_WIDE}])[\w~@$#./\\:+=-])+(?:\(\))?")
 
-_CODE = regex(r"`+([^`\n]+)`+")
+_CODE = regex(r"(?<!`)`+([^`\n]+)`+")
 
 _SENTENCE = regex(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 
