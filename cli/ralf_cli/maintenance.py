@@ -252,8 +252,6 @@ def forget(
             click.echo(line)
     if done.done and done.files and _is_shared(root):
         say("routes/ is shared: commit it; git history still has what it had")
-    if done.unreached:
-        say(f"runs of agents were not looked at: {done.unreached}; once they answer, type it again")
     if done.left:
         complain(f"{done.route}: the words still stand in {', '.join(done.left)}", "purge these by hand")
         ctx.exit(1)

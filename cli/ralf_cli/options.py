@@ -22,41 +22,11 @@ def with_root(command: F) -> F:
 
     def fall_back(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         root: str | None = value if value is not None else ctx.find_root().obj
-        if not ctx.resilient_parsing and ctx.info_name not in _KEEPS_TO_ITSELF:
-            _exchange(ctx, root)
         return root
 
     return click.option(
         "--root", metavar="DIR", callback=fall_back, help="The project directory. Default: nearest enclosing project."
     )(command)
-
-
-_KEEPS_TO_ITSELF = ("doctor", "hook", "init", "mcp", "off", "on", "web")
-"""Commands beside which no records are exchanged with other machines."""
-
-
-def _exchange(ctx: click.Context, root: str | None) -> None:
-    """Take in other machines' records before a command of a project that has a store for that, and deliver after it."""
-    from ralf import project as projects
-    from ralf.errors import RalfError
-    from ralf_integrations.stores import beside
-
-    try:
-        project = projects.find(root)
-    except (RalfError, OSError):  # the command meets it, too
-        return
-    if not beside.is_wanted(project):
-        return
-    beside.before(project, insist=ctx.info_name == "status")
-
-    def deliver() -> None:
-        found = beside.after(projects.find(root))
-        if found is not None and found.problem and ctx.info_name == "forget":
-            from ralf_cli.output import say
-
-            say("the NATS servers have it still: it is forgotten there with the next command that reaches them")
-
-    ctx.find_root().call_on_close(deliver)
 
 
 def with_json(command: F) -> F:

@@ -127,10 +127,10 @@ def _may_exchange(root: str | None) -> bool:
     """Whether the command has to do with other machines, too (`options.with_root`, `reading.show`)."""
     from ralf import project
     from ralf.errors import RalfError
-    from ralf_integrations.stores import beside
+    from ralf_integrations.stores import choosing
 
     try:
-        return beside.names_servers(project.find(root))
+        return choosing.names_servers(project.find(root))
     except (RalfError, OSError):  # the command meets it, too
         return False
 

@@ -156,10 +156,10 @@ def show(
     if left_out is not None and (brief or section or query or max_tokens is not None):
         raise click.UsageError("--left-out N goes with --at and --json alone")
     if at is None:
-        from ralf_integrations.stores import beside
+        from ralf_integrations.stores import choosing
 
         context = ralf.get_context(route, root=root, query=query)
-        beside.place_file(root, context.route)
+        choosing.place_file(root, context.route)
         _tell_session(root, context.route)
     else:
         from ralf.route.history import context_at

@@ -45,18 +45,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     from ralf.refining.spending import as_fields
     from ralf_cli.output import emit_json, fields_of
     from ralf_integrations.hooks import usage
-    from ralf_integrations.stores import beside
 
     project = projects.find(root)
     found = look(project, route)
     called = usage.last_called(project)
-    exchanged = beside.standing(project)
-    task = _task(project) if exchanged is None or not exchanged.is_away else None  # tasks lie on the servers
+    task = _task(project)
     if as_json:
         spent = {name: as_fields(getattr(found, name)) for name in ("spend", "spend_total")}
         more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}
-        if exchanged is not None:
-            more |= {"waiting_records": exchanged.waiting, "servers_reached": _time(exchanged.since)}
         emit_json(fields_of(found) | spent | more)
         return found
     is_asked = merge_driver.is_asked_for(project)
@@ -102,8 +98,6 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     else:
         in_another = f"  (in route {found.session_route})" if found.session_route else ""
         click.echo(f"session          {found.transcript}{in_another}")
-    if exchanged is not None:
-        click.echo(f"other machines   {beside.told(exchanged)}")
     if found.opted_in:
         click.echo(f"last hook        {shown(_time(called)) if called else 'none has called yet'}")
     if found.problem:

@@ -7,16 +7,10 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ralf.config.local_config import NATS, local_config_of
-from ralf.errors import Busy
+from ralf.config.local_config import local_config_of
 from ralf.project import Project
 from ralf_integrations.clients.condition import Check
-from ralf_integrations.stores import beside
-
-if TYPE_CHECKING:
-    from ralf_integrations.stores.exchange import Exchanged
 
 _PATIENCE = 5  # seconds
 _MOST = 1 << 20  # bytes of an answer
@@ -26,37 +20,16 @@ _SECOND = 10**9  # nanoseconds
 def checks(project: Project) -> Iterator[Check]:
     """Everything about the servers; nothing for a project that keeps its journal in files. Errors: as of its store."""
     settings = local_config_of(project)
-    if settings.store not in NATS:
+    if settings.store != "nats":
         return
-    exchanged = beside.standing(project)
-    if exchanged is None:
-        routes = len(list(project.store.streams("routes/")))
-        yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
-    else:
-        yield from _exchanging(project, exchanged)
+    routes = len(list(project.store.streams("routes/")))
+    yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
     for url in settings.nats_monitoring:
         yield _syncing(url)
     if not settings.nats_monitoring:
         what = "whether the servers write before they acknowledge is not known; if not, a power failure loses records"
         hint = 'nats_monitoring: ["http://127.0.0.1:8222"] in config.local.yaml'
         yield Check("store", "warning", what, hint)
-
-
-def _exchanging(project: Project, found: Exchanged) -> Iterator[Check]:
-    """Whether the servers answer, and what waits for them."""
-    from ralf_integrations.stores.exchange import store_of
-
-    store = store_of(project)
-    try:
-        routes = len(list(store.engine.streams("routes/"))) if store is not None else 0
-    except Busy as error:
-        what = f"{error}; routes go on in local files, runs and tasks do not"
-        yield Check("store", "warning", what, "start the servers, or look at the network")
-    else:
-        yield Check("store", "ok", f"NATS servers answer; routes that they keep: {routes}")
-    is_well = not found.waiting and not found.problem
-    hint = "" if is_well else "any command exchanges them once the servers answer: ralf status"
-    yield Check("store", "ok" if is_well else "warning", beside.told(found), hint)
 
 
 def _syncing(url: str) -> Check:

@@ -23,14 +23,12 @@ from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry, Store, Token, entry_at, has_blob, required
 from ralf.storage.seals import SealedStore
-from ralf_integrations.stores.files_and_nats import FilesAndNats
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
     "SixMethods": SixMethods,
     "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
-    "FilesAndNats": lambda folder: FilesAndNats(FileStore(folder), MemoryStore(folder)),
     **natskit.SERVERS,
 }
 STREAM = "routes/TASK-001"

@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -45,7 +44,6 @@ LEASE = 15.0  # seconds
 LATEST = LEASE + 2.0  # after a death, until the run goes on; on a slower machine more than two seconds
 _POLL = 0.2  # seconds between two attempts to claim a run
 _PATIENCE = 120.0
-_ROUTE = "tide"
 _KEY = "5e" * 32
 _PASSWORD = "sea-9d41-harness"  # noqa: S105  # of a server that lives for minutes
 _TURNS = 40
@@ -132,29 +130,13 @@ class Machine:
         """Wait for a process of `forked`; its exit status."""
         return os.waitpid(process, 0)[1]
 
-    def typed(self, *words: str) -> tuple[int, str]:
-        """Type a command of ralf here: its exit status, what it wrote."""
-        pipe = rig.Pipe()
-
-        def typed() -> None:
-            done = subprocess.run(
-                [sys.executable, "-m", "ralf_cli", *words], capture_output=True, text=True, timeout=120, check=False
-            )
-            pipe.acknowledge(json.dumps([done.returncode, (done.stdout + done.stderr)[:20_000]]))
-
-        process = self.forked(typed)
-        text = pipe.text()
-        self.wait(process)
-        status, said = json.loads(text)
-        return status, said
-
     def settle(self, ca: Path) -> None:
         """Opt in, and name the server; done on the machine."""
         ownership.init(projects.Project(self.root), share=False)
         registry.update(self.root, seal_key=_KEY)
         path = storekit.context_of(self.root) / "config.local.yaml"
         path.write_text(
-            f'project: "{os.path.realpath(self.root)}"\nstore: files+nats\n'
+            f'project: "{os.path.realpath(self.root)}"\nstore: nats\n'
             f'nats_servers: ["tls://{self.server}:4222"]\nnats_project: harness\nnats_replicas: 1\n'
             f'nats_user: ralf\nnats_password: "{_PASSWORD}"\nnats_ca: "{ca}"\n'
         )
@@ -302,16 +284,11 @@ def partition(size: Size, one: Machine, two: Machine, folder: Path, found: rig.F
     """Pull the cable of the machine that has a run; the other takes it over; put the cable in again."""
     for number in range(size.partitions):
         run, notes = f"cut-{number}", Notes(folder / f"cut-{number}")
-        route = f"{_ROUTE}-{number}"
-        _decide(one, route, "Before the cable was pulled", found)
         zombie = one.forked(partial(_insist, one.root, run, notes))
         _until(lambda notes=notes: notes.read("saved"), "a run that begins")  # type: ignore[misc]
         one.plug(in_=False)
         cut = time.time()
         heir = two.forked(partial(_inherit, two.root, run, notes))
-        for each in range(2):
-            _decide(one, route, f"Apart on the first machine {each}", found)
-            _decide(two, route, f"Apart on the second machine {each}", found)
         if two.wait(heir):
             found.note("failed", "the second machine's process failed")
         time.sleep(5.0)
@@ -332,7 +309,6 @@ def partition(size: Size, one: Machine, two: Machine, folder: Path, found: rig.F
         if late:
             found.note("unfenced", f"{run}: what the first machine saved after the cut was acknowledged: {late[0]}")
         _judge_run(one, two, run, found)
-        _agree(one, two, route, found)
 
 
 def _insist(root: Path, run: str, notes: Notes) -> None:
@@ -402,43 +378,6 @@ def _read_there(machine: Machine, read: Callable[[Path], object]) -> str:
     text = pipe.text().strip()
     machine.wait(process)
     return text
-
-
-# ---- routes ----
-
-
-def _decide(machine: Machine, route: str, text: str, found: rig.Found) -> None:
-    status, said = machine.typed("context", "decide", route, text, "--because", "it was measured")
-    if status:
-        found.note("refused", f"a decision ended with {status}: {said}")
-
-
-def _agree(one: Machine, two: Machine, route: str, found: rig.Found) -> None:
-    """After some commands on each, both machines have one history of a route, with each decision once."""
-    for _ in range(2):
-        for machine in (one, two):
-            machine.typed("context", "show", route)
-            machine.typed("status")
-    journals = [_read_there(each, lambda root: _lines(root, f"routes/{route}")) for each in (one, two)]
-    if journals[0] != journals[1]:
-        found.note("forked", f"{route}: the journals differ")
-    files = [(storekit.route_file(each.root, route)).read_bytes() for each in (one, two)]
-    if files[0] != files[1]:
-        found.note("forked", f"{route}: the route files differ")
-    lines = json.loads(journals[0] or "[]")
-    said = Counter(json.loads(line)["payload"]["decision"]["decision"] for line in lines if '"decision"' in line)
-    wanted = [
-        "Before the cable was pulled",
-        *(f"Apart on the {which} machine {each}" for which in ("first", "second") for each in range(2)),
-    ]
-    found.acknowledged += len(wanted)
-    for text in wanted:
-        if said[text] != 1:
-            found.note("doubled" if said[text] else "lost", f"{route}: {text!r} stands {said[text]} times")
-
-
-def _lines(root: Path, stream: str) -> list[str]:
-    return [_plain(entry.record) for entry in _records(root, stream)]
 
 
 KINDS = {"take-overs": take_overs, "partition": partition}

@@ -179,11 +179,6 @@ VARIANTS = (
         "leaking",
         test="tests/test_nats_harness.py::test_a_password_that_a_program_lets_out_is_found_wherever_it_comes_out",
     ),
-    Variant(
-        "apart",
-        "labels as they are",
-        test="tests/test_files_and_nats.py::test_the_harness_finds_labels_that_were_left_as_they_are",
-    ),
 )
 
 

@@ -21,16 +21,13 @@ if TYPE_CHECKING:
 MODELS = ("claude", "codex", "llm", "command")
 """Command lines that can hand over at a checkpoint: `ralf.refining.command`."""
 
-NATS = ("nats", "files+nats")
-"""The stores that need NATS servers."""
-
 TIMEOUT = 180
 """Seconds that a model may take."""
 
 A_COMMAND = 'command: ["my-model", "--schema", "{schema}"]'
 """How the file names the command line of a model."""
 
-_CHOICES = {"summarizer": ("", *MODELS), "store": ("", "files", *NATS)}
+_CHOICES = {"summarizer": ("", *MODELS), "store": ("", "files", "nats")}
 
 _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -97,7 +94,7 @@ class LocalConfig:
     redaction_key      the key of an earlier version; 64 hexadecimal digits
     verify_commands    whether the `verify:` commands of this project's tasks may be run; `true` or `false`
     verify_timeout     time limit of a `verify:` command, in seconds
-    store              where journals and blobs are kept; "" or `files`, `nats`, `files+nats`
+    store              where journals and blobs are kept; "" or `files`, `nats`
     nats_servers       URLs of the NATS servers, a list
     nats_project       the project's name on the servers
     nats_replicas      servers that keep each record
@@ -141,7 +138,7 @@ class LocalConfig:
     def runs_something(self) -> bool:
         """Whether the file has anything run, or what is recorded sent somewhere."""
         commands = self.summarizer or self.command or self.embedder or self.verify_commands
-        return bool(commands or self.store in NATS)
+        return bool(commands or self.store == "nats")
 
     def __post_init__(self) -> None:
         for name in self.environment:

@@ -74,7 +74,6 @@ class Forgotten:
     caches   files of the cache that were removed; the search index among them
     left     files below the context folder, and session logs, in which the words still stand: [] is the proof that they
              are gone
-    unreached  why runs of agents were not looked at, whose servers cannot be reached; "" where they were
     """
 
     route: str
@@ -86,7 +85,6 @@ class Forgotten:
     blobs: int = 0
     caches: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
-    unreached: str = ""
 
     @property
     def touched(self) -> bool:
@@ -148,7 +146,7 @@ class _Forgetting:
         self._stream = journal.stream_of(route)
         self._route = route
         self._target = target
-        self._streams, self._unreached = journal.within_reach(self._store)
+        self._streams = list(self._store.streams(""))
         self._digests: dict[Digest, Digest] = {}  # old to new
         self._gone: list[Digest] = []
         self._records: dict[str, int] = {}
@@ -227,8 +225,6 @@ class _Forgetting:
         files = {record.render for _, record in records if not record.foreign}  # of which some are kept
         for blob in list(self._heap.blobs()):
             streams = named.get(blob.digest, set())
-            if self._unreached and not streams and blob.digest not in files:
-                continue  # it may be a run's
             if blob.digest in files or (blob.digest in self._target.evidence and streams == {self._stream}):
                 self._gone.append(blob.digest)
                 continue
@@ -378,7 +374,6 @@ class _Forgetting:
             blobs=len(self._digests) + len(self._gone),
             caches=tuple(self._project.name_of(path) for path in caches),
             left=(*(self._project.name_of(path) for path in left), *map(str, logs)),
-            unreached=self._unreached,
         )
 
 
@@ -500,7 +495,7 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
     return sorted({*remains(project.cache, wording), *indexes})
 
 
-_INDEXES = ("search*", "tasks/*", "memory/*/*", "memory-histories/*")
+_INDEXES = ("search*", "tasks/*", "memory/*/*")
 
 
 # --------------------
@@ -533,7 +528,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     stream, properties = journal.stream_of(route), project.store.properties
     names = (route, *routing.names_before(project, route))
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
-    streams, unreached = journal.within_reach(project.store)
+    streams = list(project.store.streams(""))
     named = named_digests(project.store, streams)
     kept = [path for name in names for path in set_aside.of_route(project, name)]
     lost = set_aside.digests_named(kept) - named.keys()  # of records that were damaged
@@ -573,5 +568,4 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         blobs=len(blobs),
         caches=tuple(project.name_of(path) for path in caches),
         left=tuple(project.name_of(path) for path in left),
-        unreached=unreached,
     )

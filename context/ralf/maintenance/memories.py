@@ -101,7 +101,7 @@ def rewritten(project: Project, stream: str, change: Callable[[], int]) -> int:
                 continue
             removed([*hidden_beside(path), *([] if is_left else [path])])
             changed = change()
-            removed([*index_files(project, agent), edits.histories_of(project, agent)])
+            removed(index_files(project, agent))
         writing.record(project, agent, [])
         return changed
     raise Busy(agent, "its file is saved faster than it can be purged", "close it in the editor, then try again")

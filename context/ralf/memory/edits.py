@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ralf.errors import Damaged, DamagedJournal, UnknownToken
+from ralf.errors import Damaged, UnknownToken
 from ralf.memory import document, fold, records
 from ralf.memory.document import Document, changed_fields, entry_of, item_of, values_of
 from ralf.memory.index import Index
 from ralf.memory.model import Item, Memory
 from ralf.memory.records import Delta, stream_of
 from ralf.project import Project
-from ralf.storage import files
 from ralf.storage.files import content_of
-from ralf.storage.journal import MALFORMED, Entry
 from ralf.tasks.origin import foreign_of
 from ralf.text.frozen import dataclass
 
@@ -81,124 +76,15 @@ def look(project: Project, index: Index, content: bytes | None) -> Look:
         found = document.parse(content, path)
     except Damaged as error:
         return Look(_DAMAGED, what=f"{error}; {error.hint}")
-    base = _base_of(project, index, content, found)
-    if base is not None and base.content == content:
-        is_newest = found.revision == index.head.revision and not base.labels
-        return Look(_SHOWN, render=digest) if is_newest else Look(_BEHIND)
+    base = render_at(project, index, found.revision)
+    if base == content:
+        return Look(_SHOWN, render=digest) if found.revision == index.head.revision else Look(_BEHIND)
     if not shown and is_foreign(project, index, path, content):  # else it shows records that are lost
         accept = f"look at it, and take it in: ralf memory trust {agent}"
         return Look(_FOREIGN, what=f"{path}: was not written by your ralf: left as it is; {accept}")
-    known = document.parse(base.content, path) if base is not None else None
-    if known is not None and base is not None and base.labels:
-        known, found = (_relabelled(one, base.labels) for one in (known, found))
+    known = document.parse(base, path) if base is not None else None
     deltas = tuple(differences(known, found, index.get, index.head))
     return Look(_EDITED, deltas) if deltas else Look(_BEHIND)
-
-
-# ---- histories that the records had before they were put on another one (`ralf.memory.rebase`) ----
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What the records were: an editor may have a file open that shows a revision of it.
-
-    common  the number of the last record that this history has in common with the one after it
-    tail    its records behind that, oldest first
-    labels  of items that it has given: as they are now
-    """
-
-    common: int
-    tail: tuple[str, ...]
-    labels: Mapping[str, str]
-
-
-_MOST_HISTORIES, _LARGEST_TAIL = 8, 1 << 20  # those of which a file may still be open; bytes of the records of one
-
-
-def histories_of(project: Project, agent: str) -> Path:
-    """The file that keeps them: a cache."""
-    return project.cache / "memory-histories" / f"{agent}.json"
-
-
-def keep_history(project: Project, agent: str, history: History) -> None:
-    """Keep a history that another one is about to replace. One that is too large, or cannot be written, is not kept: an
-    edit of a file that shows it counts against the present history then.
-    """
-    path = histories_of(project, agent)
-    if sum(map(len, history.tail)) > _LARGEST_TAIL:
-        return
-    known = [
-        replace(one, labels={old: history.labels.get(now, now) for old, now in one.labels.items()})
-        for one in _histories(project, agent)
-    ]
-    trees = [
-        {"common": one.common, "tail": list(one.tail), "labels": dict(one.labels)}
-        for one in [history, *known][:_MOST_HISTORIES]
-    ]
-    with suppress(OSError):
-        project.make_room(path)
-        text = json.dumps(trees, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        files.replace_undurably(path, text, path.with_name(f".{path.name}.tmp"))
-
-
-def _histories(project: Project, agent: str) -> list[History]:
-    """Those that are kept, the newest first."""
-    try:
-        trees = json.loads(content_of(histories_of(project, agent)))
-        return [History(int(one["common"]), tuple(map(str, one["tail"])), dict(one["labels"])) for one in trees]
-    except (OSError, *MALFORMED):
-        return []
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """A file as it was rendered, and what its labels are now."""
-
-    content: bytes
-    labels: Mapping[str, str]
-
-
-def _base_of(project: Project, index: Index, content: bytes, found: Document) -> _Base | None:
-    """What a file showed before a person changed it: its revision, of a history before this one if one has it, for this
-    one went on from behind that. None where nobody knows.
-    """
-    agent = index.head.agent
-    known = [one for one in _histories(project, agent) if one.common < found.revision <= one.common + len(one.tail)]
-    bases = [base for one in known if (base := _base_in(project, agent, one, found.revision)) is not None]
-    if not bases:
-        rendered = render_at(project, index, found.revision)
-        return _Base(rendered, {}) if rendered is not None else None
-    own = {(entry.label, *field) for entry in found.entries for field in entry.fields.items()}
-
-    def in_common(base: _Base) -> tuple[bool, int]:
-        theirs = document.parse(base.content, path_of(project, agent)).entries
-        return base.content == content, sum(
-            (one.label, *field) in own for one in theirs for field in one.fields.items()
-        )
-
-    return max(bases, key=in_common)
-
-
-def _base_in(project: Project, agent: str, history: History, revision: int) -> _Base | None:
-    """A revision of a history; None where that was never replaced, because whoever was about to died."""
-    stream, before = stream_of(agent), list[records.Record]()
-    for entry in project.store.read(stream):
-        record = records.parsed(stream, entry)
-        if record is not None and record.number <= history.common:
-            before.append(record)
-        elif record is not None:
-            if entry.record == history.tail[0].encode("utf-8", "surrogatepass"):
-                return None
-            break
-    tail = [Entry("", "", text.encode("utf-8", "surrogatepass")) for text in history.tail[: revision - history.common]]
-    with suppress(DamagedJournal):
-        then = filter(None, (records.parsed(stream, entry) for entry in tail))
-        return _Base(document.render(fold.fold(agent, [*before, *then])), history.labels)
-    return None
-
-
-def _relabelled(found: Document, labels: Mapping[str, str]) -> Document:
-    return replace(found, entries=tuple(replace(one, label=labels.get(one.label, one.label)) for one in found.entries))
 
 
 def rendered(index: Index) -> bytes:

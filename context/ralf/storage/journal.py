@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, Fenced, NotFound, RalfError, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, RalfError, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
@@ -281,16 +281,6 @@ def required(capability: _Capability | None, what: str) -> _Capability:
     if capability is None:
         raise UsageError("the store of this project", f"cannot {what}")
     return capability
-
-
-def within_reach(store: Store) -> tuple[list[str], str]:
-    """The names of all streams, and ""; of a store that keeps some where they cannot be reached now, of the others, and
-    why.
-    """
-    try:
-        return list(store.streams("")), ""
-    except Fenced as error:
-        return list(store.streams(stream_of(""))), str(error)
 
 
 def entry_at(store: Store, stream: str, token: Token) -> Entry:

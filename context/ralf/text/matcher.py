@@ -209,26 +209,6 @@ def affirmed(text: str) -> frozenset[str]:
     return words.difference(*replaced_terms(text)) or words
 
 
-def stands_whole(name: str, text: str, *, strict: bool = False) -> bool:
-    """Whether a name stands in a text as a whole, not as a part of a longer name or number.
-
-    strict  no letter stands right beside a name that begins or ends with a sign either: "x/srv" has no "/srv"
-    """
-    start = text.find(name)
-    while start >= 0:
-        end = start + len(name)
-        before = _is_of_name(text[start - 1 : start]) and (strict or _is_of_name(name[0]))
-        after = _is_of_name(text[end : end + 1]) and (strict or _is_of_name(name[-1]))
-        if not before and not after:
-            return True
-        start = text.find(name, start + 1)
-    return False
-
-
-def _is_of_name(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
 FEWEST_ALIKE = 3
 """Words that two have in common at the least, where they are alike."""
 

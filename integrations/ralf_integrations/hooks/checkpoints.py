@@ -29,7 +29,6 @@ from ralf_integrations.hooks import error_log, session_registry, usage
 from ralf_integrations.hooks.messages import Answer, takes_context
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.usage import Look
-from ralf_integrations.stores import beside
 
 _PATIENCE = 60.0  # seconds that who comes next waits for the last checkpoint of a route that is left
 
@@ -178,8 +177,6 @@ def make(arguments: Sequence[str]) -> bool:
         if quiet != _QUIET:
             error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
         return False
-    finally:
-        beside.after(project)
     return True
 
 

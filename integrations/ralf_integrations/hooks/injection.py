@@ -23,14 +23,9 @@ from ralf_integrations.hooks.messages import Answer
 from ralf_integrations.hooks.prompt_intent import Wish
 from ralf_integrations.hooks.session import Session
 from ralf_integrations.hooks.session_registry import KnownSession
-from ralf_integrations.stores import beside
 
 _STILL_THERE = ("resume", "fork")
 """Sources after which the window holds what it held before."""
-
-
-_OTHER_MACHINES = 3.0
-"""Seconds in which a session that starts takes in what was recorded elsewhere."""
 
 
 def started(session: Session) -> Answer:
@@ -55,7 +50,6 @@ def started(session: Session) -> Answer:
         return Answer()
     if source in ("startup", "clear") and memory.may_be_untidy(session):
         checkpoints.tidy_later(session)
-    beside.before(session.project, seconds=_OTHER_MACHINES)
     if source == "compact" and mode == "auto":
         from ralf_integrations.hooks import compacting  # few sessions start so
 

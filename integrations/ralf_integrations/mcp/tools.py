@@ -36,7 +36,6 @@ from ralf_integrations.mcp.answers import (
     noted,
     short,
 )
-from ralf_integrations.stores import beside
 
 DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS = 2_500, 100, 20_000
 MOST_HITS, MOST_ROUTES, MOST_ITEMS = 20, 100, 40
@@ -289,7 +288,6 @@ class Tools:
 
     def _choice(self, route: str | None) -> routing.Choice:
         project = self._project
-        beside.before(project)  # it delivers what the tool before has recorded, too
         session = caller.session(project)
         choice = routing.choose(project, route or None, session=session or None)
         if session:

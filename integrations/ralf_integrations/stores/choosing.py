@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from ralf import environment
-from ralf.config.local_config import NATS, local_config_of
-from ralf.errors import UsageError
+import os
+from contextlib import suppress
+
+from ralf import environment, project as projects
+from ralf.config.local_config import local_config_of
+from ralf.errors import RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import git_files
+from ralf.storage.files import content_of
 from ralf.storage.journal import Store
 
 
@@ -21,7 +25,7 @@ def open_named(project: Project) -> Store | None:
     if not owner.has_opted_in or owner.has_not_accepted(where) or git_files.tracks(root, where.relative_to(root)):
         return None
     settings = local_config_of(project)
-    if settings.store not in NATS:
+    if settings.store != "nats":
         return None
     if not settings.nats_project:
         raise UsageError(where, "names no project for the NATS servers", "nats_project: my-project")
@@ -29,9 +33,7 @@ def open_named(project: Project) -> Store | None:
         from ralf_integrations.stores.nats_link import Address
         from ralf_integrations.stores.nats_store import NatsStore
     except ModuleNotFoundError:
-        raise UsageError(
-            where, f"store: {settings.store} needs its client", "pip install 'ralf-context[nats]'"
-        ) from None
+        raise UsageError(where, "store: nats needs its client", "pip install 'ralf-context[nats]'") from None
     user, password, creds = environment.nats_login() or (
         settings.nats_user,
         settings.nats_password,
@@ -49,11 +51,35 @@ def open_named(project: Project) -> Store | None:
     key = owner.seal_key
     if key is None:
         raise UsageError(where, "you have no key for this project, with which to encrypt what is sent", "ralf init")
-    engine = NatsStore(
+    return NatsStore(
         address, settings.nats_project, key=key, replicas=settings.nats_replicas, lease=settings.nats_lease
     )
-    if settings.store == "nats":
-        return engine
-    from ralf_integrations.stores.files_and_nats import FilesAndNats, LocalFiles
 
-    return FilesAndNats(project.open_files(LocalFiles), engine)
+
+_MOST = 1 << 20  # bytes of a configuration
+
+
+def names_servers(project: Project) -> bool:
+    """Whether the store of a project may be one with NATS servers, by a look at one file."""
+    try:
+        return b"nats" in content_of(project.local_config_file, most=_MOST)
+    except OSError:
+        return False
+
+
+def place_file(root: str | os.PathLike[str] | None, route: str) -> None:
+    """Make the file of a route anew that was recorded on another machine, for a project that has its journal on NATS
+    servers: here it is missing, or shows less. What stands in the way is for the next write to say.
+    """
+    project = projects.find(root)
+    if not names_servers(project):
+        return
+    from ralf.route.load import load_state
+    from ralf.route.write import open_route
+
+    with suppress(RalfError, OSError):
+        found = load_state(project, route)
+        if found is not None and found.token is not None and found.status in ("missing", "stale"):
+            with open_route(project, route, leave=False) as writer:
+                writer.absorb_edits()
+                writer.render_file()
