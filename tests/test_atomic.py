@@ -79,7 +79,7 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
 ) -> None:
     """An editor makes the file anew between our look and our rename."""
     path.unlink()
-    renamed, calls = durable._renamed, []
+    renamed, calls = durable.renamed, []
 
     def racing(source: str, target: str, flags: int) -> int:
         calls.append(flags)
@@ -87,7 +87,7 @@ def test_a_file_that_appears_at_the_last_moment_is_displaced_and_not_written_ove
             path.write_bytes(b"saved")
         return renamed(source, target, flags)
 
-    monkeypatch.setattr(durable, "_renamed", racing)
+    monkeypatch.setattr(durable, "renamed", racing)
     displaced = durable.exchange(path, b"new", digest(b""))
     assert displaced is not None
     assert (path.read_bytes(), displaced.content) == (b"new", b"saved")

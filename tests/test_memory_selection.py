@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         new_item("preference", key="indent", value="tabs", origin="person"),
         new_item("command", command="npm test", purpose="test", successes=9, origin="mechanical", routes=("a",)),
     ]
-    writing.record(find(root), "main", [*distractors(300), *own], whole=False)
+    writing.record(find(root), "main", [*distractors(300), *own])
     return root
 
 
@@ -196,7 +196,7 @@ WORDS = st.lists(st.sampled_from([*SERVICES, *TOOLS, "npm", "test", "redis", "qu
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = find(tmp_path_factory.mktemp("shared"))
-    writing.record(made, "main", distractors(60), whole=False)
+    writing.record(made, "main", distractors(60))
     return made
 
 
@@ -213,7 +213,7 @@ def test_a_selection_from_ten_thousand_items_takes_at_most_twice_what_it_takes_f
     def filled(count: int) -> Project:
         (tmp_path / str(count)).mkdir()
         made = find(tmp_path / str(count))
-        writing.record(made, "main", distractors(count), whole=False)
+        writing.record(made, "main", distractors(count))
         return made
 
     def seconds(made: Project) -> float:

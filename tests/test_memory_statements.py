@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.memory import document, fold, outcome, records, snapshots, tidying, writing
-from ralf.memory.edits import path_of
+from ralf.memory import outcome, records, snapshots, tidying, writing
 from ralf.memory.model import Item, Memory
 from ralf.memory.records import Added, Dropped, Outcome, Used
-from ralf.memory.writing import new_item
+from ralf.memory.writing import new_item, path_of
 from ralf.project import Project, find
 
 
@@ -290,8 +289,6 @@ def test_29_the_journal_alone_makes_the_memory_and_its_file_anew(project: Projec
     content = path.read_bytes()
     path.unlink()
     stream = list(project.store.read(records.stream_of("main")))
-    read = [record for entry in stream if (record := records.parsed("agents/main", entry)) is not None]
-    assert document.render(fold.fold("main", read)) == content
     assert written(project) == before
     assert path.read_bytes() == content
     assert os.stat(path).st_mode & 0o077 == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,7 @@ from ralf.errors import NotFound, UsageError
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.memory import provenance, records, writing
-from ralf.memory.edits import path_of
-from ralf.memory.writing import new_item
+from ralf.memory.writing import new_item, path_of
 from ralf.project import Project, find
 from ralf.text.cleaning import outside
 
@@ -34,13 +34,24 @@ def texts(project: Project) -> list[str]:
     return [item.text for item in writing.load(project, "main").items]
 
 
-def test_a_file_that_is_missing_or_cut_off_is_found_and_written_anew_from_the_journal(project: Project) -> None:
+def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing_out(project: Project) -> None:
     path = path_of(project, "main")
     content = path.read_bytes()
-    path.write_bytes(content[:-30])
+    cut = content[: content.index(b"- [fact-2]")] + b"- three\n"
+    path.write_bytes(cut)
+    assert "no last line" in " ".join(writing.record(project, "main", []).warnings)
+    assert path.read_bytes() == cut
+    os.utime(path, (0, 0))
+    writing.record(project, "main", [])
+    assert texts(project) == [WORDS, "two", "three"]
+
+
+def test_a_file_that_is_missing_or_damaged_is_found_and_written_anew_from_the_journal(project: Project) -> None:
+    path = path_of(project, "main")
+    content = path.read_bytes()
+    path.write_bytes(content + b"\xff")
     assert [found.path for found in verify(root=project.root).findings if found.damage] == [path]
     assert texts(project) == [WORDS, "two"]
-    assert "cut off" in " ".join(writing.record(project, "main", []).warnings)
     assert not repair(root=project.root).after.damaged
     assert path.read_bytes() == content
     path.unlink()
@@ -49,9 +60,9 @@ def test_a_file_that_is_missing_or_cut_off_is_found_and_written_anew_from_the_jo
 
 
 @pytest.mark.ci
-def test_what_the_file_still_shows_of_lost_records_is_taken_in_under_its_label(project: Project) -> None:
+def test_what_the_file_still_shows_of_lost_records_comes_back_under_its_label_once_accepted(project: Project) -> None:
     (project.folder / "journal" / "agents" / "main.jsonl").unlink()
-    writing.record(project, "main", [])
+    writing.write(project, "main", lambda _: (), accept=True)
     assert [(item.id, item.text) for item in writing.load(project, "main").items] == [
         ("fact-1", WORDS),
         ("fact-2", "two"),

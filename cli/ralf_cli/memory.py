@@ -272,8 +272,8 @@ def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str |
     4 the file cannot be read (nothing is lost) · 5 busy
     """
     from ralf.memory import writing
-    from ralf.memory.edits import path_of
     from ralf.memory.wording import edit_of
+    from ralf.memory.writing import path_of
 
     project, name = _found(root, agent)
     if id is None:
@@ -533,7 +533,7 @@ def trust(agent: str | None, yes: bool, root: str | None) -> None:
     Exit status: 0 · 2 not confirmed, invalid name · 4 the file cannot be read · 5 busy
     """
     from ralf.memory import writing
-    from ralf.memory.edits import path_of
+    from ralf.memory.writing import path_of
 
     project, whose = _found(root, agent)
     path = path_of(project, whose)

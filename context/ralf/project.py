@@ -414,6 +414,18 @@ class GitView:
         if tracked and path.relative_to(self._folder).as_posix() in tracked:
             self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
 
+    def in_head(self, path: Path) -> bytes | None:
+        """What git has of a file of the store in HEAD, b"" where it cannot tell; None for nothing."""
+        if not self._indexes:
+            return None
+        import subprocess  # loaded only to ask git
+
+        try:
+            found = git_files.ask(path.parent, ["cat-file", "blob", f"HEAD:./{path.name}"], environment.of_a_model())
+        except (OSError, subprocess.TimeoutExpired):
+            return b""
+        return found.stdout if found is not None and found.returncode == 0 else None
+
     def would_commit(self, path: Path) -> str:
         """Why a route file is left as it is: git tracks it, and this user shares none; "" where it may be written."""
         if self.shares() or f"routes/{path.name}" not in self.tracked():

@@ -37,7 +37,7 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
-from ralf.memory import document, edits, records, writing
+from ralf.memory import document, records, writing
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
@@ -222,7 +222,7 @@ def _remember(root: Path, _: rig.Acknowledge) -> None:
 
 def _remember_saved(root: Path, acknowledge: rig.Acknowledge) -> None:
     """The same right after a person's save: one that is laid out with the store would pass for somebody's copy."""
-    path = edits.path_of(find(root), "main")
+    path = writing.path_of(find(root), "main")
     path.write_text(path.read_text().replace("] old", "] old, saved"))
     _remember(root, acknowledge)
 
@@ -242,10 +242,10 @@ def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
     after = writing.record(project, "main", [writing.new_item("fact", text="after", origin="person")])
     if [item.text for item in after.items][-1:] != ["after"] or after.warnings:
         return f"the next write did not do: {after}"
-    shown = document.parse(edits.path_of(project, "main").read_bytes(), Path("main.md"))
+    shown = document.parse(writing.path_of(project, "main").read_bytes(), Path("main.md")).tree
     if [entry.fields["text"] for entry in shown.entries] != [item.text for item in after.items]:
         return f"the file shows another memory: {shown}"
-    folder = edits.path_of(project, "main").parent
+    folder = writing.path_of(project, "main").parent
     beside = [path.name for path in folder.iterdir() if not path.name.startswith(".ralf-")]
     return "" if beside == ["main.md"] else f"left beside the file: {beside}"
 
@@ -434,7 +434,7 @@ def _faults(calls: list[str]) -> Iterator[Fault]:
 
 
 def _unsynced(calls: list[str]) -> set[str]:
-    """The files and folders of what is kept that were changed and not synced at the end."""
+    """The files and folders of what is kept that were changed and not synced at the end; a memory's file is a view."""
     dirty: set[str] = set()
     for line in calls:
         call, _, path = line.partition("\t")
@@ -442,13 +442,8 @@ def _unsynced(calls: list[str]) -> set[str]:
         folder = os.path.dirname(path)
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif (
-            kept.startswith(("journal/", "routes/", "blobs/", "projects/", "memory/"))
-            or "/.autonomous/tasks/" in f"/{path}"
-        ):
-            if call in ("write", "pwrite64", "ftruncate64") and not kept.startswith(
-                "memory/main.md"
-            ):  # a person's save
+        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or "/.autonomous/tasks/" in f"/{path}":
+            if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
                 dirty.add(folder)

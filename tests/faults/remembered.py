@@ -12,20 +12,25 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ralf.memory import document, edits, fold, records
+from ralf.document.family import Stamp
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.memory import document, fold, records
 from ralf.memory.checking import Checker
 from ralf.memory.document import HEADINGS, entry_of, lines_of, parse, percent_of, render
-from ralf.memory.fold import Pages
+from ralf.memory.family import MemoryFamily
+from ralf.memory.fold import Book
 from ralf.memory.model import KINDS, ORIGINS, PURPOSES, TYPES, Item, Memory
 
 PATH = Path("memory/main.md")
+STAMP = Stamp(7, document.LAYOUT, "0123abcd")
 _CHUNK = 500
 _PARTS = (
     *("npm test", "`pytest -q`", "[trap-1]", "[fact-9] x", "(3 uses, 90% confidence)", "key: value", "a: b: c", "::"),
@@ -88,7 +93,7 @@ def made_item(random_: random.Random, label: str, kind: str, checker: Checker) -
 
 def made_memory(random_: random.Random) -> Memory:
     """A memory of a few items of any kind."""
-    checker = Checker(Pages(Memory("main")), lambda text: text)
+    checker = Checker(Book("main", Rows()), lambda text: text)
     items, keys = [], set[str]()
     for kind in KINDS:
         for number in range(1, random_.choice((1, 2, 3, 4))):
@@ -99,10 +104,16 @@ def made_memory(random_: random.Random) -> Memory:
                     continue
                 keys.add(item.key.casefold())
             items.append(item)
-    pages = Pages(Memory("main", revision=7))
+    return book_of(items).memory()
+
+
+def book_of(items: Iterable[Item]) -> Book:
+    """A book with some items."""
+    book = Book("main", Rows())
+    book.head = Memory("main", revision=7)
     for item in items:
-        fold._put(pages, item)
-    return pages.memory()
+        fold._put(book, item)
+    return book
 
 
 # ---- what a person does to the text ----
@@ -134,7 +145,7 @@ def wrapped(random_: random.Random, text: str, indent: str) -> str:
 
 def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A field of an item gets another value, or is taken out, or is a new one."""
-    checker = Checker(Pages(memory), lambda text: text)
+    checker = Checker(book_of(memory.items), lambda text: text)
     item = random_.choice(memory.items)
     name = random_.choice(
         (*_TEXTS, *_OF_KIND[item.kind], "uses", "helpful", "harmful", "routes", "evidence", "confidence", "extra")
@@ -184,7 +195,7 @@ def drop(random_: random.Random, memory: Memory, edit: Edit) -> None:
 
 def add(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A bullet without a label is put in below a heading."""
-    checker = Checker(Pages(memory), lambda text: text)
+    checker = Checker(book_of(memory.items), lambda text: text)
     kind = random_.choice(KINDS)
     item = replace(made_item(random_, "", kind, checker), origin="person", base=1.0)
     if kind == "preference":
@@ -227,7 +238,7 @@ def fault(seed: int) -> str:
     memory = made_memory(random_)
     if not memory.items:
         return ""
-    content = render(memory)
+    content = render(memory, STAMP)
     edit = Edit(content.decode(), {item.id: item for item in memory.items})
     work = random_.choice(EDITS)
     work(random_, memory, edit)
@@ -243,7 +254,7 @@ def fault(seed: int) -> str:
         return f"{work.__name__}: {list(new.values())} is not {edit.new}"
     if dict(after.notes) != edit.notes or dict(after.metrics) != edit.metrics:
         return f"{work.__name__}: notes or metrics are others: {after.notes} {after.metrics}"
-    entries = {entry.label: entry.fields for entry in parse(render(after), PATH).entries}
+    entries = {entry.label: entry.fields for entry in parse(render(after, STAMP), PATH).tree.entries}
     said = {item.id: dict(entry_of(item).fields) for item in after.items}
     if {label: _told(found) for label, found in entries.items()} != {
         label: _told(found) for label, found in said.items()
@@ -254,11 +265,15 @@ def fault(seed: int) -> str:
 
 def taken_in(memory: Memory, before: bytes, content: bytes) -> Memory:
     """The memory with what a person changed from one file to another."""
-    pages = Pages(memory)
-    deltas = tuple(edits.differences(parse(before, PATH), parse(content, PATH), pages.get, pages.head))
-    checked = Checker(pages, lambda text: text).checked(deltas, by_hand=True)
-    fold.apply(pages, records.Record(memory.revision + 1, "2026-01-01T00:00:00Z", checked))
-    return pages.memory()
+    family, rows = MemoryFamily("main", lambda text: text), Rows()
+    book = Book("main", rows)
+    book.head = Memory("main", revision=7)
+    for item in memory.items:
+        fold._put(book, item)
+    body = family.changes(parse(before, PATH).tree, parse(content, PATH).tree, rows, is_whole=True)
+    if body is not None:
+        family.fold(rows, Record(memory.revision + 1, "2026-01-01T00:00:00Z", body))
+    return Book("main", rows).memory()
 
 
 def _plain(item: Item) -> Item:

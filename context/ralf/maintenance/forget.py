@@ -495,7 +495,7 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
     return sorted({*remains(project.cache, wording), *indexes})
 
 
-_INDEXES = ("search*", "tasks/*", "memory/*/*")
+_INDEXES = ("search*", "tasks/*", "index.db*")
 
 
 # --------------------

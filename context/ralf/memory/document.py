@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
 
+from ralf.document.family import Parsed, Stamp
 from ralf.errors import Damaged
-from ralf.memory import outcome
-from ralf.memory.fold import COUNTERS, LISTS
-from ralf.memory.model import ORIGINS, PURPOSES, STATUSES, TYPES, Item, Memory, label_of, order_of
+from ralf.memory.fold import LISTS
+from ralf.memory.model import Item, Memory, label_of, order_of
 from ralf.memory.ranking import contradictions, related, worth
 from ralf.memory.records import fields_of
 from ralf.text.cleaning import one_line
@@ -44,16 +43,17 @@ _KIND_OF = {heading.casefold(): kind for kind, heading in HEADINGS.items()}
 
 _ORDER = (*HEADINGS.values(), _METRICS)
 
+LAYOUT = 1
+
 _FOOT = "Edit freely: ralf takes changes in."
 
-END = b"of this memory.*"
-"""A whole file ends with it."""
-
-_FOOTER = regex(r"\*" + re.escape(_FOOT) + r" Revision (\d{1,9}) of this memory\.\*")
+_FOOTER = regex(r"[*_]" + re.escape(_FOOT) + r"[*_]")
 
 _TITLE = regex(r"# Agent Memory - .*")
 
-_COUNTED = regex(r"_Last compacted: .*_")
+_COUNTED = regex(r"[*_]Last compacted: .*[*_]")
+
+_STAMP = regex(r"[*_]Revision (\d{1,9})\.(\d{1,9})\.([0-9a-f]{8}) of this memory[*_]")
 
 _LEFT_OUT = regex(r"_Left out here: .*_")
 
@@ -74,12 +74,6 @@ _BEFORE = {"preference": "key", "relationship": "agent"}
 
 _DERIVED = ("contradicts",)  # lines that are made, and not read
 
-_CHOICES = {"origin": ORIGINS, "status": STATUSES, "purpose": PURPOSES, "type": TYPES}
-
-_FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out
-
-_MOST = 10**9
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -98,12 +92,12 @@ class Entry:
 class Document:
     """What a file says.
 
-    revision  of the memory that it was rendered from
-    entries   in the file's order; of two with one label the second has none
+    entries  in the file's order; of two with one label the second has none
+    kinds    whose heading is there
     """
 
-    revision: int
     entries: tuple[Entry, ...] = ()
+    kinds: frozenset[str] = frozenset()
     metrics: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -111,19 +105,16 @@ class Document:
 # ---- rendering ----
 
 
-def render(memory: Memory, *, most: int = MOST_BYTES, total: int | None = None) -> bytes:
-    """The file of a memory: the same bytes for the same memory.
-
-    most   bytes of items that are shown
-    total  how many items there are, where `memory` has only those of the highest worth; None: those that it has
-    """
+def render(memory: Memory, stamp: Stamp, *, most: int = MOST_BYTES) -> bytes:
+    """The file of a memory: the same bytes for the same memory. `most`: bytes of items that are shown."""
     shown = _fitting(memory.items, most)
-    left = (len(memory.items) if total is None else total) - len(shown)
+    left = len(memory.items) - len(shown)
     last = memory.last_compacted or "never"
     patterns = sum(item.kind == "pattern" for item in shown)
     blocks = [
         f"# Agent Memory - {memory.agent}",
         f"_Last compacted: {last} | Outcomes: {memory.outcomes} | Patterns: {patterns}_",
+        f"_Revision {stamp} of this memory_",
         memory.notes.get("", ""),
     ]
     for kind, heading in HEADINGS.items():
@@ -140,7 +131,7 @@ def render(memory: Memory, *, most: int = MOST_BYTES, total: int | None = None) 
     if left:
         which = "1 item" if left == 1 else f"{left:,} items"
         blocks.append(f"_Left out here: {which} of the least worth; all of them: `ralf memory show --all`_")
-    blocks.append(f"---\n\n*{_FOOT} Revision {memory.revision} of this memory.*\n")
+    blocks.append(f"---\n\n*{_FOOT}*\n")
     return "\n\n".join(filter(None, blocks)).encode()
 
 
@@ -207,8 +198,8 @@ def percent_of(item: Item) -> str:
 # ---- parsing ----
 
 
-def parse(content: bytes, path: Path) -> Document:
-    """What a file says. Damaged for one that was cut off, is too large, has conflict markers, or is no UTF-8."""
+def parse(content: bytes, path: Path) -> Parsed:
+    """What a file says: a `Document`. Damaged for one that is too large, has conflict markers, or is no UTF-8."""
     if len(content) > LONGEST_FILE:
         raise Damaged(path, f"has {len(content):,} bytes, and {LONGEST_FILE:,} are read", "make it smaller")
     try:
@@ -218,7 +209,7 @@ def parse(content: bytes, path: Path) -> Document:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in lines):
         raise Damaged(path, "has conflict markers: not read as an edit", _mend(path))
-    return _Parser(lines, path).document()
+    return _Parser(lines, path).parsed()
 
 
 def _mend(path: Path) -> str:
@@ -240,10 +231,12 @@ class _Parser:
         self._fence = ""
         self._kind = ""
         self._label = ""
+        self._kinds: set[str] = set()
+        self._stamp: Stamp | None = None
 
-    def document(self) -> Document:
+    def parsed(self) -> Parsed:
         """Read it."""
-        revision, place = self._footer()
+        is_whole, place = self._footer()
         for line in self._lines[:place]:
             self._line(line)
         self._close()
@@ -254,30 +247,29 @@ class _Parser:
         for line in self._lines[place:]:  # written below the last line: kept at the beginning
             self._line(line)
         self._close()
-        notes = {heading: "\n".join(lines).strip("\n") for heading, lines in self._notes.items()}
+        texts = {heading: "\n".join(lines).strip("\n") for heading, lines in self._notes.items()}
         seen: set[str] = set()
         entries = []
         for entry in self._entries:
             is_new = not entry.label or entry.label in seen
             entries.append(Entry("" if is_new else entry.label, entry.kind, entry.fields))
             seen.add(entry.label)
-        return Document(revision, tuple(entries), self._metrics, {name: text for name, text in notes.items() if text})
+        notes = {heading: text for heading, text in texts.items() if text}
+        return Parsed(Document(tuple(entries), frozenset(self._kinds), self._metrics, notes), self._stamp, is_whole)
 
-    def _footer(self) -> tuple[int, int]:
-        """The revision in the footer, which is taken off, and where it stood."""
+    def _footer(self) -> tuple[bool, int]:
+        """Whether there is a footer, which is taken off, and where it stood."""
         for place in range(len(self._lines) - 1, -1, -1):
-            if found := _FOOTER.fullmatch(self._lines[place].strip()):
+            if _FOOTER.fullmatch(self._lines[place].strip()):
                 del self._lines[place]
                 before = place - 1
                 while before >= 0 and not self._lines[before].strip():
                     before -= 1
-                if before >= 0 and self._lines[before].strip() == "---":
+                if before >= 0 and self._lines[before].strip() in ("---", "***", "___"):
                     del self._lines[before:place]
                     place = before
-                return int(found[1]), place
-        raise Damaged(
-            self._path, "ends before its last line, which says its revision: it was cut off", _mend(self._path)
-        )
+                return True, place
+        return False, len(self._lines)
 
     def _line(self, line: str) -> None:
         if self._fence or (_CODE.match(line) and (self._open is None or not line[0].isspace())):
@@ -288,7 +280,9 @@ class _Parser:
             self._close()
             heading = one_line(line[3:])
             self._heading = next((one for one in _ORDER if one.casefold() == heading.casefold()), heading)
-            if self._heading not in _ORDER:
+            if self._heading in HEADINGS.values():
+                self._kinds.add(_KIND_OF[self._heading.casefold()])
+            elif self._heading not in _ORDER:
                 self._notes.setdefault(self._heading, [])
             return
         if self._is_made(line):
@@ -321,6 +315,9 @@ class _Parser:
 
     def _is_made(self, line: str) -> bool:
         """Whether a line is one that rendering makes anew."""
+        if self._heading == "" and (found := _STAMP.fullmatch(line.strip())):
+            self._stamp = self._stamp or Stamp(int(found[1]), int(found[2]), found[3])
+            return True
         if self._heading == "" and (_TITLE.fullmatch(line) or _COUNTED.fullmatch(line.strip())):
             return True
         if self._open is None and (found := _FIELD.fullmatch(line)) and found["name"].casefold() in _DERIVED:
@@ -404,59 +401,3 @@ def _fields_of(kind: str, read: Mapping[str, str]) -> dict[str, str]:
             known = each.casefold()
             found[known if known in _KNOWN and known not in ("id", "kind", "base", "extra") else each] = one_line(value)
     return {each: value for each, value in found.items() if value}
-
-
-# ---- what a person changed ----
-
-
-def values_of(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of a file as an item has them; a number or a list that is none stays text under its name, as an extra."""
-    values: dict[str, Any] = {}
-    for name, text in fields.items():
-        if name in _CHOICES and text and text not in _CHOICES[name]:
-            values[f"{name} said"] = text
-        elif name in LISTS:
-            values[name] = [one for part in text.split(";") if (one := part.strip())]
-        elif name in COUNTERS:
-            values[name if _is_count(text) else f"{name} said"] = int(text or "0") if _is_count(text) else text
-        elif name == "confidence":
-            share = _share(text)
-            values[name if share is not None else "confidence said"] = text if share is None else share
-        else:
-            values[name] = text or _FIRST.get(name, "")
-    return values
-
-
-def _is_count(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal() and int(text[:12]) <= _MOST)
-
-
-def _share(text: str) -> float | None:
-    try:
-        percent = float(text.rstrip("%"))
-    except ValueError:
-        return None
-    return percent / 100 if 0 <= percent <= 100 else None
-
-
-def item_of(entry: Entry, label: str = "") -> Item:
-    """The item that an entry of a file says, as one that nobody knew."""
-    values = values_of(entry.fields)
-    share = values.pop("confidence", None)
-    known = dict(fields_of(Item))
-    own: dict[str, Any] = {
-        name: tuple(value) if name in LISTS else value for name, value in values.items() if name in known
-    }
-    extra = {name: str(value) for name, value in values.items() if name not in known}
-    item = Item(label, entry.kind, **{"origin": "person", **own}, extra=extra)
-    if share is None or percent_of(item) == f"{100 * share:.6g}":
-        return item
-    return replace(item, base=outcome.base_of(share, item.helpful, item.harmful))
-
-
-def changed_fields(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
-    """The fields that differ, with what the second one says; "" where it has none any more. Who takes the uses and the
-    confidence out of a bullet has not said that there are none.
-    """
-    names: Iterable[str] = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
-    return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}

@@ -1,14 +1,16 @@
-"""What the records of a memory come to: pure, over whatever keeps the items."""
+"""What the records of a memory come to: pure, over the rows of its document."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
+from ralf.document.record import Record
+from ralf.document.rows import Rows
 from ralf.memory import outcome, records
 from ralf.memory.model import KINDS, MOST_REFERENCES, Item, Memory, label_of, order_of
-from ralf.memory.records import Delta, Record
+from ralf.memory.records import Delta
 from ralf.text.cleaning import one_line
 
 _MOST = 10**9  # that a counter goes up to
@@ -18,79 +20,68 @@ LISTS = ("routes", "evidence")
 COUNTERS = ("uses", "helpful", "harmful", "successes")
 
 
-class Book(Protocol):
-    """Where items are kept while records are folded.
+_HEAD, _ITEM, _SAME, _BURIED = "memory", "item/", "same/", "buried/"
+
+
+class Book:
+    """The items of a memory, and what it is beside them, as the rows of its document.
 
     head  the memory without its items
     """
 
-    head: Memory
+    def __init__(self, agent: str, rows: Rows) -> None:
+        self._rows = rows
+        known = {name for name, _ in records.fields_of(Memory)}
+        kept = (rows.one(_HEAD) or {}).items()
+        self._head = Memory(agent, **{name: value for name, value in kept if name in known})
 
-    def get(self, label: str, /) -> Item | None:
-        """The item of a label, None for none."""
+    @property
+    def head(self) -> Memory:
+        """The memory without its items."""
+        return self._head
 
-    def find(self, identity: str, /) -> Item | None:
-        """The first item of an identity, None for none."""
-
-    def put(self, item: Item, /) -> None:
-        """Keep an item, in the place of the one with its label."""
-
-    def remove(self, item: Item, /) -> None:
-        """Take an item out."""
-
-    def bury(self, identity: str, buried: bool, /) -> None:
-        """Keep whether rules may not bring an identity back."""
-
-    def is_buried(self, identity: str, /) -> bool:
-        """Whether rules may not bring an identity back."""
-
-
-class Pages:
-    """A `Book` in memory."""
-
-    def __init__(self, memory: Memory) -> None:
-        self.head = replace(memory, items=())
-        self.items = {item.id: item for item in memory.items}
-        self._labels: dict[str, list[str]] = {}
-        self._buried: set[str] = set()
-        for item in memory.items:
-            self._labels.setdefault(identity(item), []).append(item.id)
+    @head.setter
+    def head(self, head: Memory) -> None:
+        self._head = head
+        self._rows.put(_HEAD, {name: value for name, value in records.tree_of(head).items() if name != "agent"})
 
     def get(self, label: str) -> Item | None:
         """The item of a label, None for none."""
-        return self.items.get(label)
+        tree = self._rows.one(f"{_ITEM}{label}")
+        return records.item_of(tree) if tree is not None else None
 
     def find(self, identity: str) -> Item | None:
         """The first item of an identity, None for none."""
-        return next((self.items[label] for label in self._labels.get(identity, ())), None)
+        labels = self._rows.one(f"{_SAME}{identity}")
+        return self.get(labels[0]) if labels else None
 
     def put(self, item: Item) -> None:
         """Keep an item, in the place of the one with its label."""
-        if (old := self.items.get(item.id)) is not None:
+        if (old := self.get(item.id)) is not None:
             self.remove(old)
-        self.items[item.id] = item
-        self._labels.setdefault(identity(item), []).append(item.id)
+        self._rows.put(f"{_ITEM}{item.id}", records.tree_of(item))
+        key = f"{_SAME}{identity(item)}"
+        labels = {*(self._rows.one(key) or ()), item.id}
+        self._rows.put(key, sorted(labels, key=lambda label: (len(label), label)))
 
     def remove(self, item: Item) -> None:
         """Take an item out."""
-        old = self.items.pop(item.id)
-        self._labels[identity(old)].remove(item.id)
+        key = f"{_SAME}{identity(item)}"
+        self._rows.put(f"{_ITEM}{item.id}", None)
+        self._rows.put(key, [label for label in self._rows.one(key) or () if label != item.id] or None)
 
     def bury(self, identity: str, buried: bool) -> None:
         """Keep whether rules may not bring an identity back."""
-        (self._buried.add if buried else self._buried.discard)(identity)
+        self._rows.put(f"{_BURIED}{identity}", buried or None)
 
     def is_buried(self, identity: str) -> bool:
         """Whether rules may not bring an identity back."""
-        return identity in self._buried
-
-    def buried(self) -> set[str]:
-        """The identities that rules may not bring back."""
-        return self._buried
+        return self._rows.one(f"{_BURIED}{identity}") is not None
 
     def memory(self) -> Memory:
         """All of it."""
-        return replace(self.head, items=tuple(sorted(self.items.values(), key=order_of)))
+        found = (records.item_of(tree) for _, tree in self._rows.under(_ITEM))
+        return replace(self.head, items=tuple(sorted(found, key=order_of)))
 
 
 def identity(item: Item) -> str:
@@ -109,24 +100,11 @@ def identity(item: Item) -> str:
     return "\n".join((item.status, item.kind, *(one_line(part).casefold() for part in parts)))
 
 
-def fold(agent: str, read: Iterable[Record]) -> Memory:
-    """What records come to, the oldest first."""
-    pages = Pages(Memory(agent))
-    for record in read:
-        apply(pages, record)
-    return pages.memory()
-
-
 def apply(book: Book, record: Record) -> None:
     """Add a record to what those before it came to. A delta about an item that is not there does nothing."""
-    for delta in record.deltas:
+    for delta in records.deltas_of(record.body):
         _APPLY[type(delta)](book, delta, record)
-    book.head = replace(book.head, revision=record.number, last_written=record.at)
-
-
-def label(book: Book, kind: str) -> str:
-    """The next free label of a kind."""
-    return f"{kind}-{book.head.numbers.get(kind, 0) + 1}"
+    book.head = replace(book.head, revision=record.revision, last_written=record.at)
 
 
 def _put(book: Book, item: Item) -> None:
@@ -312,7 +290,7 @@ def _with(values: Mapping[str, str], name: str, value: str) -> dict[str, str]:
 
 
 def _name(book: Book, delta: records.Named, record: Record) -> None:
-    book.head = replace(book.head, snapshots={**book.head.snapshots, delta.name: record.number})
+    book.head = replace(book.head, snapshots={**book.head.snapshots, delta.name: record.revision})
 
 
 def _restore(_book: Book, _delta: records.Restored, _record: Record) -> None:

@@ -78,7 +78,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     for name in writing.unrecorded(project, agent, found):
         deltas = list(_deltas(project, route, found[name]))
         if deltas:
-            writing.record(project, agent, deltas, id=name, whole=False)
+            writing.record(project, agent, deltas, id=name)
             count += len(deltas)
     count += _take_in_rules(project, route, agent)
     count += _take_in_offers(project, route, agent)
@@ -87,7 +87,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     for item in accepted:
         given = records.Accepted(item.id, f"a person, in {len(item.routes)} routes", "mechanical")
         with suppress(NotFound):  # somebody drops it at this moment
-            writing.record(project, agent, [given], id=f"accept-{_hashed(identity(item))}", whole=False)
+            writing.record(project, agent, [given], id=f"accept-{_hashed(identity(item))}")
     labels = tuple(item.id for item in accepted)
     waiting = writing.candidates(project, agent, (), kinds=("preference", "fact"), limit=_OFFERS).items
     return Harvest(count, tuple(one.id for one in waiting if one.status == "offered" and one.id not in labels), labels)
@@ -355,7 +355,7 @@ def _take_in_rules(project: Project, route: str, agent: str) -> int:
                 if same is not None and same.status == "active":
                     delta = records.Used(same.id, 1, 0, made.routes, made.evidence, made.last_seen)
                 with suppress(NotFound):  # somebody drops it at this moment
-                    writing.record(project, agent, [delta], id=one.name, whole=False)
+                    writing.record(project, agent, [delta], id=one.name)
                     count += 1
     return count
 
@@ -369,7 +369,7 @@ def _take_in_offers(project: Project, route: str, agent: str) -> int:
     fresh = writing.unrecorded(project, agent, named)
     for name in reversed(fresh):
         with suppress(NotFound):  # a person has dropped an item that says so
-            writing.record(project, agent, [_offer(route, named[name])], id=name, whole=False)
+            writing.record(project, agent, [_offer(route, named[name])], id=name)
     return len(fresh)
 
 

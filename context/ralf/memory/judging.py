@@ -79,7 +79,7 @@ def judge(
         if verdict.verdict == "helpful" and item.kind != "command":  # a command that passes is counted as it is
             deltas.append(records.Used(item.id))
         with suppress(NotFound):  # somebody drops it at this moment
-            writing.record(project, agent, deltas, id=f"outcome-{session}-{item.id}", whole=False)
+            writing.record(project, agent, deltas, id=f"outcome-{session}-{item.id}")
             found.append(verdict)
     return found
 
@@ -184,7 +184,7 @@ def mark_stale(project: Project, agent: str) -> list[Verdict]:
             found.append(Verdict(item.id, "fresh"))
     if found:
         deltas = [records.Outcome(one.id, one.verdict, one.reason) for one in found]
-        writing.record(project, agent, deltas, whole=False)
+        writing.record(project, agent, deltas)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ralf.document.record import decoded
 from ralf.errors import NotFound, RalfError
 from ralf.memory import records, writing
 from ralf.memory.model import Item, check_agent
@@ -79,9 +80,9 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
 def _deltas(project: Project, agent: str) -> Iterator[tuple[int, str, Delta]]:
     stream = stream_of(agent)
     for entry in project.store.read(stream):
-        record = records.parsed(stream, entry)
-        for delta in record.deltas if record is not None else ():
-            yield record.number if record else 0, record.at if record else "", delta
+        record = decoded(stream, entry)
+        for delta in records.deltas_of(record.body) if record is not None else ():
+            yield record.revision if record else 0, record.at if record else "", delta
 
 
 def _label_of(delta: Delta) -> str:

@@ -1,32 +1,21 @@
-"""The records of a stream `agents/AGENT`: each has one or more deltas, which land together or not at all."""
+"""The records of a memory: each has one or more deltas, which land together or not at all."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.memory.model import Item
-from ralf.storage.journal import MALFORMED, Entry
 from ralf.text.frozen import dataclass
 
 STREAMS = "agents/"
 """Begins the names of the streams."""
 
-VERSION = 1
-
 
 def stream_of(agent: str) -> str:
     """The name of the stream of an agent's memory."""
     return f"{STREAMS}{agent}"
-
-
-def now() -> str:
-    """The time as records have it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # ---- deltas ----
@@ -176,24 +165,6 @@ _KINDS: dict[str, type[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record of the stream.
-
-    number  1 for the first, then one more each: the memory's revision
-    at      when, as ISO 8601 in UTC
-    deltas  those of kinds that are known here
-    file    digest of the file whose edits the record takes in, "" for none
-    later   deltas of kinds that only a later version knows: kept, passed over
-    """
-
-    number: int
-    at: str
-    deltas: tuple[Delta, ...] = ()
-    file: str = ""
-    later: int = 0
-
-
 # ---- as JSON ----
 
 _fields: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
@@ -252,31 +223,11 @@ def delta_of(tree: Mapping[str, Any]) -> Delta | None:
     return delta
 
 
-def item_text(item: Item) -> str:
-    """An item as JSON, for who keeps it apart."""
-    return json.dumps(tree_of(item), ensure_ascii=False, separators=(",", ":"))
+def body_of(deltas: Iterable[Delta]) -> dict[str, Any]:
+    """The body of a record with some deltas."""
+    return {"deltas": [{"kind": delta.kind, **tree_of(delta)} for delta in deltas]}
 
 
-def encoded(record: Record) -> bytes:
-    """A record as one line of JSON."""
-    tree: dict[str, Any] = {"v": VERSION, "n": record.number, "at": record.at}
-    if record.file:
-        tree["file"] = record.file
-    tree["deltas"] = [{"kind": delta.kind, **tree_of(delta)} for delta in record.deltas]
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def parsed(stream: str, entry: Entry) -> Record | None:
-    """The record in an entry; None for one that is not this user's. DamagedJournal for one that is none."""
-    if entry.foreign:
-        return None
-    try:
-        tree = json.loads(entry.record)
-        if tree["v"] > VERSION:
-            return Record(int(tree["n"]), str(tree["at"]), later=1)
-        found: Sequence[Delta | None] = [delta_of(one) for one in tree["deltas"]]
-        deltas = tuple(delta for delta in found if delta is not None)
-        return Record(int(tree["n"]), str(tree["at"]), deltas, str(tree.get("file", "")), len(found) - len(deltas))
-    except MALFORMED as error:
-        what = f"the record {entry.id!r} is not one of a memory: {type(error).__name__}"
-        raise DamagedJournal(stream, what, MEND_JOURNAL) from None
+def deltas_of(body: Mapping[str, Any]) -> list[Delta]:
+    """The deltas of a record's body, but for those of kinds that only a later version knows."""
+    return [delta for tree in body.get("deltas", ()) if (delta := delta_of(tree)) is not None]

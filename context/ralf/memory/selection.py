@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ralf.errors import RalfError
 from ralf.memory import writing
-from ralf.memory.index import words_of
 from ralf.memory.model import DEFAULT_AGENT, KINDS, Item
 from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
@@ -191,7 +190,7 @@ def _ranked(
     wanted          the task's words, each with what it counts
     words_by_label  the words of items, as far as they are known
     """
-    own = {item.id: (words_by_label.get(item.id) or words_of(item)) & wanted.keys() for item in items}
+    own = {item.id: (words_by_label.get(item.id) or writing.words_of(item)) & wanted.keys() for item in items}
     holders: dict[str, int] = {}
     for found in own.values():
         for word in found:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ralf.errors import NotFound
-from ralf.memory import edits, fold, records, writing
-from ralf.memory.index import Index
+from ralf.memory import fold, records, writing
 from ralf.memory.model import Memory, check_agent
 from ralf.memory.records import Delta
 from ralf.project import Project
@@ -44,7 +43,7 @@ def status(project: Project, agent: str) -> Status:
     memory = writing.load(project, agent)
     return Status(
         agent=agent,
-        memory_size_kb=round(len(edits.read(project, agent) or b"") / 1024, 1),
+        memory_size_kb=round(writing.size_of(project, agent) / 1024, 1),
         entry_count=len(memory.items),
         last_compacted=memory.last_compacted,
         last_written=memory.last_written,
@@ -70,15 +69,15 @@ def restore(project: Project, agent: str, to: str) -> Memory:
     """
     check_agent(agent)
 
-    def deltas(index: Index) -> Sequence[Delta]:
-        number = index.head.snapshots.get(to, 0)
+    def deltas(now: Memory) -> Sequence[Delta]:
+        number = now.snapshots.get(to, 0)
         if not number and (found := _REVISION.fullmatch(to)):
             number = int(found[1])
-        then = edits.memory_at(project, agent, number) if number else None
+        then = writing.load_at(project, agent, number) if number else None
         if then is None:
-            named = ", ".join(index.head.snapshots) or "none"
+            named = ", ".join(now.snapshots) or "none"
             raise NotFound(agent, f"has no snapshot {to[:80]!r}; there are: {named}", "ralf memory status")
-        changes = fold.difference(index.memory(), then)
+        changes = fold.difference(now, then)
         return [*changes, records.Restored(number, to)] if changes else []
 
     return writing.write(project, agent, deltas)

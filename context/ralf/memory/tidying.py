@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from ralf.memory import edits, outcome, records, writing
-from ralf.memory.index import Index
+from ralf.memory import outcome, records, writing
 from ralf.memory.model import Item, Memory
 from ralf.memory.ranking import near_duplicates
 from ralf.memory.records import Delta
@@ -60,7 +59,7 @@ def _is_week_old(time: str, now: datetime | None) -> bool:
 def may_be_due(project: Project, agent: str, now: datetime | None = None) -> bool:
     """Whether `is_due` may say so, told by the size of the file and its first lines alone."""
     try:
-        with open(edits.path_of(project, agent), "rb", opener=open_single_link) as file:
+        with open(writing.path_of(project, agent), "rb", opener=open_single_link) as file:
             beginning = file.read(_BEGINNING).decode("utf-8", "replace")
             size = os.fstat(file.fileno()).st_size
     except OSError:
@@ -110,8 +109,7 @@ def tidy(project: Project, agent: str, *, force: bool = False, now: datetime | N
     if not (force or is_due(memory, _size(project, agent), now)):
         return None
 
-    def made(index: Index) -> Sequence[Delta]:
-        found = index.memory()
+    def made(found: Memory) -> Sequence[Delta]:
         size = _size(project, agent)
         return deltas_of(found, size) if force or is_due(found, size, now) else ()
 
@@ -119,4 +117,4 @@ def tidy(project: Project, agent: str, *, force: bool = False, now: datetime | N
 
 
 def _size(project: Project, agent: str) -> int:
-    return len(edits.read(project, agent) or b"")
+    return writing.size_of(project, agent)

@@ -56,9 +56,9 @@ def remember(
 
 def accept_item(id: str, *, agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
     """Have an offered item count. Errors: NotFound, and those of `ralf.memory.record`."""
-    writing.record(find(root), agent, [records.Accepted(id)], whole=False)
+    writing.record(find(root), agent, [records.Accepted(id)])
 
 
 def drop_item(id: str, *, because: str = "", agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
     """Take an item out for good: rules do not bring it back. Errors: NotFound, and those of `ralf.memory.record`."""
-    writing.record(find(root), agent, [records.Dropped(id, because, origin="person")], whole=False)
+    writing.record(find(root), agent, [records.Dropped(id, because, origin="person")])

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ralf.errors import UsageError
-from ralf.memory import document, records
+from ralf.memory import records
+from ralf.memory.family import values_of
 from ralf.memory.model import Item
 from ralf.memory.writing import new_item
 from ralf.text.cleaning import trimmed
@@ -96,7 +97,7 @@ def edit_of(label: str, values: Sequence[str]) -> records.Edited:
             typed["confidence"] = str(100 * float(share))
         except ValueError:
             raise UsageError(share[:40], "no confidence from 0 to 1") from None
-    found = document.values_of(typed)
+    found = values_of(typed)
     refused = next((name for name in found if name.endswith(" said") and name not in typed), "")
     if refused:
         raise UsageError(

@@ -1,40 +1,76 @@
-"""Reads and writes the memory of an agent: hand edits are taken in, deltas recorded, then the file is rendered."""
+"""Reads and writes the memory of an agent, a document: its items, what a person changes in its file, new deltas."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, RalfError, UsageError
-from ralf.memory import document, edits, fold, records
+from ralf.document import access
+from ralf.document.access import Document, Look
+from ralf.document.index import NAME
+from ralf.document.place import Place
+from ralf.document.state import State, state_at
+from ralf.errors import NotFound, RalfError, UsageError
+from ralf.memory import document, records
 from ralf.memory.checking import Checker
-from ralf.memory.edits import Look, digest_of, path_of
-from ralf.memory.fold import Pages
-from ralf.memory.index import Index
+from ralf.memory.family import MemoryFamily
+from ralf.memory.fold import Book, identity
 from ralf.memory.model import STATUSES, Item, Memory, check_agent
-from ralf.memory.records import STREAMS, Delta, Record, stream_of
+from ralf.memory.ranking import text_of, worth
+from ralf.memory.records import STREAMS, Delta, stream_of
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.storage import durable, files
-from ralf.storage.database import rebuilt_when_damaged
+from ralf.storage import files
 from ralf.storage.registry import NO_FOLDER
+from ralf.text import matcher
 
 T = TypeVar("T")
 
-_MOST_MERGES = 8  # saves by an editor that one write takes in
+_OF_A_WORD = 48  # items of the highest worth that are looked at for one word
 
-_MOST_TRIES = 8  # at a stream that somebody else rewrites
+_MOST_WORDS = 64  # of a task
 
-_PATIENCE = 0.1  # seconds that a write waits for an editor to finish a save
 
-_KEPT = "the journal has what is recorded"
+def document_of(project: Project, agent: str) -> Document:
+    """The document of an agent's memory. UsageError."""
+    check_agent(agent)
+    file = path_of(project, agent)
 
-_NEXT_SHOWS = "the next write shows what this one wrote"
+    def left() -> str:
+        is_tracked = f"memory/{file.name}" in project.git.tracked()
+        return f"{file}: git tracks it: left as it is; the journal has what is recorded" if is_tracked else ""
+
+    place = Place(
+        file=file,
+        prev=project.folder / "prev" / "memory" / file.name,
+        lock=project.folder / "locks" / "memory" / f"{agent}.lock",
+        index=_index_of(project),
+        left=left,
+        head=lambda: project.git.in_head(file),
+        most=document.LONGEST_FILE,
+    )
+    return Document(MemoryFamily(agent, redactor_for(project).text), project.store, stream_of(agent), place)
+
+
+def path_of(project: Project, agent: str) -> Path:
+    """The file of an agent's memory."""
+    return project.folder / "memory" / f"{agent}.md"
+
+
+def _index_of(project: Project) -> Path | None:
+    """Where the index lies; None where it can lie nowhere."""
+    owner = project.owner
+    if owner.registration is None and not owner.vouches:
+        return None
+    path = project.indexes / NAME
+    try:
+        project.make_room(path)
+    except (OSError, RalfError):
+        return None
+    return path
 
 
 def agents(project: Project) -> list[str]:
@@ -59,11 +95,30 @@ def is_there(project: Project, agent: str) -> bool:
 
 
 def load(project: Project, agent: str) -> Memory:
-    """The memory of an agent, with what a person changed in its file and no write has taken in yet.
+    """The memory of an agent, with what a person changed in its file and no write has absorbed yet.
 
     Takes no lock and records nothing. An agent that has none has an empty memory. DamagedJournal, UsageError.
     """
-    return read(project, agent, lambda index: index.memory())
+    return access.read(document_of(project, agent), lambda look: _memory(agent, look.state, look.warnings))
+
+
+def load_at(project: Project, agent: str, revision: int) -> Memory | None:
+    """The memory at a revision; None for one that the journal does not have. DamagedJournal, UsageError."""
+    found = document_of(project, agent)
+    then = state_at(found.family, found.store, found.stream, revision)
+    return _memory(agent, then) if then is not None else None
+
+
+def size_of(project: Project, agent: str) -> int:
+    """The bytes of the file, 0 for none."""
+    try:
+        return path_of(project, agent).stat().st_size
+    except OSError:
+        return 0
+
+
+def _memory(agent: str, state: State, warnings: Sequence[str] = ()) -> Memory:
+    return replace(Book(agent, state.rows).memory(), warnings=tuple(warnings))
 
 
 def candidates(
@@ -76,115 +131,37 @@ def candidates(
     own: dict[str, set[str]] | None = None,
 ) -> Memory:
     """The memory with the items alone that may concern a task: those that have any of some words (`matcher.words`), and
-    the best of some kinds whatever they say. Takes no longer for a large memory.
+    the best of some kinds whatever they say.
 
     limit  how many of each kind, and of each word, at most
-    own    is given by label the words that items have, but for those that a person has changed since
+    own    is given by label the words that items have
     """
-    asked = list(words)
-    had: list[tuple[Item, set[str]]] = []
-
-    def found(index: Index) -> Memory:
-        had[:] = index.candidates(asked, kinds, limit)
-        return replace(index.head, items=tuple(item for item, _ in had))
-
-    memory = read(project, agent, found)
+    memory = load(project, agent)
+    had = {item.id: words_of(item) for item in memory.items}
+    ranked = sorted(memory.items, key=lambda item: -worth(item))
+    chosen: dict[str, Item] = {}
+    for kind in kinds:
+        chosen |= {item.id: item for item in [item for item in ranked if item.kind == kind][:limit]}
+    for word in list(dict.fromkeys(words))[:_MOST_WORDS]:
+        found = [item for item in ranked if word in had[item.id]]
+        chosen |= {item.id: item for item in found[: min(limit, _OF_A_WORD)]}
     if own is not None:
-        now = {item.id: item for item in memory.items}
-        own |= {item.id: its for item, its in had if now.get(item.id) is item}
-    return memory
+        own |= {label: had[label] for label in chosen}
+    return replace(memory, items=tuple(chosen.values()))
+
+
+def words_of(item: Item) -> set[str]:
+    """The words under which an item is found."""
+    return {word.text for word in matcher.words(text_of(item))}
 
 
 def unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
     """Those of some ids under which nothing was recorded yet. Errors: `load`."""
-    found: list[str] = []
-
-    def looked(index: Index) -> Memory:
-        found[:] = [name for name in names if not index.has_record(name)]
-        return index.head
-
-    read(project, agent, looked)
-    return found
-
-
-def read(project: Project, agent: str, work: Callable[[Index], Memory]) -> Memory:
-    """What `work` says of the index, with what a person changed since. Errors: `load`."""
-    check_agent(agent)
-
-    def looked(path: Path | None) -> Memory:
-        index = Index(project, agent, path)
-        try:
-            index.keep_up()
-            with index.as_one():
-                index.recall()
-                memory, render = _read(project, index, work)
-            if render:  # else the next reader would parse the file, too
-                with suppress(sqlite3.Error):
-                    index.show(render, patient=False)
-            return memory
-        finally:
-            index.close()
-
-    return rebuilt_when_damaged(_place(project, agent), looked)
-
-
-def _read(project: Project, index: Index, work: Callable[[Index], Memory]) -> tuple[Memory, str]:
-    """The memory, and the digest of a render that the index does not remember."""
-    agent = index.head.agent
-    try:
-        content = edits.read(project, agent)
-    except OSError as error:
-        return _warned(work(index), f"{path_of(project, agent)}: {error.strerror}: the journal is read"), ""
-    found = edits.look(project, index, content)
-    memory = _warned(work(index), *_told(index), *filter(None, [found.what]))
-    return (_with(project, memory, found, index) if found.deltas else memory), found.render
-
-
-def _warned(memory: Memory, *warnings: str) -> Memory:
-    return replace(memory, warnings=(*memory.warnings, *warnings))
-
-
-def _told(index: Index) -> list[str]:
-    told = []
-    if index.foreign:
-        told.append(f"{index.head.agent}: {index.foreign:,} records were not written by your ralf: passed over")
-    if index.later:
-        what = f"{index.later:,} changes were written by a later version of ralf: kept, and passed over here"
-        told.append(f"{index.head.agent}: {what}")
-    return told
-
-
-def _with(project: Project, memory: Memory, found: Look, index: Index) -> Memory:
-    """A memory with edits that are in no record yet."""
-    changed = {delta.id for delta in found.deltas if isinstance(delta, records.Edited | records.Dropped)}
-    known = {item.id for item in memory.items}
-    more = tuple(item for label in changed - known if (item := index.get(label)) is not None)
-    pages = Pages(replace(memory, items=(*memory.items, *more)))
-    deltas = Checker(pages, redactor_for(project).text).checked(found.deltas, by_hand=True)
-    fold.apply(pages, Record(memory.revision, memory.last_written, deltas))
-    return pages.memory()
-
-
-def _place(project: Project, agent: str) -> Path | None:
-    """The folder of the index; None where it can lie nowhere."""
-    owner = project.owner
-    if owner.registration is None and not owner.vouches:
-        return None
-    folder = project.indexes / "memory" / agent
-    try:
-        project.make_room(folder)
-        files.make(folder)
-    except (OSError, RalfError):
-        return None
-    return folder
+    asked = list(names)
+    return access.read(document_of(project, agent), lambda look: [one for one in asked if not look.state.has(one)])
 
 
 # ---- writing: one at a time ----
-
-
-def lock_of(project: Project, agent: str) -> Path:
-    """The lock that every writer of a memory holds."""
-    return project.folder / "locks" / "memory" / f"{agent}.lock"
 
 
 def record(
@@ -193,178 +170,49 @@ def record(
     deltas: Sequence[Delta],
     *,
     id: str = "",  # noqa: A002
-    whole: bool = True,
 ) -> Memory:
-    """Record deltas in order, whole or not at all, and return the memory; what a person changed is taken in first.
+    """Record deltas in order, whole or not at all, and return the memory; what a person changed is absorbed first.
 
-    id     unique within the memory: what has been recorded under it already is not recorded again. "": made
-    whole  whether the memory comes with its items; without them a write takes no longer for a large memory
+    id  unique within the memory: what has been recorded under it already is not recorded again. "": made
 
     Secrets are redacted, texts cleaned and cut to their limits. Durable when this returns; then the file shows it, or
     a warning of the memory says why not. NotFound for a delta about an item that is not there, UsageError for one that
-    makes no sense, Busy, OSError, DamagedJournal: then nothing was recorded. Without deltas it only takes in what a
+    makes no sense, Busy, OSError, DamagedJournal: then nothing was recorded. Without deltas it only absorbs what a
     person changed, and renders the file.
     """
-    return write(project, agent, lambda _: deltas, id=id, whole=whole)
+    return write(project, agent, lambda _: deltas, id=id)
 
 
 def write(
     project: Project,
     agent: str,
-    work: Callable[[Index], Sequence[Delta]],
+    work: Callable[[Memory], Sequence[Delta]],
     *,
     id: str = "",  # noqa: A002
     accept: bool = False,
-    whole: bool = True,
 ) -> Memory:
     """As `record`, but the deltas are made of the memory as it is when nobody else writes.
 
-    accept  whether a file that is foreign is taken in: the user has looked at it
+    accept  whether a file that is new is absorbed: the user has looked at it
     """
-    check_agent(agent)
     project.prepare()
     owner = project.owner
     if owner.seal_key is None and not owner.vouches:
         raise UsageError(project.folder, NO_FOLDER)
-    name = id or f"write-{os.urandom(6).hex()}"
-    with files.locked(lock_of(project, agent), agent, seen=True):
+    found = document_of(project, agent)
+    files.make(found.place.file.parent)
 
-        def written(path: Path | None) -> Memory:
-            for attempt in range(_MOST_TRIES):
-                index = Index(project, agent, path)
-                try:
-                    with index.alone():
-                        return _Writer(project, index).done(work, name, accept=accept, whole=whole)
-                except Conflict:  # whoever rewrites the stream (`ralf context forget`) does not hold our lock
-                    if attempt == _MOST_TRIES - 1:
-                        raise
-                finally:
-                    index.close()
-            raise AssertionError("unreachable")
+    def body(state: State) -> Mapping[str, object] | None:
+        book = Book(agent, state.rows)
+        deltas = Checker(book, redactor_for(project).text).checked(work(book.memory()))
+        return records.body_of(deltas) if deltas else None
 
-        return rebuilt_when_damaged(_place(project, agent), written)
+    return access.write(found, body, id=id, accept=accept, result=lambda state, told: _memory(agent, state, told))
 
 
-class _Writer:
-    """One write to a memory whose lock is held."""
-
-    def __init__(self, project: Project, index: Index) -> None:
-        self._project = project
-        self._index = index
-        self._agent = index.head.agent
-        self._path = path_of(project, self._agent)
-        self._content: bytes = b""  # what is known of the file
-        self._what = ""  # why the file is left as it is
-        self._warnings: list[str] = []
-        self._is_edited = False
-
-    def done(self, work: Callable[[Index], Sequence[Delta]], name: str, *, accept: bool, whole: bool) -> Memory:
-        index = self._index
-        index.keep_up()
-        files.make(self._path.parent)
-        self._absorb(accept)
-        if not index.has_record(name):
-            deltas = self._checker().checked(work(index))
-            if deltas:
-                self._append(deltas, name)
-        self._render()
-        return replace(index.memory() if whole else index.head, warnings=(*_told(index), *self._warnings))
-
-    def _checker(self) -> Checker:
-        return Checker(self._index, redactor_for(self._project).text)
-
-    def _append(self, deltas: Sequence[Delta], name: str, file: str = "") -> None:
-        """Append a record; it is durable and read back when this returns."""
-        index = self._index
-        record = Record(index.head.revision + 1, records.now(), tuple(deltas), file)
-        stream = stream_of(self._agent)
-        self._project.store.append(stream, records.encoded(record), id=name, after=index.token)
-        index.keep_up()
-        if index.head.revision != record.number:
-            raise DamagedJournal(stream, "what was written is not what is read back", MEND_JOURNAL)
-
-    # ---- the file ----
-
-    def _absorb(self, accept: bool) -> None:
-        """Take in what a person saved into the file, or a dead writer displaced."""
-        unseen = durable.sweep(self._path, end=document.END)
-        if f"memory/{self._path.name}" in self._project.git.tracked():
-            self._leave(f"{self._path}: git tracks it: left as it is; {_KEPT}")
-            return
-        for aside in unseen:
-            self._merge(aside.content)
-            self._put_away(aside)
-        try:
-            content = files.settled(self._path, _PATIENCE, document.LONGEST_FILE + 1, document.END)
-        except FileNotFoundError:
-            content = b""
-        except OSError as error:
-            self._leave(f"{self._path}: {error.strerror}: left as it is; {_KEPT}")
-            return
-        if content is None:
-            self._leave(f"{self._path}: another program is saving it; {_NEXT_SHOWS}")
-            return
-        self._content = content
-        self._merge(content, accept=accept)
-
-    def _leave(self, what: str) -> None:
-        self._what = what
-        self._warnings.append(what)
-
-    def _merge(self, content: bytes, *, accept: bool = False) -> None:
-        """Record what a person changed in a file."""
-        found = edits.look(self._project, self._index, content)
-        if found.status == "foreign" and accept:
-            found = edits.accepted(self._project, self._index, content)
-        if found.is_left:
-            self._leave(found.what)
-        elif found.deltas:
-            digest = digest_of(content)
-            deltas = self._checker().checked(found.deltas, by_hand=True)
-            self._is_edited = True
-            self._append(deltas, f"edit-{self._index.head.revision}-{digest}", digest)
-
-    def _render(self) -> None:
-        """Make the file show the memory, and take in what a person saves meanwhile."""
-        for _ in range(_MOST_MERGES):
-            if self._what or self._shown():
-                return
-        self._leave(f"{self._path}: changes faster than it can be written; {_NEXT_SHOWS}")
-
-    def _shown(self) -> bool:
-        """Write the file once; False where that displaced an edit, which is a record now."""
-        content, revision = edits.rendered(self._index), self._index.head.revision
-        if content != self._content:
-            try:
-                displaced = durable.exchange(self._path, content, digest_of(self._content))
-            except durable.CannotReplace as error:
-                self._leave(f"{self._path}: {error.strerror}: left as it is; {_KEPT}")
-                return True
-            except OSError as error:  # unwritable, full, or being saved: the record is durable
-                self._leave(f"{self._path}: {error.strerror}; {_NEXT_SHOWS}")
-                return True
-            self._content = content
-            self._index.show(digest_of(content))
-            if displaced is not None:
-                self._merge(displaced.content)
-                self._put_away(displaced)
-        else:
-            self._index.show(digest_of(content))
-        return self._index.head.revision == revision
-
-    def _put_away(self, displaced: durable.DisplacedFile) -> None:
-        """Drop a displaced file that was taken in; at once where a person wrote a secret into it."""
-        if self._what:
-            displaced.keep(self._path.with_suffix(f".displaced-{digest_of(displaced.content)[:8]}"))
-            self._what = ""
-        elif self._is_edited and self._holds_secrets(displaced.content):
-            displaced.remove()
-        else:
-            displaced.drop()
-
-    def _holds_secrets(self, content: bytes) -> bool:
-        text = content.decode("utf-8", "replace")
-        return redactor_for(self._project).text(text) != text
+def look_of(project: Project, agent: str, work: Callable[[Look], T]) -> T:
+    """What `work` says of the document, by its whole journal. Errors: `load`."""
+    return access.read(document_of(project, agent), work, fresh=True)
 
 
 def new_item(kind: str, **values: object) -> records.Added:
@@ -383,8 +231,8 @@ def add(project: Project, agent: str, delta: records.Added) -> tuple[Memory, Ite
     """
     made = record(project, agent, [delta])
     newest = made.of_kind(delta.item.kind)
-    wanted = {fold.identity(replace(delta.item, status=status)) for status in STATUSES}
-    found = [item for item in newest if fold.identity(item) in wanted]
+    wanted = {identity(replace(delta.item, status=status)) for status in STATUSES}
+    found = [item for item in newest if identity(item) in wanted]
     if not newest:
         raise NotFound(
             delta.item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help"

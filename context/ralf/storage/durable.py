@@ -61,13 +61,13 @@ def exchange_names(temporary: Path, path: Path) -> None:
     A file system may write all of a new file when it replaces another by that name (ext4 does), and the next sync of
     any file then waits for it. In an exchange nothing is written: after a loss of power the content may be missing.
     """
-    if _renamed(os.fspath(temporary), os.fspath(path), _RENAME_EXCHANGE):
+    if renamed(os.fspath(temporary), os.fspath(path), EXCHANGE):
         temporary.replace(path)
 
 
 def move(source: Path, target: Path) -> None:
     """Give a file another name, durably. FileExistsError where that is taken, if the system can tell; OSError."""
-    code = _renamed(os.fspath(source), os.fspath(target), _RENAME_NOREPLACE)
+    code = renamed(os.fspath(source), os.fspath(target), _RENAME_NOREPLACE)
     if code in _UNKNOWN:
         try:
             os.link(source, target)
@@ -166,7 +166,7 @@ _AT_FDCWD = -100
 
 _RENAME_NOREPLACE = 1
 
-_RENAME_EXCHANGE = 2
+EXCHANGE = 2
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -527,11 +527,11 @@ def _put(source: str, target: str) -> bool:
     Never replaces what no one has looked at.
     """
     while True:
-        code = _renamed(source, target, _RENAME_EXCHANGE)
+        code = renamed(source, target, EXCHANGE)
         if code == 0:
             return True
         if code == errno.ENOENT:  # an editor may make the file at this moment
-            code = _renamed(source, target, _RENAME_NOREPLACE)
+            code = renamed(source, target, _RENAME_NOREPLACE)
             if code == 0:
                 return False
             if code == errno.EEXIST:
@@ -569,7 +569,7 @@ def _swapped(source: str, target: str) -> bool:
         return displaced
 
 
-def _renamed(source: str, target: str, flags: int) -> int:
+def renamed(source: str, target: str, flags: int) -> int:
     """Rename as the flags say; the error's number, 0 for none."""
     renameat2 = _renameat2()
     if renameat2 is None:

@@ -1,0 +1,166 @@
+"""`index.db`: the states of documents, as rows of a SQLite file. A cache: it may be deleted or damaged at any time.
+
+No error of it reaches anyone. Whoever cannot use it folds the journal in memory; a damaged one is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ralf.document.rows import Source
+from ralf.storage import files
+from ralf.storage.files import open_single_link
+
+NAME = "index.db"
+
+_VERSION = 1  # of the tables
+
+_WAIT = 0.05  # seconds for another process that writes
+
+_SCHEMA = """
+create table document(name text primary key, token text) without rowid;
+create table row(name text, key text, value text, primary key(name, key)) without rowid;
+"""
+
+_BESIDE = ("-wal", "-shm", "-journal")
+
+T = TypeVar("T")
+
+
+class Unusable(Exception):
+    """The index cannot be used now; what was to be done is done without it."""
+
+
+def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
+    """`work` with the index at a path; without one where it is unusable, now or in the middle. It may be done twice."""
+    index = _opened(path) if path is not None else None
+    if index is None:
+        return work(None)
+    with closing(index):
+        try:
+            return work(index)
+        except Unusable:
+            pass
+    return work(None)
+
+
+class Index:
+    """An open index. Every method raises Unusable."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        files.make(path.parent)
+        os.close(open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT))  # for this user only, and no link
+        for ending in _BESIDE:
+            with suppress(FileNotFoundError):
+                os.close(open_single_link(f"{path}{ending}", os.O_RDONLY))
+        self._db = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+        for setting in ("journal_mode = wal", "synchronous = normal", "trusted_schema = off", "cell_size_check = on"):
+            self._db.execute(f"pragma {setting}")
+        (version,) = self._db.execute("pragma user_version").fetchone()
+        if version == _VERSION:
+            return
+        if version > _VERSION:
+            raise Unusable
+        with self._db:
+            self._db.execute("begin immediate")
+            for statement in _SCHEMA.strip().split(";\n"):
+                self._db.execute(statement)
+            self._db.execute(f"pragma user_version = {_VERSION}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def state(self, name: str) -> tuple[str, Source] | None:
+        """The place up to which a document's journal is folded, and its rows, both of one moment; None for none."""
+        with suppress(sqlite3.Error):
+            self._db.execute("rollback")
+        self._ask("begin")
+        found = self._ask("select token from document where name = ?", name)
+        return (found[0][0], _Kept(self, name)) if found else None
+
+    def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
+        """Keep what changed from one place of a journal to another; nothing where somebody else was first.
+
+        before  None where the rows are all there are
+        """
+        with suppress(sqlite3.Error, OSError, Unusable):
+            self._db.execute("rollback") if self._db.in_transaction else None
+            with self._db:
+                self._db.execute("begin immediate")
+                found = self._db.execute("select token from document where name = ?", (name,)).fetchone()
+                if before is None:
+                    self._db.execute("delete from row where name = ?", (name,))
+                elif found is None or found[0] != before:
+                    return
+                rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
+                gone = [(name, key) for key, value in changed.items() if value is None]
+                self._db.executemany("delete from row where name = ? and key = ?", gone)
+                self._db.executemany("insert or replace into row values(?, ?, ?)", rows)
+                self._db.execute("insert or replace into document values(?, ?)", (name, token))
+
+    def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            _remove_if_damaged(self._path, error)
+            raise Unusable from error
+
+
+class _Kept:
+    """The rows of a document, as they were when its state was asked for."""
+
+    def __init__(self, index: Index, name: str) -> None:
+        self._index = index
+        self._name = name
+
+    def one(self, key: str) -> Any:
+        """See `Source.one`."""
+        found = self._index._ask("select value from row where name = ? and key = ?", self._name, key)
+        return _value(found[0][0]) if found else None
+
+    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        """See `Source.under`."""
+        statement = "select key, value from row where name = ? and key >= ? and key < ? order by key"
+        for key, value in self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff"):
+            yield key, _value(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _value(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise Unusable from error
+
+
+def _opened(path: Path) -> Index | None:
+    for _ in range(2):
+        try:
+            return Index(path)
+        except sqlite3.DatabaseError as error:
+            if not _remove_if_damaged(path, error):
+                return None
+        except (OSError, Unusable):
+            return None
+    return None
+
+
+def _remove_if_damaged(path: Path, error: sqlite3.DatabaseError) -> bool:
+    """Remove an index that is damaged; whether it was. One that is locked, full or unwritable stays."""
+    if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
+        return False
+    with suppress(OSError):
+        for ending in ("", *_BESIDE):
+            Path(f"{path}{ending}").unlink(missing_ok=True)
+    return True

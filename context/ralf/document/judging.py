@@ -1,0 +1,118 @@
+"""What lies in the place of a document's file: a render of ours, an edit of one, or something new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ralf.document.family import Parsed
+from ralf.document.place import Place
+from ralf.document.state import State, digest_of, state_at
+from ralf.errors import Damaged, DamagedJournal, NotFound
+from ralf.storage.journal import Store
+
+OURS, EDITED, NEW, DAMAGED, HALF = "ours", "edited", "new", "damaged", "half"
+
+_SETTLED = 2.0  # seconds after which a file without its last line is no save any more that is under way
+
+
+class Judged(NamedTuple):
+    """What a file is.
+
+    status  ours: nothing in it is new; edited; new: nobody knows whose; damaged: it cannot be read; half: being saved
+    body    of the record that absorbs an edit, or what is new once that is accepted
+    what    what is to be said of a file that is left as it is
+    stamp   of the render that was edited, "" where it has none
+    """
+
+    status: str
+    body: Mapping[str, Any] | None = None
+    what: str = ""
+    stamp: str = ""
+
+
+def judge(place: Place, state: State, store: Store, stream: str, content: bytes, *, accept: bool = False) -> Judged:
+    """What some bytes are that lie in the place of a file, or did.
+
+    accept  whether the user has looked at what is new: then it counts as an edit
+    """
+    digest = digest_of(content)
+    if not content or digest == state.render or state.has_absorbed(digest):
+        return Judged(OURS)
+    try:
+        found = state.family.parse(content, place.file)
+        stamp = str(found.stamp or "")
+        is_own = found.stamp is not None and found.stamp.mark == state.mark and state.revision > 0
+        base = _base_of(place, state, store, stream, found) if is_own else None
+    except Damaged as error:
+        return Judged(DAMAGED, what=f"{error}; {error.hint}")
+    if base is not None and (base.tree == found.tree or _is_torn(content, _render_of(state, store, stream, found))):
+        return Judged(OURS)
+    if left := place.left():
+        return Judged(NEW, what=left)
+    if not accept and not (is_own and _is_of_head(place, state, store, stream)):
+        return Judged(NEW, what=f"{place.file}: was not written by your ralf: left as it is")
+    is_whole = found.is_whole and found.stamp is not None and found.stamp.layout == state.family.layout
+    if not found.is_whole and _is_young(place.file):
+        what = f"{place.file}: has no last line, as if it were being saved: the next write looks again"
+        return Judged(HALF, what=what)
+    tree = base.tree if base is not None else None
+    body = state.family.changes(tree, found.tree, state.rows, is_whole=is_whole and base is not None)
+    return Judged(EDITED if body else OURS, body, stamp=stamp)
+
+
+def _base_of(place: Place, state: State, store: Store, stream: str, found: Parsed) -> Parsed | None:
+    """What somebody saw before they saved: the newest save of the same stamp, else the render; None for nothing."""
+    digest = state.save_of(str(found.stamp))
+    if digest:
+        try:
+            with store.open_blob(digest) as file:
+                return state.family.parse(file.read(), place.file)
+        except (NotFound, Damaged):
+            pass
+    rendered = _render_of(state, store, stream, found)
+    return state.family.parse(rendered, place.file) if rendered else None
+
+
+def _render_of(state: State, store: Store, stream: str, found: Parsed) -> bytes:
+    """The render that a file comes from, b"" where the journal has no such revision."""
+    if found.stamp is None:
+        return b""
+    try:
+        then = (
+            state
+            if found.stamp.revision == state.revision
+            else state_at(state.family, store, stream, found.stamp.revision)
+        )
+    except DamagedJournal:
+        then = None
+    return then.shown() if then is not None else b""
+
+
+def _is_torn(content: bytes, rendered: bytes) -> bool:
+    """Whether a file is what a loss of power has left of a render: its beginning, or with holes in it."""
+    rest = rendered[: len(content)]
+    if b"\0" not in content:
+        return content == rest
+    return len(rest) == len(content) and all(one in (0, other) for one, other in zip(content, rest, strict=True))
+
+
+def _is_of_head(place: Place, state: State, store: Store, stream: str) -> bool:
+    """Whether git has brought nothing: what it has of the file in HEAD, if anything, is this user's."""
+    theirs = place.head()
+    if theirs is None or digest_of(theirs) == state.render or state.has_absorbed(digest_of(theirs)):
+        return True
+    try:
+        found = state.family.parse(theirs, place.file)
+    except Damaged:
+        return False
+    return theirs == _render_of(state, store, stream, found)
+
+
+def _is_young(path: Path) -> bool:
+    try:
+        return abs(time.time() - path.stat().st_mtime) < _SETTLED
+    except OSError:
+        return False

@@ -1,0 +1,42 @@
+"""The state of a document as rows: JSON values by key, so that a write costs what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+
+class Source(Protocol):
+    """Where rows are that nobody has changed yet."""
+
+    def one(self, key: str) -> Any:
+        """The value of a key, None for none."""
+
+    def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
+        """Keys that begin so, with their values, in the order of the keys."""
+
+
+class Rows:
+    """Rows over those of a source, which stays as it is. Values are never changed in place."""
+
+    def __init__(self, source: Source | None = None) -> None:
+        self._source = source
+        self.changed: dict[str, Any] = {}  # None for what was removed
+
+    def one(self, key: str) -> Any:
+        """The value of a key, None for none."""
+        if key in self.changed or self._source is None:
+            return self.changed.get(key)
+        return self._source.one(key)
+
+    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        """Keys that begin so, with their values, in the order of the keys."""
+        found = dict(self._source.under(prefix)) if self._source is not None else {}
+        found |= {key: value for key, value in self.changed.items() if key.startswith(prefix)}
+        for key in sorted(found):
+            if found[key] is not None:
+                yield key, found[key]
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value under a key; None: remove it."""
+        self.changed[key] = value

@@ -1,0 +1,171 @@
+"""What the records of a document come to, with what the machinery keeps of them: kept up through the index."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from ralf.document.family import Family, Stamp
+from ralf.document.index import Index
+from ralf.document.record import Record, decoded
+from ralf.document.rows import Rows
+from ralf.errors import UnknownToken
+from ralf.storage.journal import Entry, Store, Token
+
+_HEAD, _IDS, _DISPLACED = "head", "id/", "displaced"
+
+_MOST_SAVES = 32  # absorbed saves that may be the base of another one
+
+_EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "saves": [], "foreign": 0, "later": 0}
+
+
+class State:
+    """The state of a document at a place of its journal.
+
+    rows   of its family
+    token  the place of the newest record that is folded, None before the first
+    """
+
+    def __init__(self, family: Family, rows: Rows, token: Token | None) -> None:
+        self.family = family
+        self.rows = rows
+        self.token = token
+        self._kept = token
+        self._shown: bytes | None = None
+        self._head: dict[str, Any] = rows.one(_HEAD) or dict(_EMPTY)
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest record, 0 before the first."""
+        return int(self._head["revision"])
+
+    @property
+    def mark(self) -> str:
+        """The document's mark, "" before the first record."""
+        return str(self._head["mark"])
+
+    @property
+    def render(self) -> str:
+        """The sha256 of the file that shows this state, "" where no record says it."""
+        return str(self._head["render"])
+
+    @property
+    def foreign(self) -> int:
+        """How many records are not this user's: they are passed over."""
+        return int(self._head["foreign"])
+
+    @property
+    def later(self) -> int:
+        """How many records only a later version can read."""
+        return int(self._head["later"])
+
+    def has(self, id_: str) -> bool:
+        """Whether a record was appended under an id."""
+        return self.rows.one(f"{_IDS}{id_}") is not None
+
+    def save_of(self, stamp: str) -> str:
+        """The digest of the newest save with a stamp that was absorbed, "" for none."""
+        return next((digest for digest, known in reversed(self._head["saves"]) if known == stamp), "")
+
+    def has_absorbed(self, digest: str) -> bool:
+        """Whether a save of these bytes was absorbed."""
+        return any(known == digest for known, _ in self._head["saves"])
+
+    def stamp(self) -> Stamp:
+        """The stamp of a file that shows this state."""
+        return Stamp(self.revision, self.family.layout, self.mark)
+
+    def shown(self) -> bytes:
+        """The file that shows this state."""
+        if self._shown is None:
+            self._shown = self.family.render(self.rows, self.stamp())
+        return self._shown
+
+    def above(self) -> State:
+        """The same state, to fold records onto that are not in the journal."""
+        return State(self.family, Rows(self.rows), self.token)
+
+    def add(self, record: Record, id_: str = "") -> None:
+        """Fold a record."""
+        head = self._head | {"revision": record.revision, "at": record.at, "render": record.render}
+        head["mark"] = head["mark"] or record.mark
+        head["later"] += record.is_later
+        if record.save is not None:
+            head["saves"] = [*head["saves"], list(record.save)][-_MOST_SAVES:]
+        self._put(head)
+        self._shown = None
+        if id_:
+            self.rows.put(f"{_IDS}{id_}", record.revision)
+        self.family.fold(self.rows, record)
+
+    def above_with(self, record: Record, id_: str) -> State:
+        """This state with a record that is not in the journal yet, and that says then what file shows it."""
+        made = self.above()
+        made.add(record, id_)
+        made._put(made._head | {"render": digest_of(made.shown())})
+        return made
+
+    def become(self, above: State, token: Token) -> None:
+        """Be what a state above this one is: its record has landed at a place."""
+        self.rows.changed |= above.rows.changed
+        self._head, self._shown, self.token = above._head, above._shown, token
+
+    @property
+    def displaced(self) -> str:
+        """The digest of what the last write of this index displaced and that is ours, or absorbed; "" for none."""
+        return str(self.rows.one(_DISPLACED) or "")
+
+    def has_displaced(self, digest: str) -> None:
+        """Know what a write has displaced."""
+        self.rows.put(_DISPLACED, digest)
+
+    def take(self, stream: str, entry: Entry) -> None:
+        """Fold the record of an entry. DamagedJournal."""
+        record = decoded(stream, entry)
+        if record is None:
+            self._put(self._head | {"foreign": self.foreign + 1})
+        else:
+            self.add(record, entry.id)
+        self.token = entry.token
+
+    def keep(self, stream: str, index: Index | None) -> None:
+        """Leave in the index what came since the state was read from it."""
+        if index is not None and self.token is not None and self.token != self._kept:
+            index.keep(stream, self._kept, self.token, self.rows.changed)
+            self._kept = self.token
+
+    def _put(self, head: dict[str, Any]) -> None:
+        self._head = head
+        self.rows.put(_HEAD, head)
+
+
+def digest_of(content: bytes) -> str:
+    """The sha256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def caught_up(family: Family, store: Store, stream: str, index: Index | None) -> State:
+    """The state of a document by its journal, from the index as far as that fits. DamagedJournal; `index.Unusable`."""
+    found = index.state(stream) if index is not None else None
+    state = State(family, Rows(found[1]), found[0]) if found is not None else State(family, Rows(), None)
+    if store.head(stream) == state.token:
+        return state
+    try:
+        entries = list(store.read(stream, after=state.token))
+    except UnknownToken:  # it was rewritten, or is another one
+        state = State(family, Rows(), None)
+        entries = list(store.read(stream))
+    for entry in entries:
+        state.take(stream, entry)
+    return state
+
+
+def state_at(family: Family, store: Store, stream: str, revision: int) -> State | None:
+    """The state of a document at one of its revisions; None for one that its journal does not have. DamagedJournal."""
+    state = State(family, Rows(), None)
+    for entry in store.read(stream):
+        record = decoded(stream, entry)
+        if record is not None and record.revision > revision:
+            break
+        state.take(stream, entry)
+    return state if state.revision == revision else None
