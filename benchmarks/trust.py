@@ -87,7 +87,7 @@ HARNESSES = (
         "shares",
         "--rounds 20",
         "--rounds 500",
-        {name: f"--rounds 10 --broken '{name}'" for name in ("histories that nobody joins",)},
+        {name: f"--rounds 6 --broken '{name}'" for name in ("one file a clone",)},
     ),
     Harness(
         "mixed",

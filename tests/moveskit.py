@@ -1,9 +1,8 @@
-"""Moves of routes for tests: what a rename or a merge that has ended, or was begun, leaves in the store."""
+"""Moves of routes for tests: what a rename that has ended, or was begun, leaves in the store."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 
 from ralf import project as projects, routing
@@ -12,13 +11,10 @@ from ralf.storage import journal
 from ralf.storage.journal import Record
 
 
-def told(
-    root: Path, old: str, new: str, *, labels: Mapping[str, str] | None = None, kind: str = "", arrived: bool = True
-) -> Move:
-    """Append what tells that a route goes by another name; with `labels` it was merged into that one."""
-    kind = kind or (routing.MERGE if labels is not None else routing.RENAME)
-    id_, stream, store = f"{kind}-{uuid.uuid4().hex}", routing.stream_of_move(old), projects.find(root).store
-    move = Move(kind, old, new, id_, "", "2026-01-01T00:00:00Z", "user", dict(labels or {}), arrived)
+def told(root: Path, old: str, new: str, *, arrived: bool = True) -> Move:
+    """Append what tells that a route goes by another name."""
+    id_, stream, store = f"rename-{uuid.uuid4().hex}", routing.stream_of_move(old), projects.find(root).store
+    move = Move(routing.RENAME, old, new, id_, "", "2026-01-01T00:00:00Z", "user", arrived)
     record = journal.line_of(journal.sealed(Record(1, "move", move._asdict())))
     store.append(stream, record, id=id_, after=store.head(stream))
     return move

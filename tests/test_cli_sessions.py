@@ -55,7 +55,6 @@ COMMANDS = [
     ("route", "use"),
     ("route", "close"),
     ("route", "rename"),
-    ("route", "merge"),
     ("context",),
     ("context", "list"),
     ("context", "show"),
@@ -122,7 +121,6 @@ COMMANDS = [
     ("message",),
     ("orchestrator",),
     ("mcp",),
-    ("merge-driver",),
     ("migrate",),
 ]
 

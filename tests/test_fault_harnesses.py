@@ -82,7 +82,6 @@ LENGTHS = {
     "gits": (5, "--rounds", examples(100)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),
-    "merges": (10, "--rounds", examples(60)),
     "loop": (14, "--iterations", 12),
     "writers": (5, "--rounds", 2, "--only", "decide"),
 }

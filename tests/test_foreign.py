@@ -17,14 +17,13 @@ import ralf
 from kit.git import commit, git, repository
 from ralf.brief import wording
 from ralf.errors import Busy, DamagedJournal, NotFound
-from ralf.format.routefile import parse
 from ralf.maintenance import ownership, trust
 from ralf.maintenance.forget import forget
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.model import Carried
 from ralf.project import Project
-from ralf.route.corrections import drop, revert
+from ralf.route.corrections import revert
 from ralf.route.history import diff, log
 from ralf.route.why import FOREIGN, why
 from ralf.storage import git_files, journal, registry
@@ -64,7 +63,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Somebody else's repository, with a route that they share and whose journal they have committed, too, beside the
+    """Somebody else's repository, whose route file they have committed, beside the
     settings of these people; `theirs` is a copy of it.
     """
     folder = tmp_path_factory.mktemp("shared")
@@ -73,7 +72,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         Users(folder / "users", patch).be("them")
         repository(root)
-        ownership.init(Project(root), share=True)
+        ownership.init(Project(root), share=False)
         write_session(root / "session.jsonl", 1_500)
         ralf.checkpoint(ROUTE, root / "session.jsonl", root=root)
         ralf.record_decision(ROUTE, THEIRS, rationale="zqx104 since", root=root)
@@ -82,6 +81,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ralf.record_decision(ROUTE, "zqx105 last", root=root)
         ralf.hand_over(ROUTE, f"## Now\n{STATE}\n## Next\n- zqx107 step\n## Risks\nzqx108 words", root=root)
         commit(root)
+        commit(root, f".autonomous/context/routes/{ROUTE}.md")
     return folder
 
 
@@ -237,21 +237,6 @@ def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tm
     assert ralf.get_context(ROUTE, root=tmp_path).wholly_foreign
 
 
-def test_routes_of_the_user_are_not_foreign_whatever_git_does_with_them(tmp_path: Path, users: Users) -> None:
-    repository(tmp_path)
-    ownership.init(Project(tmp_path), share=True)
-    ralf.record_decision(ROUTE, MINE, root=tmp_path)
-    commit(tmp_path)
-    for number in range(20):
-        ralf.record_decision(ROUTE, f"{MINE} {number}", root=tmp_path)
-        commit(tmp_path)
-    git(tmp_path, "checkout", "-q", "HEAD~19", "--", ".autonomous")
-    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
-    assert len(said(tmp_path)) == 21
-    ralf.record_decision(ROUTE, "after", root=tmp_path)
-    assert "after" in route_file(tmp_path, ROUTE).read_text(encoding="utf-8")
-
-
 # ---- a mixed journal ----
 
 
@@ -301,86 +286,9 @@ def test_a_revert_goes_back_to_what_was_this_users(theirs: Path, tmp_path: Path)
 # ---- a shared file that is pulled ----
 
 
-@pytest.fixture
-def pulled(theirs: Path, clone: Path, users: Users) -> Path:
-    """The user's own route, which they share, with a change that a colleague has made and a pull has brought."""
-    ownership.init(Project(clone), share=True)
-    trust.accept_route(Project(clone), ROUTE)
-    ralf.record_decision(ROUTE, MINE, root=clone)
-    commit(clone)
-    with users.as_("them"):
-        git(theirs, "pull", "-q", clone, "HEAD")
-        appended(theirs, "zqx301 pulled")
-        edited(theirs, "goal:", 'goal: "zqx302 other aim"')
-        commit(theirs)
-    git(clone, "pull", "-q", "--ff-only", "origin", "HEAD")
-    assert "zqx301 pulled" in route_file(clone, ROUTE).read_text(encoding="utf-8")
-    return clone
-
-
 def notes_hold(root: Path, *words: str) -> bool:
     notes = "\n".join(ralf.get_context(ROUTE, root=root).foreign_notes)
     return all(word in notes for word in words)
-
-
-def test_what_a_pull_changes_in_a_shared_file_is_foreign_and_the_rest_stays(pulled: Path) -> None:
-    found = ralf.get_context(ROUTE, root=pulled)
-    assert found.foreign and not found.wholly_foreign and found.goal == GOAL
-    assert notes_hold(pulled, "zqx301 pulled", "goal: zqx302 other aim")
-    assert MINE in said(pulled) and "zqx301 pulled" not in said(pulled)
-    assert {row.foreign for row in ralf.list_routes(root=pulled)} == {True}
-
-
-def test_a_write_goes_on_beside_a_pulled_file_and_leaves_it_as_it_is(pulled: Path) -> None:
-    before = route_file(pulled, ROUTE).read_bytes()
-    warned: list[str] = []
-    ralf.record_decision(ROUTE, "ykm202 since", root=pulled, warn=warned.append)
-    assert route_file(pulled, ROUTE).read_bytes() == before
-    assert any("ralf context trust api" in warning for warning in warned)
-    assert "ykm202 since" in said(pulled) and "zqx301 pulled" not in said(pulled)
-    assert {record["kind"] for record in records_of(pulled, ROUTE)} <= {"import", "decision"}
-
-
-def test_an_own_edit_beside_pulled_items_is_taken_in_and_they_are_not(pulled: Path) -> None:
-    appended(pulled, "ykm203 edited in")
-    assert "ykm203 edited in" in said(pulled) and notes_hold(pulled, "zqx301 pulled")
-    ralf.record_decision(ROUTE, "ykm204 since", root=pulled)
-    assert {"ykm203 edited in", "ykm204 since"} <= set(said(pulled))
-    commit(pulled)  # what they commit with it is still not theirs
-    assert "zqx301 pulled" not in said(pulled) and notes_hold(pulled, "zqx301 pulled")
-    assert said(pulled).count("ykm203 edited in") == 1
-
-
-def test_an_edit_of_a_pulled_value_is_not_taken_for_the_users_own(pulled: Path) -> None:
-    edited(pulled, "goal:", 'goal: "zqx302 other aim, with a word more"')
-    ralf.record_decision(ROUTE, "since", root=pulled)
-    assert ralf.get_context(ROUTE, root=pulled).goal == GOAL
-
-
-def test_an_edit_that_ralf_has_read_stays_the_users_when_they_commit_it(clone: Path) -> None:
-    ownership.init(Project(clone), share=True)
-    trust.accept_route(Project(clone), ROUTE)
-    commit(clone)
-    appended(clone, "ykm205 by hand")
-    assert "ykm205 by hand" in said(clone)
-    commit(clone)
-    assert not ralf.get_context(ROUTE, root=clone).foreign and "ykm205 by hand" in said(clone)
-    ralf.record_decision(ROUTE, "since", root=clone)
-    assert "ykm205 by hand" in said(clone)
-
-
-def test_a_file_that_git_is_about_to_check_out_is_no_edit(clone: Path) -> None:
-    ownership.init(Project(clone), share=True)
-    trust.accept_route(Project(clone), ROUTE)
-    commit(clone)
-    appended(clone, "zqx303 being checked out")
-    lock = clone / ".git" / "index.lock"
-    lock.touch()
-    assert "zqx303 being checked out" not in said(clone)
-    ralf.record_decision(ROUTE, "meanwhile", root=clone)
-    assert "edit" not in {record["kind"] for record in records_of(clone, ROUTE)}
-    lock.unlink()
-    assert "zqx303 being checked out" in said(clone)
 
 
 # ---- accepting ----
@@ -418,87 +326,10 @@ def test_a_hand_over_of_ones_own_stays_as_it_is_where_another_is_accepted(clone:
     assert last is not None and (last.author, last.now, last.next) == ("agent", "ykm207 mine", ())
 
 
-def test_accepting_a_pulled_change_takes_it_in_and_says_where_it_came_from(pulled: Path) -> None:
-    ralf.record_decision(ROUTE, "ykm206 since", root=pulled)
-    trust.accept_route(Project(pulled), ROUTE)
-    found = {item.decision: item.origin for item in ralf.get_context(ROUTE, root=pulled).decisions}
-    assert (found["zqx301 pulled"], found[MINE], found["ykm206 since"]) == ("import", "unknown", "unknown")
-    context = ralf.get_context(ROUTE, root=pulled)
-    assert (context.goal, context.goal_origin, context.foreign) == ("zqx302 other aim", "import", False)
-    assert "ykm206 since" in route_file(pulled, ROUTE).read_text(encoding="utf-8")
-    assert log(ROUTE, root=pulled)[0].who == "import"
-
-
-@pytest.fixture
-def passed_on(theirs: Path, clone: Path, users: Users) -> Path:
-    """The route of them who began it, whose colleague (me) took it in, dropped, changed and replaced some of it, added
-    to it, and has passed it on; they have pulled that, and are who looks.
-    """
-    ownership.init(Project(clone), share=True)
-    trust.accept_route(Project(clone), ROUTE)
-    labels = {item.decision: item.id for item in ralf.get_context(ROUTE, root=clone).decisions}
-    drop(ROUTE, labels[THEIRS], root=clone)
-    path = route_file(clone, ROUTE)
-    path.write_text(path.read_text(encoding="utf-8").replace("zqx105 last", "zqx105 at last"), encoding="utf-8")
-    ralf.record_decision(ROUTE, MINE, supersedes=labels[RULE], root=clone)
-    commit(clone)
-    users.be("them")
-    git(theirs, "pull", "-q", "--ff-only", clone, "HEAD")
-    return theirs
-
-
 def statuses(root: Path) -> dict[str, str]:
     found = ralf.get_context(ROUTE, root=root).decisions
     assert len({item.id for item in found}) == len(found)
     return {item.decision: item.status for item in found}
-
-
-def test_what_a_colleague_dropped_or_changed_is_reported_and_survives_acceptance(passed_on: Path) -> None:
-    assert notes_hold(passed_on, "zqx105 at last", "[dropped", MINE)
-    ralf.record_decision(ROUTE, "ykm301 meanwhile", root=passed_on)
-    done = trust.accept_route(Project(passed_on), ROUTE)
-    assert any("[dropped" in line for line in done.lines) and not done.warnings
-    found = statuses(passed_on)
-    assert (found[THEIRS], found[RULE], found[MINE]) == ("dropped", "superseded", "active")
-    assert ("zqx105 last" in found, found["zqx105 at last"], found["ykm301 meanwhile"]) == (False, "active", "active")
-    assert statuses(passed_on) == {
-        item.decision: item.status for item in parse(route_file(passed_on, ROUTE).read_bytes(), "file").decisions
-    }
-
-
-def test_what_both_have_changed_is_kept_of_both(passed_on: Path) -> None:
-    label = next(item.id for item in ralf.get_context(ROUTE, root=passed_on).decisions if item.decision == THEIRS)
-    ralf.record_decision(ROUTE, "ykm302 instead", supersedes=label, root=passed_on)
-    trust.accept_route(Project(passed_on), ROUTE)
-    found = statuses(passed_on)
-    assert (found[THEIRS], found["ykm302 instead"], found[MINE]) == ("dropped", "active", "active")
-    entries = {entry.at: entry.also for entry in ralf.get_context(ROUTE, root=passed_on).unresolved}
-    assert entries["decisions", label, "status"] == ("superseded",)
-
-
-def test_a_merge_that_is_resolved_to_ones_own_header_doubles_no_label(theirs: Path, clone: Path, users: Users) -> None:
-    ownership.init(Project(clone), share=True)
-    trust.accept_route(Project(clone), ROUTE)
-    ralf.record_decision(ROUTE, MINE, root=clone)
-    commit(clone)
-    with users.as_("them"):
-        ralf.record_decision(ROUTE, "zqx306 both", root=theirs)
-        commit(theirs)
-    ours = route_file(clone, ROUTE).read_text(encoding="utf-8")
-    git(clone, "fetch", "-q", "origin")
-    git(clone, "merge", "-q", "-s", "ours", "--no-commit", "FETCH_HEAD")
-    block = next(part for part in route_file(theirs, ROUTE).read_text().split("\n  - id: ") if "zqx306" in part)
-    label = block.split('"')[1]
-    assert f'id: "{label}"' in ours  # both have given it
-    item = "".join(f"{line}\n" for line in block.split("\n")[:5])
-    merged = ours.replace("\ndecisions:\n", f"\ndecisions:\n  - id: {item}", 1)
-    route_file(clone, ROUTE).write_text(merged, encoding="utf-8")
-    git(clone, "add", "-A")
-    ralf.record_decision(ROUTE, "ykm304 since", root=clone)
-    commit(clone)
-    if ralf.get_context(ROUTE, root=clone).foreign:
-        trust.accept_route(Project(clone), ROUTE)
-    assert {MINE, "zqx306 both", "ykm304 since"} <= statuses(clone).keys()
 
 
 def test_accepting_foreign_records_adds_them_to_ours(theirs: Path, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ import ralf
 from kit.git import commit, git, repository as begin
 from ralf import project
 from ralf.errors import RalfError, UsageError
-from ralf.maintenance import ownership, trust
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations import inbox
-from storekit import context_of, journal_file, records_of, route_file, write_session
+from storekit import context_of, journal_file, records_of, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -73,15 +73,14 @@ def work(root: Path) -> list[str]:
 # ---- before this user shares, and after ----
 
 
-def test_nothing_is_staged_before_the_person_shares_and_then_route_files_alone(repository: Path) -> None:
+def test_nothing_is_staged_before_the_person_shares_and_then_what_they_share_alone(repository: Path) -> None:
     assert work(repository) == []
     assert staged(repository) == []
     ownership.init(Project(repository), share=True)
     work(repository)
-    assert staged(repository) == ["routes/mine.md", "routes/tide.md"]
-    commit(repository)
-    work(repository)
-    assert {name.rpartition("/")[0] for name in staged(repository)} <= {"routes"}
+    shared = staged(repository)
+    assert shared and {name.split("/")[0] for name in shared} == {"shared"}
+    assert not any(WORD in (context_of(repository) / name).read_text() for name in shared if "session" in name)
 
 
 @pytest.mark.parametrize(
@@ -134,30 +133,14 @@ def test_a_reader_keeps_nothing_where_git_would_see_it(repository: Path) -> None
     assert (context_of(repository) / "cache").exists()
 
 
-def test_a_gitignore_in_routes_shows_only_route_files_and_a_persons_own_is_kept(repository: Path) -> None:
-    ownership.init(Project(repository), share=True)
-    work(repository)
-    nested = context_of(repository) / "routes" / ".gitignore"
-    nested.write_text("!*\n")
-    (nested.parent / "left.tmp").write_text("x")
-    work(repository)
-    assert staged(repository) == ["routes/mine.md", "routes/tide.md"]
-    nested.write_text("tide.md\n")
-    work(repository)
-    assert staged(repository) == ["routes/mine.md"]
-
-
 # ---- a clone of a project whose owner shares ----
 
 
-@pytest.fixture(params=["now", "earlier"])
-def clone(repository: Path, request: pytest.FixtureRequest) -> Path:
-    """A clone whose route `tide` is tracked, with the `.gitignore` of an earlier version or without one."""
+@pytest.fixture
+def clone(repository: Path) -> Path:
+    """A clone of a project whose owner shares."""
     ownership.init(Project(repository), share=True)
     ralf.record_decision("tide", "Said at the origin", root=repository)
-    if request.param == "earlier":
-        (context_of(repository) / ".gitignore").write_text(LEGACY)
-        git(repository, "add", "-f", f"{STORE}/.gitignore")
     commit(repository)
     target = repository.parent / "clone"
     git(repository, "clone", "-q", repository, target)
@@ -167,17 +150,7 @@ def clone(repository: Path, request: pytest.FixtureRequest) -> Path:
 def test_in_a_clone_nothing_of_this_users_is_staged_before_they_share(clone: Path) -> None:
     assert work(clone) == []
     assert staged(clone) == []
-    assert WORD not in route_file(clone, "tide").read_text()
     assert records_of(clone, "mine")
-
-
-def test_in_a_clone_their_route_files_are_staged_once_they_share(clone: Path) -> None:
-    work(clone)
-    ownership.init(Project(clone), share=True)
-    assert ownership.init(Project(clone), share=True) == []
-    trust.accept_route(Project(clone), "tide")
-    assert work(clone) == []
-    assert staged(clone) == ["routes/mine.md", "routes/tide.md"]
 
 
 def test_a_tracked_gitignore_that_was_removed_comes_back_unchanged(clone: Path) -> None:

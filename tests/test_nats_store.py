@@ -495,7 +495,7 @@ def test_another_machine_goes_on_with_a_route_only_if_it_has_the_key(
         ({"nats_project": ""}, "names no project"),
         ({"nats_servers": ""}, "names no server"),
         ({"nats_servers": '["nats://10.0.0.7:4222"]'}, "not encrypted"),
-        ({"store": "redis"}, "expected files or nats or files.nats"),
+        ({"store": "redis"}, "expected files or nats"),
     ],
 )
 def test_servers_that_the_user_has_not_named_for_this_project_get_nothing(

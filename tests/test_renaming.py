@@ -1,4 +1,4 @@
-"""Renaming and merging routes: every record stays, the old name still finds the route, and a kill loses nothing."""
+"""Renaming routes: every record stays, the old name still finds the route, and a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from examples import step
 from ralf import project as projects, routing
 from ralf.checkpointing.record import RecordBuilder
 from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
-from ralf.maintenance import renaming, trust
-from ralf.maintenance.renaming import merge_routes, rename_route
+from ralf.maintenance import renaming
+from ralf.maintenance.renaming import rename_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.route import history
@@ -34,7 +34,6 @@ from ralf.storage import files, journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from storekit import Listing, journal_file, route_file, write_session
-from test_sharing import pair
 
 pytestmark = pytest.mark.ci
 
@@ -135,8 +134,6 @@ def test_a_route_that_holds_what_somebody_else_wrote_is_refused(
     )
     with pytest.raises(UsageError, match="did not write"):
         rename_route("brought", "mine", root=made)
-    with pytest.raises(UsageError, match="did not write"):
-        merge_routes("brought", "tide", root=made)
 
 
 def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
@@ -146,90 +143,6 @@ def test_a_forgotten_route_leaves_no_name(made: Path) -> None:
     assert not [path for path in (made / ".autonomous").rglob("*") if path.name in ("tide", "secret-project")]
     ralf.record_decision("tide", "Anew", root=made)
     assert sorted(names(made)) == ["gates", "tide"]
-
-
-# ---- merge ----
-
-
-def test_a_merged_route_follows_the_other_with_labels_of_its_own(made: Path) -> None:
-    ralf.record_decision("gates", "Use SQLite", rationale="one file", root=made)
-    ralf.api.set_goal("gates", "Open the gates in time", origin="user", root=made)
-    mine, theirs = ids_of(made, "gates"), ids_of(made, "tide")
-    count = len(ralf.get_context("tide", root=made).decisions)
-    done = merge_routes("tide", "gates", root=made)
-    assert (done.kind, done.old, done.new, done.records) == ("merge", "tide", "gates", len(theirs))
-    assert names(made) == ["gates"]
-    context = ralf.get_context("tide", root=made)
-    assert context.route == "gates"
-    assert context.goal == "Open the gates in time"
-    assert ids_of(made, "gates")[:-1] == mine + theirs
-    labels = [item.id for item in context.decisions]
-    assert labels[:2] == ["DEC-001", "DEC-002"] and len(labels) == len(set(labels)) == 2 + count - 1
-    assert [entry.checkpoint_id for entry in context.checkpoints] == ["cp-001"]
-    assert history.log("gates", root=made)[0].text == "took in tide"
-    assert not verify(root=made).findings
-    assert ralf.checkpoint("gates", made / "session.jsonl", root=made).checkpoints == ()
-    assert ralf.why("gates", "cp-001", root=made).evidence == "kept"
-
-
-def test_a_decision_of_both_keeps_the_reason_and_the_options_that_each_gave(made: Path) -> None:
-    ralf.record_decision("gates", "use  SQLite", rationale="the audit in March", root=made)
-    ralf.record_decision("tide", "Use ropes", alternatives=["chains: loud"], root=made)
-    ralf.record_decision("gates", "Use ropes", root=made)
-    merge_routes("tide", "gates", root=made)
-    told = {
-        (item.decision.casefold(), item.rationale, item.alternatives)
-        for item in ralf.get_context("gates", root=made).decisions
-    }
-    assert {("use sqlite", "one file", ()), ("use ropes", "", ("chains: loud",)), ("use ropes", "", ())} <= told
-    assert "the audit in March" in {item.rationale for item in ralf.get_context("gates", root=made).decisions}
-
-
-def test_what_one_route_dropped_stays_in_the_other_that_decided_it(made: Path) -> None:
-    label = ralf.record_decision("tide", "Use ropes", root=made).id
-    ralf.api.drop("tide", label, because="too weak", root=made)
-    ralf.record_decision("gates", "Use ropes", rationale="the new ones hold", root=made)
-    ralf.record_decision("tide", "Use nails", root=made)
-    ralf.record_decision(
-        "tide", "Use screws", supersedes=ralf.get_context("tide", root=made).decisions[-1].id, root=made
-    )
-    ralf.record_decision("gates", "Use nails", root=made)
-    merge_routes("tide", "gates", root=made)
-    found = [(item.decision, item.status) for item in ralf.get_context("gates", root=made).decisions]
-    assert ("Use ropes", "active") in found
-    assert ("Use nails", "active") in found
-    assert ("Use nails", "superseded") in found
-
-
-def test_a_segment_that_both_have_taken_is_there_once(made: Path) -> None:
-    ralf.checkpoint("gates", made / "session.jsonl", root=made)
-    tokens = ralf.get_context("gates", root=made).context_checkpoint.total_tokens_consumed
-    merge_routes("tide", "gates", root=made)
-    context = ralf.get_context("gates", root=made)
-    assert len(context.checkpoint_history) == 1
-    assert context.context_checkpoint.total_tokens_consumed == tokens
-    assert not verify(root=made).findings
-
-
-def test_a_label_of_before_a_merge_means_what_it_meant(made: Path) -> None:
-    label = ralf.record_decision("tide", "Use ropes", root=made).id
-    merge_routes("tide", "gates", root=made)
-    project = projects.find(made)
-    now = routing.label_now(project, "tide", label)
-    assert (
-        next(item.decision for item in ralf.get_context("gates", root=made).decisions if item.id == now) == "Use ropes"
-    )
-    rename_route("gates", "doors", root=made)
-    assert routing.label_now(project, "tide", label) == now
-    assert routing.label_now(project, "gates", "DEC-001") == "DEC-001"
-    with pytest.raises(UsageError, match="revisions of its own"):
-        routing.label_now(project, "tide", "r3")
-
-
-def test_a_route_cannot_be_merged_into_itself_by_any_of_its_names(made: Path) -> None:
-    rename_route("tide", "tables", root=made)
-    with pytest.raises(UsageError, match="itself"):
-        merge_routes("tide", "TABLES", root=made)
 
 
 # ---- killed in the middle ----
@@ -258,23 +171,22 @@ def killed_at(number: int, work: Callable[[], object]) -> bool:
     return os.waitstatus_to_exitcode(status) == 77
 
 
-def move(kind: str, root: Path) -> renaming.Moved:
-    return rename_route("tide", "tables", root=root) if kind == "rename" else merge_routes("tide", "gates", root=root)
+def move(root: Path) -> renaming.Moved:
+    return rename_route("tide", "tables", root=root)
 
 
 @pytest.mark.release(seconds=12)
-@pytest.mark.parametrize("kind", ["rename", "merge"])
 @pytest.mark.parametrize("completes", ["repair", "again"])
 def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_completed(
-    made: Path, tmp_path: Path, kind: str, completes: str
+    made: Path, tmp_path: Path, completes: str
 ) -> None:
     """What is written to either name after the kill and before the completion is in the route, too."""
-    here, new = tmp_path.parent / f"{tmp_path.name}-{kind}", "tables" if kind == "rename" else "gates"
+    here, new = tmp_path.parent / f"{tmp_path.name}-rename", "tables"
     count, seen, number = len(ids_of(made, "tide")), set(), 0
     while True:
         shutil.rmtree(here, ignore_errors=True)
         storekit.copied(made, here)
-        if not killed_at(number, partial(move, kind, here)):
+        if not killed_at(number, partial(move, here)):
             break
         number += step()
         found = sorted(names(here))
@@ -290,7 +202,7 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_co
         if completes == "repair":
             repair(root=here)
         if "tide" in names(here) or renaming.pending_moves(projects.find(here)):
-            assert move(kind, here).new == new
+            assert move(here).new == new
         assert sorted(names(here)) == sorted({"gates", new}), number
         told = said(here, new)
         assert {"Use SQLite", "Written to the old name"} <= set(told), number
@@ -299,29 +211,12 @@ def test_killed_at_any_change_of_the_disk_nothing_is_lost_and_the_move_can_be_co
         assert len(told) == len(set(told))
         ids = ids_of(here, new)
         assert len(set(ids)) == len(ids) and len(ids) > count
-        assert [event.kind for event in history.log(new, root=here)].count(kind) == 1
+        assert [event.kind for event in history.log(new, root=here)].count("rename") == 1
         repair(root=here)  # what the dead process left
         assert not verify(root=here).findings
     assert len(seen) >= 2, "it was never killed on both sides"
     assert number > 10
     assert renaming.complete_moves(projects.find(here)) == []
-
-
-def test_what_an_editor_saves_into_the_old_file_while_routes_are_merged_is_set_aside(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, write_anew = route_file(made, "tide"), FileStore.write_anew
-
-    def written(store: FileStore, stream: str, *arguments: Any, **more: Any) -> None:
-        path.write_text(path.read_text() + "\nsaved at the last moment\n")
-        write_anew(store, stream, *arguments, **more)
-
-    monkeypatch.setattr(FileStore, "write_anew", written)
-    done = merge_routes("tide", "gates", root=made)
-    assert len(done.warnings) == 1
-    (kept,) = path.parent.glob("tide.displaced-*")
-    assert "saved at the last moment" in kept.read_text()
-    assert names(made) == ["gates"]
 
 
 def test_what_an_editor_saves_into_the_old_file_while_it_is_renamed_is_in_the_route(
@@ -366,11 +261,11 @@ for number in range(count):
 _MOVER = """
 import sys
 from ralf.errors import Busy, RalfError
-from ralf.maintenance.renaming import merge_routes, rename_route
-root, kind = sys.argv[1:]
+from ralf.maintenance.renaming import rename_route
+(root,) = sys.argv[1:]
 while True:
     try:
-        rename_route("tide", "tables", root=root) if kind == "rename" else merge_routes("tide", "gates", root=root)
+        rename_route("tide", "tables", root=root)
         break
     except Busy:
         continue
@@ -378,12 +273,9 @@ while True:
 
 
 @pytest.mark.release(seconds=15)
-@pytest.mark.parametrize("kind", ["rename", "merge"])
-def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_there_once(
-    tmp_path: Path, kind: str
-) -> None:
+def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_there_once(tmp_path: Path) -> None:
     """Writers of the old and of the new name do not know of it; what was acknowledged to them is in the route."""
-    dice, new, killed = random.Random(7), "tables" if kind == "rename" else "gates", 0  # noqa: S311  # which moment
+    dice, new, killed = random.Random(7), "tables", 0  # noqa: S311  # which moment
     for number in range(12):
         root = tmp_path / str(number)
         root.mkdir()
@@ -392,7 +284,7 @@ def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_ther
         told = [("tide", "a"), ("tide", "b"), ("gates", "c")]
         writers = [storekit.start(_WRITER, root, name, 6, who, cwd=root) for name, who in told]
         time.sleep(dice.uniform(0.3, 1.2))  # where in the work of the others it comes is left to chance
-        mover = storekit.start(_MOVER, root, kind, cwd=root)
+        mover = storekit.start(_MOVER, root, cwd=root)
         with suppress(subprocess.TimeoutExpired):
             mover.wait(dice.uniform(0.2, 0.9))
         killed += mover.poll() is None
@@ -405,7 +297,7 @@ def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_ther
         assert sorted(found) == sorted([*acknowledged, "The first", "Open the gates"])
         assert not verify(root=root).damaged
         if len(names(root)) == 2 and "tide" in names(root):
-            move(kind, root)
+            move(root)
         assert sorted(names(root)) == sorted({new, "gates"})
     assert killed, "it was never killed in the middle"
 
@@ -472,12 +364,12 @@ def test_a_route_that_is_being_moved_is_not_forgotten_by_half(made: Path) -> Non
 
 
 def test_an_edit_that_was_saved_after_a_kill_is_in_the_route_that_it_was_completed_to(made: Path) -> None:
-    begin(made, "merge", "tide", "gates")
+    begin(made, "rename", "tide", "tables")
     path = route_file(made, "tide")
     path.write_text(path.read_text().replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
     repair(root=made)
-    assert names(made) == ["gates"]
-    assert "Use DuckDB" in said(made, "gates")
+    assert sorted(names(made)) == ["gates", "tables"]
+    assert "Use DuckDB" in said(made, "tables")
     assert not list(path.parent.glob("*.displaced-*"))
 
 
@@ -497,19 +389,19 @@ def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> Non
 
 def test_a_record_of_a_move_that_comes_back_moves_no_other_route_of_that_name(made: Path) -> None:
     """Out of a backup, or since the newest line was damaged."""
-    begin(made, "merge", "tide", "gates")
+    begin(made, "rename", "tide", "tables")
     path = made / ".autonomous" / "context" / "journal" / "moved" / "tide.jsonl"
     before = path.read_bytes()
     repair(root=made)
-    ralf.api.forget_route("gates", root=made)
-    for name in ("tide", "gates"):
+    ralf.api.forget_route("tables", root=made)
+    for name in ("tide", "tables"):
         ralf.record_decision(name, f"Of a new {name}", root=made)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(before)
     repair(root=made)
-    assert sorted(names(made)) == ["gates", "tide"]
-    assert (said(made, "tide"), said(made, "gates")) == (["Of a new tide"], ["Of a new gates"])
-    assert rename_route("tide", "tables", root=made).new == "tables"
+    assert sorted(names(made)) == ["gates", "tables", "tide"]
+    assert (said(made, "tide"), said(made, "tables")) == (["Of a new tide"], ["Of a new tables"])
+    assert rename_route("tide", "levels", root=made).new == "levels"
 
 
 def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> None:
@@ -522,71 +414,6 @@ def test_a_name_of_before_that_cannot_be_read_begins_no_route(made: Path) -> Non
         ralf.record_decision("tide", "Lost", root=made)
     repair(root=made)
     assert ralf.get_context("tide", root=made).route == "tables"
-
-
-def test_a_file_that_comes_back_under_the_old_name_is_merged_into_the_route(made: Path) -> None:
-    path = route_file(made, "tide")
-    before = path.read_text()
-    rename_route("tide", "tables", root=made)
-    ralf.record_decision("tables", "Since", root=made)
-    path.write_text(before.replace('decision: "Use SQLite"', 'decision: "Use DuckDB"'))
-    assert sorted(names(made)) == ["gates", "tables"]
-    (finding,) = verify(root=made).findings
-    assert finding.what.endswith("ralf route merge tide tables")
-    merge_routes("tide", "tables", root=made)
-    assert not path.exists()
-    assert "Since" in said(made, "tables")
-    assert "Use DuckDB" in route_file(made, "tables").read_text()
-    repair(root=made)
-    assert sorted(names(made)) == ["gates", "tables"]
-
-
-def test_a_route_that_another_began_under_the_new_name_is_not_merged_unasked(made: Path) -> None:
-    project = projects.find(made)
-    begin(made, "rename", "tide", "tables")
-    with open_route(project, "tables") as writer:  # as a process that was killed left it, and somebody wrote since
-        writer.absorb_edits()
-        writer.append("decision", {"decision": {"decision": "Another route", "origin": "user"}}, id="other")
-        writer.render_file()
-    assert len(list(renaming.complete_moves(project))) == 1
-    assert sorted(names(made)) == ["gates", "tables", "tide"]
-    assert said(made, "tables") == ["Another route"]
-    assert not verify(root=made).findings
-
-
-# ---- shared by git ----
-
-
-@pytest.mark.parametrize("driver", [False, True], ids=["by git alone", "by the driver"])
-def test_a_clone_takes_over_the_name_that_another_has_given_and_loses_nothing(tmp_path: Path, *, driver: bool) -> None:
-    """Both have written to the route meanwhile, and git merges the renamed file."""
-    one, other = pair(tmp_path, driver=driver)
-    one.decide("Use SQLite for the store")
-    other.decide("Read other")
-    with one.works() as root:
-        rename_route("api", "tables", root=root)
-    one.commit()
-    other.decide("Written meanwhile")
-    other.fetch(one)
-    other.git("merge", "--no-edit", "FETCH_HEAD")
-    with other.works() as root:
-        assert renaming.renamed_elsewhere(projects.find(root), "tables") == "api"
-        assert said(root, "api") == ["Use metres", "Read other", "Written meanwhile"]
-        rename_route("api", "tables", root=root)
-        assert said(root, "api") == ["Use metres", "Read other", "Written meanwhile"]
-        trust.accept_route(projects.find(root), "tables")
-        ralf.record_decision("tables", "Under the new name", root=root)
-    other.commit()
-    one.fetch(other)
-    one.git("merge", "--no-edit", "FETCH_HEAD")
-    with one.works() as root:
-        trust.accept_route(projects.find(root), "tables")
-    whole = {"Use metres", "Use SQLite for the store", "Read other", "Written meanwhile", "Under the new name"}
-    for clone in (one, other):
-        with clone.works() as root:
-            assert names(root) == ["tables"]
-            assert sorted(said(root, "api")) == sorted(whole)
-            assert not verify(root=root).damaged
 
 
 def test_a_checkpoint_that_is_under_way_when_default_is_renamed_takes_nothing_twice(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def labels(root: str | None, route: str | None, incomplete: str) -> list[Complet
            are left out
     """
     import ralf
-    from ralf import project, routing
+    from ralf import project
     from ralf.checkpointing.progress import meant
     from ralf.errors import RalfError
     from ralf.text.cleaning import one_line, trimmed
@@ -78,8 +78,6 @@ def labels(root: str | None, route: str | None, incomplete: str) -> list[Complet
         context = ralf.get_context(name, root=root)
         items = [(item.id, item.decision) for item in context.decisions if item.status == "active"]
         items += [(entry.checkpoint_id, entry.summary_ref.partition(": ")[2]) for entry in context.checkpoints]
-        found = project.find(root)
-        items = [(label, text) for label, text in items if routing.label_now(found, name, label) == label]
         begin = incomplete.casefold()
         return [
             CompletionItem(label, help=trimmed(one_line(text), _HELP))

@@ -189,7 +189,7 @@ def _check_options(client: str | None, plugin: str | None, *, shared: bool, unin
 
 
 def _installation(project: Project, client: str | None, *, share: bool, shared: bool, asks: bool) -> Plan:
-    from ralf.maintenance import merge_driver, ownership
+    from ralf.maintenance import ownership
     from ralf_integrations.clients import installation, interpreter
 
     plan = Plan()
@@ -200,10 +200,6 @@ def _installation(project: Project, client: str | None, *, share: bool, shared: 
     elif settings:
         steps.append(Step(project.config_file, "is there, and not in force before you accept it: ralf context trust"))
     plan.add(steps, partial(ownership.init, project, share=share, accept=asks))
-    if share:
-        interpreter.check()
-        command = merge_driver.own_command()
-        plan.add(_steps(merge_driver.plan_install(project, command)), partial(merge_driver.install, project, command))
     if client is None:
         return plan
     if client != "agents-md" and not shared:
@@ -260,14 +256,13 @@ def _purpose(client: str, path: Path, *, runs: bool) -> str:
 
 def _removal(project: Project, client: str | None, *, shared: bool) -> Plan:
     from ralf.errors import UsageError
-    from ralf.maintenance import merge_driver, ownership
+    from ralf.maintenance import ownership
     from ralf_integrations.blackbox5 import installing
     from ralf_integrations.clients import installation
 
     plan = Plan()
     if client is None:
         plan.add(_steps(ownership.plan_uninstall(project)), partial(ownership.uninstall, project))
-        plan.add(_steps(merge_driver.plan_removal(project)), partial(merge_driver.remove, project))
     if client is None:
         parts = [*installation.remembered(project), *installing.remembered(project)]
     else:

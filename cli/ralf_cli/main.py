@@ -110,7 +110,6 @@ class _Main(LazyGroup):
         "For machines": {
             "hook": "ralf_cli.hook:hook",
             "mcp": "ralf_cli.mcp:mcp",
-            "merge-driver": "ralf_cli.merge_driver:merge_driver",
             "orchestrator": "ralf_cli.health:orchestrator",
             "schema": "ralf_cli.schema:schema",
         },

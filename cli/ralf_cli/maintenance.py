@@ -251,7 +251,7 @@ def forget(
         for line in _told(done):
             click.echo(line)
     if done.done and done.files and _is_shared(root):
-        say("routes/ is shared: commit it; git history still has what it had")
+        say("shared/ is in git: commit it; git history still has what it had")
     if done.left:
         complain(f"{done.route}: the words still stand in {', '.join(done.left)}", "purge these by hand")
         ctx.exit(1)
@@ -302,11 +302,11 @@ def _told(found: Forgotten) -> list[str]:
 
 
 def _is_shared(root: str | None) -> bool:
-    """Whether git sees the route files."""
+    """Whether git sees what this clone shares."""
     from ralf import project as projects
     from ralf.storage.files import content_of
 
     try:
-        return b"!routes/" in content_of(projects.find(root).folder / ".gitignore")
+        return b"!shared/" in content_of(projects.find(root).folder / ".gitignore")
     except OSError:
         return False

@@ -196,23 +196,16 @@ def route_and_labels(ctx: click.Context, given: Sequence[str], most: int) -> tup
 
 
 def _tell_name(ctx: click.Context, route: str) -> None:
-    """Say how a route is called now that was renamed, or merged into another. It stays as it was typed: under its
-    earlier name, labels mean what they meant there.
-    """
-    from ralf import project as projects, routing
+    """Say how a route is called now that was renamed."""
     from ralf_cli.output import say
 
     found = called_now(_root(ctx), route)
-    if found.casefold() == route.casefold():
-        return
-    if routing.is_merged_away(projects.find(_root(ctx)), route):
-        say(f"route {found} ({route} was merged into it: labels behind {route} mean what they meant there)")
-    else:
+    if found.casefold() != route.casefold():
         say(f"route {found} (called {route} before)")
 
 
 def called_now(root: str | None, route: str) -> str:
-    """A route as it is called now, where it was renamed or merged into another; any other name as it is."""
+    """A route as it is called now, where it was renamed; any other name as it is."""
     from ralf import project as projects, routing
     from ralf.text import cleaning
 

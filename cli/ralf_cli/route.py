@@ -1,4 +1,4 @@
-"""`ralf route`: show, choose, rename and merge routes."""
+"""`ralf route`: show, choose, close and rename routes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Route(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Route, invoke_without_command=True, short_help="Show or set the current route; rename, merge.")
+@click.group(cls=_Route, invoke_without_command=True, short_help="Show or set the current route; rename.")
 @with_root
 @with_json
 @click.pass_context
@@ -154,34 +154,6 @@ def rename(ctx: click.Context, old: str, new: str, because: str, root: str | Non
     from ralf.maintenance.renaming import rename_route
 
     _tell(ctx, rename_route(old, new, because=because, root=root), "renamed to", as_json=as_json)
-
-
-@route.command(short_help="Merge a route into another.")
-@click.argument("source", metavar="FROM", shell_complete=complete_route)
-@click.argument("into", metavar="INTO", shell_complete=complete_route)
-@click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
-@with_root
-@with_json
-@click.pass_context
-def merge(ctx: click.Context, source: str, into: str, because: str, root: str | None, as_json: bool) -> None:
-    """Merge the route FROM into the route INTO: its records follow those of INTO, and its name finds INTO from now on.
-
-    Labels that both have given become the next free ones of INTO. Under the name FROM, a label still means the item
-    that had it there: `ralf why FROM DEC-001`. A decision that both made in the same words, and for the same reason, is
-    one. The goal, the hand-over and the work at hand stay those of INTO. `ralf undo` cannot take it back. One that is
-    interrupted loses nothing: type it again, and it is completed.
-
-    \b
-    Examples:
-      ralf route merge TASK-001-retry TASK-001
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name, content that you have not accepted ·
-    3 no such route · 4 damaged data · 5 busy
-    """
-    from ralf.maintenance.renaming import merge_routes
-
-    _tell(ctx, merge_routes(source, into, because=because, root=root), "merged into", as_json=as_json)
 
 
 def _tell(ctx: click.Context, done: Moved, what: str, *, as_json: bool) -> None:

@@ -38,11 +38,14 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     \b
     Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data, also of another route
     """
+    from collections import Counter
+    from shlex import quote
+
     import ralf
     from ralf import environment, project as projects, routing
     from ralf.checkpointing.progress import status as look
-    from ralf.maintenance import merge_driver
     from ralf.refining.spending import as_fields
+    from ralf.route import shared
     from ralf_cli.output import emit_json, fields_of
     from ralf_integrations.hooks import usage
 
@@ -55,9 +58,8 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}
         emit_json(fields_of(found) | spent | more)
         return found
-    is_asked = merge_driver.is_asked_for(project)
-    to_opt_in = "ralf init --share" if is_asked else "ralf init"
-    state = f"not opted in: {to_opt_in}" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
+    known, new = shared.others(project)
+    state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
     only = f"; commands that name none use the only one: {found.others[0]}" if is_alone else ""
@@ -89,10 +91,10 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     if found.unresolved:
         fields = f"{found.unresolved} field{'s' * (found.unresolved != 1)} with two values"
         click.echo(f"unresolved       {fields}: ralf context verify; to settle: ralf context edit {found.route}")
-    if is_asked:
-        click.echo("sharing          this repository shares its route files, and you do not: ralf init --share")
-    elif merge_driver.is_missing(project):
-        click.echo("sharing          this clone has no merge driver for shared route files: ralf init --share")
+    for name, count in sorted(Counter(note.by for note in new).items()):
+        click.echo(f"shared           {count:,} new by {name}: ralf context trust {quote(name)}")
+    if known and not project.git.shares():
+        click.echo("sharing          others share what they decide here, and you do not: ralf init --share")
     if found.transcript is None:
         click.echo("session          none found for this project")
     else:
@@ -220,7 +222,6 @@ def doctor(ctx: click.Context, root: str | None, as_json: bool) -> None:
       the versions, and whether the client trusts the hooks;
       whether the hooks were called, logged errors, and delivered their text;
       when the client deletes its transcripts;
-      whether git merges shared route files with ralf in this clone, and whether a merge left conflict markers;
       the store's integrity.
 
     Changes nothing and never executes code from the repository.

@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from ralf.maintenance.ownership import Found
     from ralf.maintenance.trust import ForeignPart
     from ralf.project import Project
+    from ralf.route.shared import Note
 
 _MOST_LINES = 200  # of one route that are shown
 _CHANGED = "was changed since it was shown: not accepted"
 
 
 @click.command(short_help="Show content from other machines, and accept it on a terminal.")
-@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
+@click.argument("route", required=False, metavar="[ROUTE|PERSON]", shell_complete=complete_route)
 @click.option("--diff", is_flag=True, help="Show the route files as a diff against your own records.")
 @with_root
 @with_json
 def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> None:
     """Show the parts of the store that your ralf did not write, and accept them: routes of a cloned repository, a
-    pulled change to a shared route file, a moved project, the store of an earlier version.
+    moved project, the store of an earlier version.
 
-    With ROUTE, accepts that route; its items are marked as imported. Without ROUTE, records that your own ralf
-    wrote earlier (an older version, another path) can be accepted unchanged. Until then hooks never inject any of
-    it. Only a person can accept it, on a terminal; never an agent.
+    With ROUTE, accepts that route; its items are marked as imported. With the name of a PERSON whose clone shares what
+    it decides (`ralf init --share`), accepts what that clone has shared up to now. Without either, records that your
+    own ralf wrote earlier (an older version, another path) can be accepted unchanged. Until then hooks never inject
+    any of it. Only a person can accept it, on a terminal; never an agent.
 
     \b
     Examples:
@@ -49,6 +51,9 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
     from ralf_cli.output import emit_json, handed_over
 
     project = projects.find(root)
+    if route is not None and (notes := _of_clone(project, route)):
+        _accept_clone(project, route, notes, as_json=as_json)
+        return
     names = [routing.existing(project, route)] if route else routing.names_of(project)
     found = ownership.find_unsealed(project) if route is None else None
     parts = {name: part for name in names if (part := look_at_foreign(project, name)) is not None}
@@ -57,20 +62,41 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
     if as_json:
         emit_json(_plain(found, parts, settings))
         return
-    renamed = _renamed(project, parts)
     if not parts and not settings and not (found and found.streams):
-        _show_strays(project)
         click.echo(f"{route or project.folder}: nothing here came from elsewhere")
         return
     with handed_over():
         _show(found, parts, settings, diff=diff)
-        _show_strays(project)
         _show_refused(project, parts)
-    parts = _but_renamed(route, parts, renamed)
-    if renamed and not parts and not settings and not (found and found.streams):
-        return
     check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
+
+
+def _of_clone(project: Project, name: str) -> list[Note]:
+    """What is new of the clones of a person, or of the clone of an id."""
+    from ralf.route import shared
+
+    _, new = shared.others(project)
+    return [note for note in new if name.casefold() in (note.by.casefold(), note.clone)]
+
+
+def _accept_clone(project: Project, name: str, notes: list[Note], *, as_json: bool) -> None:
+    """Show what a person has shared, every line of it, and accept that."""
+    from ralf.route import shared
+    from ralf_cli.output import emit_json, handed_over
+
+    lines = {note.path: [f"{note.route}: {line}" for line in shared.lines_of(note)] for note in notes}
+    if as_json:
+        emit_json({"shared": lines})
+        return
+    with handed_over():
+        click.echo(f"{name} has shared, and you have not accepted:")
+        for line in (line for found in lines.values() for line in found):
+            click.echo(f"  {line}")
+    check_person(project.folder, "ralf context trust", [name])
+    if click.confirm(f"Accept these {len(notes):,} records? Agents read them under that name", default=False, err=True):
+        shared.accept(project, notes)
+        click.echo(f"{name}: {len(notes):,} accepted")
 
 
 def _settings(project: Project) -> list[str]:
@@ -107,36 +133,6 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             click.echo(f"  {line}")
         if len(lines) > _MOST_LINES:
             click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
-
-
-def _renamed(project: Project, parts: dict[str, ForeignPart]) -> dict[str, str]:
-    """Which of them are routes of the user that another clone has renamed, and their names here."""
-    from ralf.maintenance.renaming import renamed_elsewhere
-
-    found = ((name, renamed_elsewhere(project, name)) for name, part in parts.items() if part.whole)
-    return {name: old for name, old in found if old}
-
-
-def _but_renamed(route: str | None, parts: dict[str, ForeignPart], renamed: dict[str, str]) -> dict[str, ForeignPart]:
-    """The parts that can be accepted; what has to be done about the others is told. UsageError where the one that the
-    user has named is such.
-    """
-    from ralf.errors import UsageError
-
-    for name, old in renamed.items():
-        hint = f"ralf route rename {old} {name}"
-        if route is not None:
-            raise UsageError(name, f"is your route {old} under another name: not imported", hint)
-        click.echo(f"{name}: is your route {old} under another name, and is not imported; first: {hint}")
-    return {name: part for name, part in parts.items() if name not in renamed}
-
-
-def _show_strays(project: Project) -> None:
-    """Tell of what was pulled under a name that a route had before."""
-    from ralf.maintenance.renaming import stray_files
-
-    for path, old, now in stray_files(project):
-        click.echo(f"{path}: is of {now}, which was called {old}; first: ralf route merge {old} {now}")
 
 
 def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:

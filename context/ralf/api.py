@@ -2,7 +2,7 @@
 
     read      get_context render list_routes status search why log diff context_at
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop undo undoable resolve open_file take_in change use rename_route merge_routes close_route
+              revert drop undo undoable resolve open_file take_in change use rename_route close_route
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ralf.finding.search import SearchHit as SearchHit, search as search
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
     from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
-    from ralf.maintenance.renaming import merge_routes as merge_routes, rename_route as rename_route
+    from ralf.maintenance.renaming import rename_route as rename_route
     from ralf.maintenance.repair import repair as repair
     from ralf.maintenance.settings import (
         change_setting as change_setting,
@@ -141,7 +141,7 @@ def __getattr__(name: str) -> Any:
         from ralf.route import corrections as home
     elif name in ("undo", "undoable"):
         from ralf.route import undoing as home
-    elif name in ("rename_route", "merge_routes"):
+    elif name == "rename_route":
         from ralf.maintenance import renaming as home
     elif name in ("list_settings", "get_setting", "change_setting"):
         from ralf.maintenance import settings as home

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -359,17 +360,13 @@ def _shared_root(root: Path) -> Path:
     return root if settings.exists() and config.load(settings).worktrees == "isolated" else main
 
 
-# ---- what git sees of a store: nothing, or the route files once this user shares them ----
-# `.gitignore` does not hide what a repository tracks: nothing of this user's goes into such a file, except route files
-# that they share. The files are corrected at every write.
+# ---- what git sees of a store: nothing, or what this user shares ----
+# `.gitignore` does not hide what a repository tracks: nothing of this user's goes into such a file. It is corrected at
+# every write.
 
 IGNORE_ALL = "*\n"
 
-IGNORE_ALL_BUT_ROUTES = "*\n!routes/\n!routes/*.md\n!routes/.gitattributes\n"
-
-_WITHOUT_ATTRIBUTES = "*\n!routes/\n!routes/*.md\n"
-
-_EARLIER = "*\n!.gitignore\n!routes/\n!routes/*.md\n"  # was itself committed, and may still be
+IGNORE_ALL_BUT_SHARED = "*\n!shared/\n!shared/*/\n!shared/*/*.json\n"
 
 _IGNORE = ".gitignore"
 
@@ -427,29 +424,27 @@ class GitView:
         return found.stdout if found is not None and found.returncode == 0 else None
 
     def would_commit(self, path: Path) -> str:
-        """Why a route file is left as it is: git tracks it, and this user shares none; "" where it may be written."""
-        if self.shares() or f"routes/{path.name}" not in self.tracked():
+        """Why a route file is left as it is: git tracks it; "" where it may be written."""
+        if f"routes/{path.name}" not in self.tracked():
             return ""
-        what = "git tracks it, and you do not share your route files, so it is left as it is"
-        return f"{path}: {what}: ralf init --share"
+        where = self._folder.parents[1]
+        return f"{path}: git tracks it, so it is left as it is: git -C {where} rm --cached {path.relative_to(where)}"
 
     def shares(self) -> bool:
-        """Whether this user shares the route files; without a registration, where they vouch for what git is shown."""
+        """Whether this user shares what they decide; without a registration, where they vouch for what git is shown."""
         found = self._owner.registration
         return found.share if found is not None else self._owner.vouches and self.is_shared()
 
     @property
     def clone(self) -> str:
-        """The tag of this clone in route files that it shares; "" where it shares none, or is not known again."""
+        """The tag of this clone in the labels that it gives; "" where it shares nothing, or is not known again."""
         key = self._owner.seal_key if self.shares() else None
         if key is None:
             return ""
-        from ralf.format import spread  # only who shares needs it
-
-        return spread.tag_of(key)
+        return hashlib.blake2b(b"clone", key=key, digest_size=3).hexdigest()
 
     def share(self) -> None:
-        """Let git see the route files from now on. Errors: `registry.update`, `hide`."""
+        """Let git see from now on what this clone shares. Errors: `registry.update`, `hide`."""
         if not self._owner.vouches:
             self._owner.update(share=True)
         self._hide(shared=True)
@@ -462,24 +457,14 @@ class GitView:
         self._hide(shared=self.shares())
 
     def _hide(self, *, shared: bool) -> None:
-        top, wanted = self._folder / _IGNORE, IGNORE_ALL_BUT_ROUTES if shared else IGNORE_ALL
+        top, wanted = self._folder / _IGNORE, IGNORE_ALL_BUT_SHARED if shared else IGNORE_ALL
         found = _content(top)
-        if found != wanted:
-            if _IGNORE not in self.tracked():
-                self._put(top, wanted)
-                found = wanted
-            elif found is None:
-                self._put(top, _EARLIER)  # as it was: a change of it would be staged
-                found = _EARLIER
-            elif not _hides_enough(found):
-                self._refuse(top)
-        below = self._folder / "routes" / _IGNORE
-        if shared:
-            self._open_routes(below)
-        elif found != IGNORE_ALL and _content(below) != IGNORE_ALL:
-            if f"routes/{_IGNORE}" in self.tracked():
-                self._refuse(below)
-            self._put(below, IGNORE_ALL)
+        if found == wanted:
+            return
+        if _IGNORE not in self.tracked():
+            self._put(top, wanted)
+        elif found is None or not _hides_enough(found):
+            self._refuse(top)
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
@@ -487,24 +472,13 @@ class GitView:
         if stamp and stamp == self._hidden_by:
             return True
         found = _content(self._folder / _IGNORE)
-        is_hidden = found is not None and (found == IGNORE_ALL or _hides_enough(found))
+        is_hidden = found is not None and _hides_enough(found)
         self._hidden_by = stamp if is_hidden else ()
         return is_hidden
 
     def is_shared(self) -> bool:
-        """Whether the store's `.gitignore` shows git the route files, as this version or an earlier one writes it."""
-        return _content(self._folder / _IGNORE) in (IGNORE_ALL_BUT_ROUTES, _WITHOUT_ATTRIBUTES, _EARLIER)
-
-    def _open_routes(self, path: Path) -> None:
-        """Let git see the route files, and no other file beside them; what a person keeps out of it stays out.
-
-        A committed one stays: what it can show lies in `routes/`, which this user shares.
-        """
-        found = _content(path)
-        if found is None or f"routes/{_IGNORE}" in self.tracked():
-            return
-        if found == IGNORE_ALL or any(line.startswith("!") for line in found.splitlines()):
-            path.unlink()
+        """Whether the store's `.gitignore` shows git what is shared."""
+        return _content(self._folder / _IGNORE) == IGNORE_ALL_BUT_SHARED
 
     def _refuse(self, path: Path, what: str = "is committed, and does not hide from git what it has to hide") -> None:
         where = self._folder.parents[1]
@@ -539,10 +513,9 @@ class GitView:
 
 
 def _hides_enough(content: str) -> bool:
-    """Whether a `.gitignore` hides all but route files and itself."""
+    """Whether a `.gitignore` hides all but what is shared."""
     lines = [line for line in content.split("\n") if line and not line.startswith("#")]
-    shown = {line for line in lines if line.startswith("!")}
-    return lines[:1] == ["*"] and shown <= {*_EARLIER.split("\n"), *IGNORE_ALL_BUT_ROUTES.split("\n")}
+    return lines[:1] == ["*"] and set(lines) <= set(IGNORE_ALL_BUT_SHARED.split("\n"))
 
 
 def _content(path: Path) -> str | None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ralf import environment, extensions
 from ralf.errors import Busy, Damaged, RouteNotFound, UsageError
 from ralf.project import Project, find as find_project
-from ralf.storage import files, git_files, journal
+from ralf.storage import files, git_files, journal, shared_files
 from ralf.storage.files import content_of, open_single_link
 from ralf.text import cleaning
 from ralf.text.patterns import regex
@@ -75,6 +74,7 @@ def names_of(project: Project) -> list[str]:
     with suppress(FileNotFoundError):
         files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
         found.update(filter(cleaning.is_valid, files - found))
+    found |= {file.route for file in shared_files.read(project.folder / shared_files.FOLDER)[0]}
     moved = {name for move in moves_of(project) for name in (move.old, move.new)}
     return sorted(name for name in found if name not in moved or _has_records(project, name))
 
@@ -87,19 +87,18 @@ def names_meant(project: Project) -> list[str]:
     return sorted({*names_of(project), *claimed})
 
 
-# ---- routes that were renamed, or merged into another ----
+# ---- routes that were renamed ----
 # The stream `moved/OLD` tells what became of a route: where its records go, and then that they have arrived. Its
 # records are sealed as all are, so that no file which came with a repository moves a route.
 
 
 class Move(NamedTuple):
-    """A rename or a merge of a route.
+    """A rename of a route.
 
-    kind     `RENAME` or `MERGE`
+    kind     `RENAME`
     old, new the names of the two routes; `new` is "" where the move was given up
     record   the id of the record under which the other route has what moved
     first    the lineage of the old route's first record: no other route of this name is meant
-    labels   of a merge: the labels of decisions and checkpoints as they were, and as they are in the other route
     arrived  whether the old stream is gone
     """
 
@@ -110,11 +109,10 @@ class Move(NamedTuple):
     first: str
     timestamp: str
     origin: str
-    labels: Mapping[str, str] = MappingProxyType({})
     arrived: bool = False
 
 
-RENAME, MERGE = "rename", "merge"
+RENAME = "rename"
 
 MOVED = "moved/"
 """How the names of the streams begin that tell of moves."""
@@ -150,7 +148,7 @@ def _move_of(project: Project, route: str) -> Move | None:
 
 
 def moves_of(project: Project) -> list[Move]:
-    """The last move of each route that was renamed, or merged into another."""
+    """The last move of each route that was renamed."""
     kept = project.store.properties.files
     if kept is None or not kept.path(stream_of_move(DEFAULT)).parent.exists():
         return []
@@ -174,24 +172,6 @@ def _moves_from(project: Project, route: str) -> list[Move]:
         found.append(move)
         name = move.new
     return found
-
-
-def label_now(project: Project, route: str, label: str) -> str:
-    """The label of a decision or a checkpoint as it is now, where its route is named as it was called before a merge.
-
-    UsageError for a revision under such a name: the other route counts its own.
-    """
-    for move in _moves_from(project, route):
-        if move.kind == MERGE and label[:1] in "rR" and label[1:].isdecimal():
-            what = f"was merged into {move.new}, which has revisions of its own"
-            raise UsageError(route, what, f"ralf context log {move.new}")
-        label = move.labels.get(label, label)
-    return label
-
-
-def is_merged_away(project: Project, route: str) -> bool:
-    """Whether a name is one of before a merge, under which labels mean what they meant then."""
-    return any(move.kind == MERGE for move in _moves_from(project, route))
 
 
 def check_begun_anew(project: Project, route: str) -> None:

@@ -17,7 +17,7 @@ from ralf.redact import engine
 from ralf.storage import files
 from ralf.storage.files import content_of
 from ralf.text.cleaning import clean
-from ralf_integrations import monitoring, shared_files
+from ralf_integrations import monitoring
 from ralf_integrations.blackbox5 import installing
 from ralf_integrations.clients import condition
 from ralf_integrations.clients.condition import Check
@@ -48,7 +48,6 @@ def examine(project: Project) -> Iterator[Check]:
         _calls,
         _receipts,
         _complaints,
-        shared_files.checks,
         _store,
     ):
         try:

@@ -5,11 +5,12 @@ Each is a design that is in use somewhere: what it lacks is what it is named aft
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from unittest.mock import patch
 
 from ralf import project
 from ralf.errors import Busy
-from ralf.route import foreign, load
-from ralf.storage import durable, files
+from ralf.route import load
+from ralf.storage import durable, files, shared_files
 
 
 @contextmanager
@@ -65,6 +66,16 @@ def _read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> files.
     return files.Read(Path(path).read_bytes()[:most], True, files.version_of(os.stat(path)))
 
 
+def _one_file(folder: Path, clone: str, tree: dict[str, object]) -> None:
+    """All that clones decide in one file, as a layout that git cannot merge."""
+    path = folder / clone / "000001-all.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = []
+    with suppress(OSError, ValueError):  # none yet, or conflict markers
+        before = json.loads(path.read_text())
+    path.write_text(json.dumps([*before, tree], indent=1))
+
+
 def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
     from contextlib import ExitStack
 
@@ -92,7 +103,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     ),
     "no second look": partial(_patched, (durable.DisplacedFile, "drop", durable.DisplacedFile.remove)),
     "a cache of another journal": partial(_patched, (load, "_recorded", _believed)),
-    "histories that nobody joins": partial(_patched, (foreign, "_taken_in_by", lambda project, route, found: None)),
+    "one file a clone": partial(_patched, (shared_files, "write", _one_file)),
     "no look at open files": partial(_patched, (files, "read", _read)),
 }
 """By name, what breaks the write path for a block."""

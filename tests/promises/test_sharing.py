@@ -66,7 +66,6 @@ def team(tmp_path: Path) -> tuple[User, User]:
     return ann, bob
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 13. 0 conflicts")
 def test_two_clones_that_decide_on_two_branches_merge_without_ralf_and_both_have_both(team: tuple[User, User]) -> None:
     ann, bob = team
     assert merged(ann, "bob")
@@ -77,7 +76,6 @@ def test_two_clones_that_decide_on_two_branches_merge_without_ralf_and_both_have
         assert "Draw the levels in feet" in shown
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 13. 0 conflicts")
 def test_a_third_person_sees_whose_decisions_they_are_and_speaks_for_neither(
     team: tuple[User, User], tmp_path: Path
 ) -> None:
@@ -99,7 +97,6 @@ def test_without_sharing_git_sees_nothing_of_the_store(user: User) -> None:
     assert ".autonomous/context" not in user.git("ls-files")
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md: sharing (DESIGN 7: the Markdown stays out of git)")
 def test_git_sees_the_decisions_of_a_shared_project_and_neither_talk_nor_output(tmp_path: Path) -> None:
     ann = clone(tmp_path, "Ann")
     ann.does("init", "--share")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -139,7 +140,9 @@ def foreign(made: Recorded, context: RouteContext, section: str | None) -> None:
     """What this user's ralf did not write, each item on a line that says so: it never stands among what they did."""
     told = [*context.foreign_notes, *(wording.told(context) if context.wholly_foreign else ())]
     wanted = wording.SECTIONS.get(section or "", ("",))
-    heading = f"{wording.LABEL}: data from somebody else; to accept it: `ralf context trust {one_line(context.route)}`"
+    names = [shlex.quote(one_line(name)) for name in context.foreign_by or (context.route,)]
+    accept = ", ".join(f"`ralf context trust {name}`" for name in names)
+    heading = f"{wording.LABEL}: data from somebody else; to accept it: {accept}"
     labelled = (f"- ({wording.ORIGIN}) {line}" for line in told if line.startswith(wanted))
     made.add("foreign", (_FOREIGN,), config.typed(heading, context.command), labelled)
 

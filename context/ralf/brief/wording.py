@@ -47,10 +47,8 @@ def decision(item: Decision) -> str:
 
 def _decision(item: Decision) -> str:
     by = f" by {item.superseded_by}" if item.superseded_by else ""
-    others = [one for one in item.aliases if one != item.id]
-    also = f" (elsewhere {', '.join(others)})" if others else ""
-    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]") + name(also)
-    label += tag(item.origin)
+    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]")
+    label += f" ({name(str(item.extra.get('by', '')))}, another clone)" if item.origin == "clone" else tag(item.origin)
     parts = [f"{label}: {prose(item.decision)}"]
     why = "Came of it" if item.status == "done" else "Because"
     parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []

@@ -108,18 +108,21 @@ def get_context(
     outdated file says so in `warnings`.
     """
     from ralf.finding import since  # for start-up: a list needs neither
+    from ralf.model import Header
+    from ralf.route import shared
     from ralf.route.load import load_state
 
     project = projects.find(root)
     found = routing.known(project, route)
     state = load_state(project, found) if found is not None else None
-    if state is None:
+    own = state.context if state is not None else RouteContext(context_checkpoint=Header(route=found or route))
+    context = shared.with_others(project, own)
+    if state is None and context is own:
         raise routing.not_found(project, route)
-    context = state.context
     work = context.active_work
     if work.last_runs or work.attempts is not None:
         context = replace(context, in_run=project.run, stuck=_stuck(project, work))
-    context = replace(context, since=since.look(project, state.context), command=project.command)
+    context = replace(context, since=since.look(project, own), command=project.command)
     if context.checkpoint_count and not context.wholly_foreign:
         from ralf.route.entries import sessions_of
 

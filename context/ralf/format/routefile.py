@@ -6,17 +6,17 @@ import os
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 from math import inf
 from typing import Any
 
 from ralf.errors import DamagedRouteFile, LaterRouteFile
-from ralf.format import comments, listing, places, spread
-from ralf.format.codec import BadTree, ById, Tree, from_tree, know_by, shallow, written_item, yaml_pieces
+from ralf.format import comments, listing, places
+from ralf.format.codec import BadTree, ById, Tree, from_tree, shallow, written_item, yaml_pieces
 from ralf.format.listing import Listed
 from ralf.model import BODY, FORMAT_VERSION, Body, Comment, Decision, Facts, RouteContext, Section
 from ralf.text import tokens
@@ -101,12 +101,11 @@ def parse(content: bytes, where: object) -> RouteContext:
         guarded_yaml,  # here, and frontmatter below: a write that knows what its file holds parses none
     )
 
-    whole = f"\n{front}".replace(f"\n{_SCHEMA}{SCHEMA}\n", "\n")[1:]
-    front, clones = spread.without_marks(whole)
+    front = f"\n{front}".replace(f"\n{_SCHEMA}{SCHEMA}\n", "\n")[1:]
     try:
         tree = _front_matter(text, front)
     except guarded_yaml.BadYaml as error:
-        number = spread.line_in(whole, error.line - 1) + 2 if error.line else 0
+        number = error.line + 1 if error.line else 0
         raise DamagedRouteFile(where, error.what, _hint(where), line=number) from None
     lines = body.split("\n")
     offset = text.count("\n") - len(lines) + 2
@@ -126,8 +125,7 @@ def parse(content: bytes, where: object) -> RouteContext:
     if not context.active_work.now and (now := now_in(body_read.brief)):
         context = replace(context, active_work=replace(context.active_work, now=now))
     noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
-    context = replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
-    return context if clones is None else spread.as_read(context, clones)
+    return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
 
 
 def has_conflict(content: bytes) -> bool:
@@ -477,12 +475,8 @@ _estimate = lru_cache(maxsize=1024)(tokens.estimate)
 
 
 def _whole(context: RouteContext) -> list[str]:
-    """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for; in a
-    file that is laid out for git, with all.
-    """
+    """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for."""
     front, body = _pieces(context)
-    if context.body.is_spread:
-        return front + body
     moved, _ = _moved(context, _sum_of_estimates(front), _sum_of_estimates(body))
     front, body = _pieces(context, moved) if moved else (front, body)
     return front + body
@@ -498,11 +492,8 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
     if now_in(context.body.brief) == context.active_work.now:
         none["now"] = ""
     work = replace(context.active_work, **none)
-    body, header = context.body, context.context_checkpoint
-    clones = header.clones if body.is_spread else None
-    if body.is_spread:
-        header = spread.bare_header(header, context.decisions)
-    tree = shallow(replace(context, facts=_NO_FACTS, active_work=work, context_checkpoint=header))
+    body = context.body
+    tree = shallow(replace(context, facts=_NO_FACTS, active_work=work))
     tree.pop(BODY, None)
     if context.handover.last is not None and context.handover.last.parts:
         last = {key: value for key, value in tree["handover"]["last"].items() if key not in ("now", "why", "next")}
@@ -511,10 +502,8 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
         tree |= {"decisions": decisions[moved:]} if "decisions" in tree else {}
     else:
         tree.pop("decisions", None)
-    if body.is_spread:
-        tree = _with_origin_below(_with_list(tree))
     notes = {comment.key: comment.text for comment in body.comments}
-    front = [FENCE, *_front(tree, notes, clones), *(_schema_line(notes) if tree else ()), FENCE]
+    front = [FENCE, *_front(tree, notes), *(_schema_line(notes) if tree else ()), FENCE]
     listed = listing.lines(Listed(context.facts, told, tuple(decisions[:moved]), words))
     brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
     facts = [_FACTS, *listed, _ENDS.format("facts")] if listed else []
@@ -533,54 +522,14 @@ def _schema_line(notes: Mapping[str, str]) -> list[str]:
     return [] if any(_SCHEMA in note for note in notes.values()) else [f"{_SCHEMA}{SCHEMA}"]
 
 
-def _with_list(tree: Tree) -> Tree:
-    """A tree with a list of decisions, even an empty one, where a file has it."""
-    if "decisions" in tree:
-        return tree
-    names = [field.name for field in fields(RouteContext)]
-    before = set(names[: names.index("decisions")])
-    first = {key: inner for key, inner in tree.items() if key in before}
-    return {**first, "decisions": [], **{key: inner for key, inner in tree.items() if key not in before}}
-
-
-def _with_origin_below(tree: Tree) -> Tree:
-    """A tree with a list of decisions, whose goal has its origin below them."""
-    if "goal_origin" not in tree:
-        return tree
-    made: Tree = {}
-    for key, inner in tree.items():
-        if key != "goal_origin":
-            made[key] = inner
-        if key == "decisions":
-            made["goal_origin"] = tree["goal_origin"]
-    return made
-
-
-def _front(tree: Tree, noted: Mapping[str, str], clones: Sequence[str] | None) -> list[str]:
-    """The front matter, each comment above its key; what was noted above a key that is gone stands at the end.
-
-    clones  what the lines of the layout name, None in the ordinary one
-    """
-    if not noted and clones is None:
+def _front(tree: Tree, noted: Mapping[str, str]) -> list[str]:
+    """The front matter, each comment above its key; what was noted above a key that is gone stands at the end."""
+    if not noted:
         return yaml_pieces(tree)
     lines = [
-        line for key, inner in tree.items() for line in (*comments.lines_of(noted, key), *_of_key(key, inner, clones))
+        line for key, inner in tree.items() for line in (*comments.lines_of(noted, key), *yaml_pieces({key: inner}))
     ]
     return lines + [line for key in noted if key not in tree for line in comments.lines_of(noted, key)]
-
-
-def _of_key(key: str, inner: Any, clones: Sequence[str] | None) -> Iterable[str]:
-    pieces = yaml_pieces({key: inner})
-    if clones is None or key not in ("active_work", "decisions", "checkpoint_history"):
-        return pieces
-    if key == "active_work":
-        return spread.work_lines(pieces)
-    laid = [spread.with_origin_apart(piece) for piece in pieces[1:]] if inner else []
-    if key == "checkpoint_history":
-        return [*pieces[:1], *laid]
-    for one, other in zip(pieces[1:], laid, strict=False):
-        know_by(Decision, one, other)
-    return spread.lines(laid, inner, clones)
 
 
 def render_sections(sections: tuple[Section, ...]) -> str:

@@ -33,7 +33,7 @@ from ralf.project import Project
 from ralf.route import filed, foreign, history, state
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
-from ralf.storage import durable, files, journal
+from ralf.storage import durable, files, journal, shared_files
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, required
@@ -121,7 +121,7 @@ def forget(
     def forgetting() -> _Forgetting:
         if text is not None:
             return _Forgetting(project, found, of_text(found, text))
-        label = history.label_now(project, route, history.label(id or "", "DEC"))
+        label = history.label(id or "", "DEC")
         return _Forgetting(project, found, of_item(project, found, label))
 
     if dry_run:
@@ -211,6 +211,7 @@ class _Forgetting:
                 self._files.append(self._project.name_of(path))
         if self._store.head(self._stream) is not None:
             self._purge(self._stream)
+        shared_files.rewrite(self._project.folder / shared_files.FOLDER, self._target.wording.without)
         now = named_digests(self._store, self._streams)
         for digest in (*self._digests, *self._gone, *broken_off):
             if now.get(digest, set()) <= named.get(digest, set()):  # else a checkpoint has come that needs it
@@ -358,7 +359,8 @@ class _Forgetting:
     # ---- the report ----
 
     def _files_held(self) -> list[str]:
-        found = (*_loose_files(self._project), *remnants.hidden_of_former(self._project))
+        shared = (self._project.folder / shared_files.FOLDER).glob("*/*")
+        found = (*_loose_files(self._project), *remnants.hidden_of_former(self._project), *sorted(shared))
         return [self._project.name_of(path) for path in found if holds(path, self._target.wording)]
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:

@@ -17,6 +17,9 @@ from typing import NamedTuple
 from ralf import config, environment
 from ralf.errors import Busy, Damaged, DamagedJournal, RalfError, UsageError
 from ralf.project import Project
+from ralf.route import shared
+from ralf.route.load import load_state
+from ralf.route.write import utc_now
 from ralf.storage import durable, files, git_files, journal, registry
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
@@ -54,10 +57,10 @@ def plan_init(project: Project, *, share: bool) -> list[Step]:
         steps.append(Step(project.config_file, "create: settings"))
     ignore = project.folder / ".gitignore"
     if not ignore.exists():
-        seen = "git sees the route files alone" if share else "git sees nothing of it"
+        seen = "git sees what you share alone" if share else "git sees nothing of it"
         steps.append(Step(ignore, f"create: {seen}"))
     elif share and not (project.git.shares() and project.git.is_shared()):
-        steps.append(Step(ignore, "change: git sees the route files"))
+        steps.append(Step(ignore, "change: git sees what you share"))
     return steps
 
 
@@ -116,7 +119,17 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
             durable.write_file(step.path, CONFIG_TEXT.encode())
         elif step.path.name == ".gitignore" and share:
             project.git.share()
+    if share:
+        _share_all(project)
     return steps
+
+
+def _share_all(project: Project) -> None:
+    """Share what was decided before this clone shared anything."""
+    for stream in sorted(project.store.streams("routes/")):
+        state = load_state(project, stream.removeprefix("routes/"))
+        if state is not None and not state.context.wholly_foreign:
+            shared.publish_all(project, state.recorded.route, state.recorded, utc_now())
 
 
 def _digests(project: Project) -> dict[str, str]:

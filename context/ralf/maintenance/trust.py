@@ -11,10 +11,9 @@ from typing import Any
 
 from ralf.brief import wording
 from ralf.brief.wording import MANY, ORIGIN, told_unresolved
-from ralf.errors import Busy, DamagedRouteFile, UsageError
-from ralf.format import merge, spread
+from ralf.errors import Busy, DamagedRouteFile
+from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
-from ralf.maintenance.renaming import renamed_elsewhere
 from ralf.model import BODY, Carried, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -126,9 +125,8 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
 
     seen  what the user was shown: what is foreign must be that still
 
-    DamagedRouteFile where the file cannot be read, UsageError where it is that of another route of this user's, which a
-    colleague has renamed, DamagedJournal, Busy (also where what is foreign has changed since), OSError: then nothing
-    was accepted.
+    DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
+    OSError: then nothing was accepted.
     """
     with open_route(project, route, leave=False) as writer:
         writer.absorb_edits()
@@ -140,9 +138,6 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
             raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")
         if state.content and state.status in ("foreign", "damaged"):
             states.parse_file(project, route, state.content)
-        if theirs.whole and (old := renamed_elsewhere(project, route)):  # else one route would be there twice
-            what = f"is your route {old} under another name: not imported"
-            raise UsageError(route, what, f"ralf route rename {old} {route}")
         told = _lines(project, route, state, theirs)
         kind, payload = _payload(project, route, state, theirs)
         digest = states.digest_of(state.content or b"")
@@ -155,10 +150,9 @@ def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs)
     changes, context = _changes(project, route, state, theirs)
     if theirs.whole:
         document = _imported(to_tree(context))
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True, **_merged(project, theirs)}
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True}
     changes = [states.redacted(project, one) for one in changes]
     kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
-    kept |= _merged(project, theirs)
     return "edit", kept
 
 
@@ -219,22 +213,6 @@ _OF_WORK = ("next step: ", "blocked: ", "found: ")
 def _claim(item: Decision) -> str:
     """What tells a decision from what it was, but for its labels, its links and whose it is."""
     return repr(replace(item, id="", aliases=(), supersedes="", superseded_by="", origin=""))
-
-
-def _merged(project: Project, theirs: foreign.Theirs) -> dict[str, list[str]]:
-    """The histories that become a part of ours with what is accepted: `joins`, and `clones` of a file in which several
-    clones write.
-    """
-    own, spread_out = project.git.clone, [one for one in theirs.contexts if one.body.is_spread]
-    clones = spread.newest(clone for one in spread_out for clone in one.context_checkpoint.clones)
-    others = [clone for clone in clones if spread.parsed(clone)[0] != own]
-    return {"joins": _joined(theirs), **({"clones": others} if others else {})}
-
-
-def _joined(theirs: foreign.Theirs) -> list[str]:
-    headers = [context.context_checkpoint for context in theirs.contexts if not context.body.is_spread]
-    named = (one for header in headers for one in (*header.joined, header.lineage))
-    return list(dict.fromkeys(one for one in named if _LINEAGE.fullmatch(one)))[-fold.MOST_JOINED :]
 
 
 def _digest(state: State, theirs: foreign.Theirs) -> str:

@@ -13,7 +13,6 @@ from ralf import config, project as projects, routing
 from ralf.agent import contents
 from ralf.brief.wording import told_unresolved
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
-from ralf.format import spread
 from ralf.format.codec import outline
 from ralf.format.routefile import parse
 from ralf.maintenance import memories, opaque, renaming
@@ -161,8 +160,7 @@ def _file(
             what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
             yield Finding(journal_path, what, _TAKE_IN)
         elif shown.status == "stale":
-            own_view = spread.as_of(found, project.git.clone)  # others write into a shared file, too
-            what = f"shows revision {own_view.revision} of {context.revision}"
+            what = f"shows revision {found.revision} of {context.revision}"
             yield Finding(path, what, "write it anew from the journal", damage=False)
         elif shown.status == "foreign":
             yield Finding(path, f"is {_FOREIGN}", damage=False)
@@ -419,9 +417,6 @@ def _moves(project: Project) -> Iterator[Finding]:
     for move in renaming.pending_moves(project):
         what = f"the {move.kind} of {move.old} to {move.new} has not ended"
         yield Finding(project.route_file(move.old), what, "complete it", damage=False)
-    for path, old, now in renaming.stray_files(project):
-        what = f"was saved or pulled after {old} was called {now}: ralf route merge {old} {now}"
-        yield Finding(path, what, damage=False)
     for path in sorted(project.routes.glob("*.displaced-*")):
         yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
 

@@ -41,10 +41,7 @@ class Header:
     lineage  names all records up to the revision: two files of one lineage come from the same history
     spend    what models have been asked for the route
     foreign_records  how many of them this user's ralf did not write; they say nothing of the route
-    joined   lineages of other histories that this one was made to take in, the newest last: where a colleague's file
-             names one of ours it goes on from there
     later_records    how many of them are of a later format, which this version passes over
-    clones   what a shared route file has of other clones: "tag lineage" of each, the newest that was merged
     """
 
     version: str = ""
@@ -59,9 +56,7 @@ class Header:
     total_tokens_consumed: int = 0
     decision_count: int = 0
     foreign_records: int = 0
-    joined: tuple[str, ...] = ()
     later_records: int = 0
-    clones: tuple[str, ...] = ()
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 
@@ -91,7 +86,6 @@ class Body:
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
     has_moved  whether lines that a person wrote into one of our parts stand in `before` now
     is_cut     whether the file has neither our facts nor our footer: what was below may have been cut off
-    is_spread  whether the file is laid out for git to merge (`ralf.format.spread`)
     """
 
     before: str = ""
@@ -106,7 +100,6 @@ class Body:
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
     has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
-    is_spread: bool = field(default=False, compare=False, metadata=NOT_STORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +140,7 @@ class RouteContext:
     command      how `ralf` is typed in the project
     foreign      whether the route has more than this user's ralf wrote: in its file or in records of its journal
     foreign_notes  that, a line each, as far as it stands in none of the fields
+    foreign_by   whose clones have shared some of that, and nobody has accepted it
     sessions     what this user's sessions came to, by the clients' records: talk and log
     now          what git says of the project at this moment, in one line, "" where it was not asked
     wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
@@ -176,6 +170,7 @@ class RouteContext:
     command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)
     foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     foreign_notes: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
+    foreign_by: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
     wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     sessions: tuple[SessionEntries, ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
     now: str = field(default="", compare=False, repr=False, metadata=NOT_STORED)
@@ -184,7 +179,7 @@ class RouteContext:
 
     def without_foreign(self) -> RouteContext:
         """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
-        return replace(self, foreign=False, foreign_notes=())
+        return replace(self, foreign=False, foreign_notes=(), foreign_by=())
 
     def as_filed(self) -> RouteContext:
         """Return what the file shows of it: of many tombstones the newest. All of them count, but nobody reads them."""

@@ -18,7 +18,7 @@ from ralf.format.merge import Change
 from ralf.model import EXTRACTED, Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import cap, edits, fold, history, matching, state
+from ralf.route import cap, edits, fold, history, matching, shared, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.comparing import Told
 from ralf.route.edits import labelled
@@ -79,10 +79,10 @@ def record_decision(
     if kind not in KINDS:
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
-    named, route = route, routing.check_new(project, route)
+    route = routing.check_new(project, route)
     project.check_links()
     if supersedes:
-        supersedes = history.label_now(project, named, history.label(supersedes, "DEC"))
+        supersedes = history.label(supersedes, "DEC")
     redacted = redactor_for(project).text
     made = Decision(
         kind=kind,
@@ -102,6 +102,8 @@ def record_decision(
         replaced = edits.by_label(writer.context.decisions, supersedes or "")
         if supersedes and replaced is None and writer.context.folded.decision_count:
             replaced = history.decision_of(project, route, supersedes)
+        if supersedes and replaced is None:
+            replaced = shared.decision_of(project, route, supersedes)
         if replaced is not None and replaced.id != supersedes:  # in other letters, or as another clone calls it
             supersedes = replaced.id
             made = replace(made, supersedes=supersedes)
@@ -119,7 +121,7 @@ def record_decision(
                 raise Busy(route, what, "say it in other words")
         if supersedes:
             _check_replaceable(route, supersedes, replaced)
-        payload = labelled(writer.context, "decision", {"decision": to_tree(made)})
+        payload = labelled(writer.context, "decision", {"decision": to_tree(made)}, project.git.clone)
         writer.append("decision", payload, id=f"decision-{uuid.uuid4().hex}")
         writer.render_file()
     if warn is not None:
@@ -214,8 +216,6 @@ def take_in(route: str, *, since: int | None = None, root: str | os.PathLike[str
     DamagedJournal.
     """
     project, found = routing.find(route, root)
-    if since is not None:
-        history.label_now(project, route, f"r{since}")
     known = since if since is not None else _revision(project, found)
     with open_route(project, found) as writer:
         writer.absorb_edits()
@@ -318,10 +318,12 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project, found = routing.find(route, root)
-    label = history.label_now(project, route, history.label(id, "DEC"))
+    label = history.label(id, "DEC")
     with open_route(project, found) as writer:
         writer.absorb_edits()
         decision = decision_of(project, writer.context, label)
+        if decision is None:
+            decision = shared.decision_of(project, found, label)
         if decision is None or is_buried(writer.context.forgotten, decision.id):
             raise NotFound(found, f"has no decision {label}", f"ralf context show {found} --section decisions")
         if is_buried(writer.context.dropped, decision.id):
@@ -354,7 +356,7 @@ def resolve(
     project, found = routing.find(route, root)
     keys = tuple(at)
     if len(keys) > 1 and keys[0] == "decisions":
-        keys = (keys[0], history.label_now(project, route, keys[1]), *keys[2:])
+        keys = (keys[0], keys[1], *keys[2:])
     with open_route(project, found) as writer:
         writer.absorb_edits()
         before = writer.context
@@ -424,7 +426,7 @@ def revert(
     refused name), Busy, DamagedJournal, OSError.
     """
     project, found = routing.find(route, root)
-    moment = history.label_now(project, route, history.label(to))
+    moment = history.label(to)
     if dry_run:
         then = history.contexts_at(project, found, [moment])[moment]
         now = history.at_present(project, found)

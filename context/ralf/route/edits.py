@@ -10,7 +10,7 @@ from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
 from ralf.model import BODY, EXTRACTED, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
 from ralf.route import cap
-from ralf.route.matching import SAME, is_said, match, recorded_first, said, segment_of
+from ralf.route.matching import SAME, is_said, match, recorded_first, said
 from ralf.route.unresolved import of_edit
 from ralf.text.patterns import regex
 
@@ -22,21 +22,21 @@ def with_header(context: RouteContext, **fields: Any) -> RouteContext:
 
 # ---- labels ----
 
-_LABEL = regex(r"DEC-[0-9]{1,9}\Z")
+_LABEL = regex(r"DEC-([0-9]{1,9})(?:-[0-9a-f]{6})?\Z")
 
 
 LINKS = ("supersedes", "superseded_by")
 
 
-def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str = "") -> Mapping[str, Any]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels. See
     `labels_given`.
     """
-    return labels_given(context, kind, payload)[0]
+    return labels_given(context, kind, payload, clone=clone)[0]
 
 
 def labels_given(
-    context: RouteContext, kind: str, payload: Mapping[str, Any], apart: Container[str] = ()
+    context: RouteContext, kind: str, payload: Mapping[str, Any], apart: Container[str] = (), *, clone: str = ""
 ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels; and by
     `#n` the label of the nth decision of the list, "" for one that is left out as it was dropped.
@@ -48,6 +48,7 @@ def labels_given(
     been folded away, calls them the same.
 
     apart  which of them, as `#n`, get a label of their own, also where one in the same words is active
+    clone  the tag behind the number of a label, where this clone shares what it decides; "": none
     """
     if kind not in ("checkpoint", "refinement", "decision", "handover"):
         return payload, {}
@@ -79,7 +80,7 @@ def labels_given(
                 count += 1
                 while f"DEC-{count:03d}" in taken:  # an imported file may have used it
                     count += 1
-                item = {**item, "id": f"DEC-{count:03d}"}
+                item = {**item, "id": "-".join(filter(None, (f"DEC-{count:03d}", clone)))}
                 if decision.status == "active":
                     active.setdefault(said(decision), []).append(replace(decision, id=item["id"]))
             else:
@@ -98,36 +99,6 @@ def labels_given(
         linked = ({**item, **_links(item, labels)} for item in payload["amended"])
         payload = {**payload, "amended": [item for item in linked if item.get("superseded_by") != ""]}
     return {**payload, "decisions": made}, labels
-
-
-def signed(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str) -> Mapping[str, Any]:
-    """The labelled payload of a record, its new decisions with the tag of the clone that records them; "": none."""
-    if not clone or kind not in ("checkpoint", "refinement", "decision", "handover", "edit"):
-        return payload
-    known = {item.id for item in context.decisions}
-    if kind == "edit":
-        is_own = "origin" not in payload  # a person's, and none that was accepted
-        return {**payload, "changes": _signed_edit(payload, known, clone)} if is_own else payload
-
-    def with_tag(item: Mapping[str, Any]) -> Mapping[str, Any]:
-        is_new = item and item.get("id") not in known and not item.get("clone")
-        return {**item, "clone": clone} if is_new else item
-
-    if kind == "decision":
-        return {**payload, "decision": with_tag(payload["decision"])} if payload.get("decision") else payload
-    return {**payload, "decisions": [*map(with_tag, payload["decisions"])]} if payload.get("decisions") else payload
-
-
-def _signed_edit(payload: Mapping[str, Any], known: Container[str], clone: str) -> list[merge.Change]:
-    """The changes of a person's edit; a decision that they have added says when it was taken in, and where."""
-    made = []
-    for change in payload.get("changes", ()):
-        at, value = change["at"], change.get("value")
-        if at[0] == "decisions" and len(at) == 2 and at[1] not in known and isinstance(value, dict):
-            signed = {"timestamp": payload.get("timestamp", ""), **value, "clone": value.get("clone") or clone}
-            change = {**change, "value": signed}
-        made.append(change)
-    return made
 
 
 def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
@@ -185,7 +156,7 @@ def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
         decisions.append(item)
     if decision.id not in known:
         decisions.append(decision)
-    number = int(decision.id[4:]) if _LABEL.match(decision.id) else 0
+    number = int(found[1]) if (found := _LABEL.match(decision.id)) else 0
     count = max(context.context_checkpoint.decision_count, number)
     return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
@@ -247,7 +218,7 @@ def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> li
 
 def all_labelled(context: RouteContext) -> RouteContext:
     """The context with a label for every decision, also for those that a person wrote without one."""
-    numbers = [int(item.id[4:]) for item in context.decisions if _LABEL.match(item.id)]
+    numbers = [int(found[1]) for item in context.decisions if (found := _LABEL.match(item.id))]
     count = max([context.context_checkpoint.decision_count, *numbers])
     decisions = []
     for item in distinct(context.decisions, {}):
@@ -261,9 +232,7 @@ def all_labelled(context: RouteContext) -> RouteContext:
 
 # ---- what a file says otherwise ----
 
-_BOOKKEEPING = frozenset(
-    {"version", "route", "revision", "lineage", "foreign_records", "joined", "later_records", "clones", "spend"}
-)
+_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "later_records", "spend"})
 """What an edit of the header cannot change."""
 
 
@@ -415,7 +384,7 @@ def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContex
     Where both changed a field, the file's value stands and ours is kept under `unresolved`.
     """
     count = max(one.context_checkpoint.decision_count for one in (found, recorded))
-    found = _apart(base, with_header(_renumbered(base, found, recorded), decision_count=count))
+    found = _apart(base, with_header(found, decision_count=count))
     return list(_kept(changes_of_edit(base, found, recorded), recorded, found))
 
 
@@ -495,37 +464,6 @@ def moved_entry(entry: Unresolved, labels: Mapping[str, str], numbers: Mapping[A
     elif len(at) > 2 and at[:2] == [BODY, "sections"] and at[2].isdecimal():
         at[2] = str(numbers.get(int(at[2]), int(at[2])))
     return replace(entry, at=tuple(at), also=also)
-
-
-def _renumbered(base: RouteContext, theirs: RouteContext, recorded: RouteContext) -> RouteContext:
-    """A file of several clones by our numbers: a checkpoint that we have has ours, and one that is new gets the next
-    one where we use its for another. Any other file as it is.
-    """
-    if not theirs.body.is_spread:
-        return theirs
-    ours = {entry.checkpoint_id: entry for context in (base, recorded) for entry in context.checkpoint_history}
-    known = {segment_of(entry): entry for entry in ours.values()}
-    shown = [_number_of(entry) for one in (recorded, theirs) for entry in one.checkpoint_history]
-    shown += [section.number or 0 for one in (recorded, theirs) for section in one.body.sections]
-    count = max([*(one.checkpoint_count for one in (base, recorded, theirs)), *shown])
-    numbers: dict[int | None, int] = {}
-    for entry in theirs.checkpoint_history:
-        same = known.get(segment_of(entry))
-        if same is not None:
-            numbers[_number_of(entry)] = _number_of(same)
-        elif entry.checkpoint_id in ours:
-            count += 1
-            numbers[_number_of(entry)] = count
-    made = _moved(theirs, {}, numbers)
-    entries = (
-        replace(now, aliases=_aliases(now.checkpoint_id, was.aliases, [was.checkpoint_id], ours.get(now.checkpoint_id)))
-        for was, now in zip(theirs.checkpoint_history, made.checkpoint_history, strict=True)
-    )
-    history = tuple(sorted(entries, key=_number_of))
-    sections = sorted(made.body.sections, key=lambda one: one.number or 0, reverse=True)
-    sections = sections if numbers else list(made.body.sections)
-    made = replace(made, checkpoint_history=history, body=replace(made.body, sections=tuple(sections)))
-    return with_header(made, checkpoint_count=max(count, theirs.checkpoint_count))
 
 
 def _aliases(label: str, *known: Any) -> tuple[str, ...]:

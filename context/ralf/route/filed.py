@@ -10,33 +10,29 @@ from pathlib import Path
 
 from ralf.brief import handover, wording
 from ralf.brief.recorded import handed_over
-from ralf.format import routefile, spread
+from ralf.format import routefile
 from ralf.model import Carried, Decision, HandOver, Kept, RouteContext
 from ralf.model.kept import decision_of
 from ralf.storage import files
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
 
-_last: tuple[RouteContext, str, bytes] | None = None
+_last: tuple[RouteContext, bytes] | None = None
 """What was made last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
 
 
-def content_of(context: RouteContext, clone: str = "") -> bytes:
-    """The bytes of a context's route file: always the same for the same context.
-
-    clone  the tag of the clone that writes it, where route files are shared: then it is laid out for git to merge
-           (`ralf.format.spread`), without that part, which would be another one in each clone
-    """
+def content_of(context: RouteContext) -> bytes:
+    """The bytes of a context's route file: always the same for the same context."""
     global _last
     last = _last
-    if last is None or last[0] is not context or last[1] != clone:
-        last = _last = context, clone, _content_of(spread.laid_out(context, clone))
-    return last[2]
+    if last is None or last[0] is not context:
+        last = _last = context, _content_of(context)
+    return last[1]
 
 
 def _content_of(context: RouteContext) -> bytes:
-    brief = "" if context.body.is_spread else brief_of(context)
-    return routefile.render(replace(context, body=replace(context.body, brief=brief, is_brief_edited=False))).encode()
+    body = replace(context.body, brief=brief_of(context), is_brief_edited=False)
+    return routefile.render(replace(context, body=body)).encode()
 
 
 SCHEMA_FILE = Path(routefile.__file__).with_name("route-file.schema.json")

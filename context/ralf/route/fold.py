@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
-from ralf.format import merge, spread
+from ralf.format import merge
 from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
@@ -38,9 +38,6 @@ from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed
 
 MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = 30, 60, 400  # what never folds must not grow without end
-
-
-MOST_JOINED = 16  # other histories that a file tells it has taken in
 
 
 def empty(route: str) -> RouteContext:
@@ -373,12 +370,7 @@ def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
     if not payload.get("accepts"):
         return context
-    header = context.context_checkpoint
-    joined = dict.fromkeys([*header.joined, *map(str, payload.get("joins", ()))])
-    clones = spread.newest([*header.clones, *map(str, payload.get("clones", ()))])
-    if clones:  # in the file the labels say the order
-        context = replace(context, decisions=tuple(sorted(context.decisions, key=spread.order)))
-    return with_header(context, foreign_records=0, joined=tuple(joined)[-MOST_JOINED:], clones=clones)
+    return with_header(context, foreign_records=0)
 
 
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

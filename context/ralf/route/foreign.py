@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ralf.brief import wording
 from ralf.errors import Damaged, DamagedJournal, DamagedRouteFile, NotFound, UnknownToken
-from ralf.format import merge, spread
+from ralf.format import merge
 from ralf.format.codec import outline, shared
 from ralf.format.merge import Change
 from ralf.format.routefile import render
@@ -189,7 +189,7 @@ def shows_record(project: Project, route: str, content: bytes) -> bool:
         found = states.parse_file(project, route, content)
     except DamagedRouteFile:
         return False
-    shown = _folded_to(project, route, found.revision) if found.lineage else None
+    shown = folded_to(project, route, found.revision) if found.lineage else None
     return shown is not None and shown.lineage == found.lineage
 
 
@@ -297,14 +297,12 @@ def with_other_file(project: Project, route: str, state: State, content: bytes, 
         found = states.parse_file(project, route, content)
     except DamagedRouteFile as error:
         return states.damaged(state, error)
-    found = spread.as_merged(found, recorded)
     found = _with_header(project, route, state, found)
     state = replace(state, behind=found.revision != recorded.revision)
     base, place = _base(project, route, state, found)
     found = filed.with_own_lines(found, base)
     if base is not None and place and not _is_place(project, route, place):
         (base, found), place = edits.moved([base, found], recorded), None
-    found = spread.with_output(found, base, project.git.clone)
     state = replace(state, moved=found.body.has_moved)
     if base is None:
         return _of_another_history(project, route, state, found)
@@ -377,7 +375,7 @@ def _with_header(project: Project, route: str, state: State, found: RouteContext
         return found
     bases = [state.recorded]
     if 0 < header.revision < state.recorded.revision:
-        bases = [one for one in [_folded_to(project, route, header.revision)] if one is not None]
+        bases = [one for one in [folded_to(project, route, header.revision)] if one is not None]
     elif not header.revision:
         shown = (states.shown_at(project.cache, route, revision) for revision in dict(reversed(state.renders)))
         bases += [one.context for one in shown if one is not None]
@@ -409,11 +407,7 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     lost, changes = 0, []
     if _is_in_journal(project, route, states.digest_of(content), rendered=False):
         pass
-    elif (
-        found.revision > recorded.revision
-        and not _is_of_other_clone(project, found)
-        and is_of_lost_record(project, route, content, found, recorded)
-    ):
+    elif found.revision > recorded.revision and is_of_lost_record(project, route, content, found, recorded):
         lost, changes = found.revision, edits.changes_since(recorded, found, recorded)
     elif is_known(project, route, content):
         changes = edits.changes_of_foreign(recorded, found)
@@ -424,14 +418,6 @@ def _of_another_history(project: Project, route: str, state: State, found: Route
     return replace(
         state, status="stale", lost=lost, renders=(*state.renders, (states.TAKEN_IN, states.digest_of(content)))
     )
-
-
-def _is_of_other_clone(project: Project, found: RouteContext) -> bool:
-    """Whether a shared file shows the newest record of another clone, so that it tells nothing of what is lost here,
-    however it came: a patch, a copy.
-    """
-    clones = map(spread.parsed, found.context_checkpoint.clones) if found.body.is_spread else ()
-    return any(tag != project.git.clone and lineage == found.lineage for tag, lineage, _ in clones)
 
 
 def _with_theirs(
@@ -462,15 +448,11 @@ def _is_content(change: Change) -> bool:
 
 def changes_of(project: Project, route: str, state: State, found: RouteContext) -> list[Change]:
     """All that a route file says other than ours, whoever wrote it: for who accepts it as this user's."""
-    found, clone = spread.as_merged(found, state.recorded), project.git.clone
     base, place = _base(project, route, state, found)
     if base is None:
-        base = _taken_in_by(project, route, found)
-        if base is not None:
-            return edits.changes_since(base, spread.with_output(found, base, clone), state.recorded)
         return [*edits.changes_of_foreign(state.recorded, found), *edits.retired(state.recorded, found)]
     known = _TakenInSince(project, route, found.revision, place)
-    return edits.changes_of_edit(base, spread.with_output(found, base, clone), state.recorded, known)
+    return edits.changes_of_edit(base, found, state.recorded, known)
 
 
 def with_edit(state: State) -> State:
@@ -493,7 +475,7 @@ def _base(project: Project, route: str, state: State, found: RouteContext) -> tu
     if not 0 < found.revision < recorded.revision + newest:
         return None, None
     shown = states.shown_at(project.cache, route, found.revision)
-    base = shown.context if shown is not None else _folded_to(project, route, found.revision)
+    base = shown.context if shown is not None else folded_to(project, route, found.revision)
     if base is None or base.lineage != found.lineage:
         return None, None
     return base.as_filed(), shown.token if shown is not None else None
@@ -506,15 +488,6 @@ def _is_place(project: Project, route: str, place: Token) -> bool:
     except UnknownToken:
         return False
     return True
-
-
-def _taken_in_by(project: Project, route: str, found: RouteContext) -> RouteContext | None:
-    """The newest of our revisions that a file of another history says it has taken in, None for none."""
-    joined, newest, context = set(found.context_checkpoint.joined), None, fold.empty(route)
-    for _, record in journal.read(project.store, route) if joined else ():
-        context = fold.apply(context, record)
-        newest = context if context.lineage in joined else newest
-    return newest
 
 
 @dataclass
@@ -573,7 +546,7 @@ def _is_ours(project: Project, route: str, state: State, revision: int, digest: 
     return any((one.revision, one.render, one.foreign) == (revision, digest, False) for one in records)
 
 
-def _folded_to(project: Project, route: str, revision: int) -> RouteContext | None:
+def folded_to(project: Project, route: str, revision: int) -> RouteContext | None:
     """What the records up to a revision come to; None where that one is foreign, so that no file of ours shows it."""
     context = fold.empty(route)
     for _, record in journal.read(project.store, route):

@@ -41,7 +41,7 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), DamagedJournal.
     """
     project, found = routing.find(route, root)
-    name = label_now(project, route, label(moment))
+    name = label(moment)
     return contexts_at(project, found, [name])[name]
 
 
@@ -116,19 +116,6 @@ def label(said: str, kind: str = "cp") -> str:
     if match is None or prefix not in ("cp", "dec"):
         return said
     return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
-
-
-def label_now(project: Project, route: str, label: str) -> str:
-    """The label that an item has now, for a route as a caller names it: under the name of one that was merged into
-    another, a label means the item that had it there.
-
-    NotFound for one that the merge has left out, UsageError for a revision under such a name.
-    """
-    found = routing.label_now(project, route, label)
-    if label and not found:
-        now = routing.existing(project, route)
-        raise NotFound(route, f"has no {label} any more since it was merged into {now}", f"ralf context show {now}")
-    return found
 
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
@@ -249,7 +236,7 @@ def diff(
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
     """
     project, found = routing.find(route, root)
-    before, after = (label_now(project, route, label(moment)) if moment else moment for moment in (before, after))
+    before, after = (label(moment) if moment else moment for moment in (before, after))
     if before is None:
         labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
         before = labels[-2] if len(labels) > 1 else "r0"
@@ -435,7 +422,7 @@ def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, st
             which = ", ".join(f"r{number}" for number in payload.get("undoes", ()))
             said = _joined(f"took back {which}", because, by=": ")
             return "", time, str(payload.get("origin", "")), said
-        case "rename" | fold.MERGE:
+        case "rename" | "merge":
             said = f"{kind}d from" if kind == "rename" else "took in"
             names = _few([str(name) for name in payload.get("from", ())])
             return "", time, str(payload.get("origin", "")), _joined(f"{said} {names}", because, by=": ")

@@ -330,14 +330,10 @@ def read_file(project: Project, route: str) -> bytes | None:
 
 
 def parse_file(project: Project, route: str, content: bytes) -> RouteContext:
-    """What a route file's bytes say; revision and lineage of one that several clones write are this one's, where it has
-    them. DamagedRouteFile.
-    """
+    """What a route file's bytes say. DamagedRouteFile."""
     from ralf.format.routefile import parse  # a read that finds the file untouched never pays for YAML
-    from ralf.format.spread import as_of
 
-    found = parse(content, project.route_file(route))
-    return as_of(found, project.git.clone) if found.body.is_spread else found
+    return parse(content, project.route_file(route))
 
 
 def with_route(context: RouteContext, route: str) -> RouteContext:
@@ -372,7 +368,7 @@ def shown_by(project: Project, route: str, record: Record, content: bytes) -> Ro
         found = parse_file(project, route, content)
     except DamagedRouteFile:
         return None
-    if found.folded.tombstone_count or found.body.is_spread:
+    if found.folded.tombstone_count:
         return None  # it does not tell all that the next write has to know
     if render(found).encode() != content:
         return None  # by another version: the journal says what it meant

@@ -107,8 +107,6 @@ def undo(
     DamagedJournal, OSError.
     """
     project, found = routing.find(route, root)
-    if revision is not None:
-        history.label_now(project, route, f"r{revision}")
     if dry_run:
         event, changes = _chosen(project, found, history.at_present(project, found), revision, who)
         now = history.at_present(project, found)

@@ -93,7 +93,7 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     Raises RouteNotFound, NotFound (no such claim), UsageError (a refused name), DamagedJournal, DamagedBlob.
     """
     project, found = routing.find(route, root)
-    label = history.label_now(project, route, history.label(id, "DEC"))
+    label = history.label(id, "DEC")
     records = list(history.records(project, found))
     with understood(found):
         if label.startswith("cp-"):

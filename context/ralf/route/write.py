@@ -24,7 +24,7 @@ from ralf.format.routefile import FOOTER
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, filed, fold, foreign, state as states
+from ralf.route import edits, filed, fold, foreign, shared, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
 from ralf.route.unresolved import places
@@ -120,10 +120,22 @@ class RouteWriter:
             self._record_edit(state)
             owes = True
         self._absorbed, self._owes = True, owes
+        if self._project.git.shares():
+            self._share_newest()
         # Before anything else: what undoes the edit would be undone by the file.
         if (states.TAKEN_IN, states.digest_of(state.content or b"")) in self._renders:
             with suppress(OSError):  # it is remembered as well
                 self.render_file()
+
+    def _share_newest(self) -> None:
+        """Share what a writer has recorded that was killed before it did."""
+        newest = journal.newest(self._project.store, self._route) if self.token is not None else None
+        if newest is None or newest.kind not in shared.KINDS or newest.revision != self.context.revision:
+            return
+        if not shared.is_published(self._project, self._route, newest.revision):
+            before = foreign.folded_to(self._project, self._route, newest.revision - 1) or fold.empty(self._route)
+            told = shared.publish_or_tell(self._project, self._route, newest, before, self.context)
+            self.warnings += [told] if told else []
 
     def append(self, kind: str, payload: Mapping[str, Any], *, id: str, shown: bool = True) -> RouteContext:  # noqa: A002
         """Append one record and return the new context. The record is durable and read back when this returns.
@@ -132,17 +144,18 @@ class RouteWriter:
 
         shown  whether the route file is to show this revision: after `render_file`, unless the next writer does it
         """
-        payload = edits.signed(self.context, kind, edits.labelled(self.context, kind, payload), self._project.git.clone)
+        payload = edits.labelled(self.context, kind, payload, self._project.git.clone)
         record = journal.sealed(Record(self.context.revision + 1, kind, payload))
         context = fold.apply(self.context, record)
         if shown and not self._leaves_file and not self._leaves:
-            content = filed.content_of(context, self._project.git.clone)
+            content = filed.content_of(context)
             record = replace(record, render=states.digest_of(content))
             self._keep_base(record.revision, content)
         token = journal.append(self._project.store, self._route, record, id=id, after=self.token)
         if self._read_back(token, record):
-            self.token = token
-            self.context = context
+            before, self.token, self.context = self.context, token, context
+            told = shared.publish_or_tell(self._project, self._route, record, before, context)
+            self.warnings += [told] if told else []
         return self.context
 
     def _keep_base(self, revision: int, content: bytes) -> None:
@@ -275,7 +288,7 @@ class RouteWriter:
 
     def _write_file(self) -> bool:
         """Write the file once. Return False if that displaced an edit, which is now a record to be rendered."""
-        content = filed.content_of(self.context, self._project.git.clone)
+        content = filed.content_of(self.context)
         shown = (self.context.revision, states.digest_of(content))
         before = [known for known in self._renders if known != shown and known[0]]
         self._renders = [*before, shown]

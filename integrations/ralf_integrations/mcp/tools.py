@@ -107,7 +107,7 @@ class Tools:
         """Record an agent's decision."""
         choice = self._writing(route)
         if route and supersedes:  # under an earlier name, a label means what it meant there
-            supersedes = history.label_now(self._project, route, history.label(supersedes, "DEC"))
+            supersedes = history.label(supersedes, "DEC")
         made = ralf.record_decision(
             choice.route,
             decision,

@@ -191,7 +191,7 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
 
 
 def _moment(project: ViewedProject, name: str, said: str) -> str:
-    return history.label_now(project, name, history.label(said))
+    return history.label(said)
 
 
 _NOT_SHOWN = frozenset(("source", "further_sources", "timestamp", "origin", "open_files", "completed_steps", "todos"))

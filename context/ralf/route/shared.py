@@ -1,0 +1,331 @@
+"""What clones share through git: one small file for each record by which somebody decided, dropped, reworded or handed
+over. No file is ever changed, so branches, merges, rebases and copies do not conflict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ralf import environment
+from ralf.errors import RalfError
+from ralf.format.codec import from_tree, to_tree
+from ralf.model import EXTRACTED, Decision, RouteContext
+from ralf.project import Project
+from ralf.storage import files, git_files, shared_files
+from ralf.storage.files import content_of
+from ralf.storage.journal import MALFORMED, Record
+from ralf.storage.shared_files import SharedFile
+from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.text.patterns import regex
+
+KINDS = ("decision", "drop", "edit", "handover", "revert")
+"""Records that may be shared: what a checkpoint takes from a session is talk."""
+
+ORIGIN = "clone"
+"""The origin of a decision that another clone has recorded, and that this user has accepted."""
+
+_LABEL = regex(r"DEC-\d{1,9}-[0-9a-f]{6}\Z")
+
+_LONGEST, _TEXT = 120, 2_000  # characters of a person's name, and of any other text
+
+_ACCEPTED = "shared"  # the stream of what the user has accepted
+
+_OWN = ("decision", "rationale", "alternatives", "status", "supersedes", "superseded_by", "timestamp", "kind")
+"""What is shared of a decision: neither the words of the talk that it rests on, nor where they stand."""
+
+
+class Note(NamedTuple):
+    """What one file says.
+
+    path       below the folder of shared files: CLONE/NAME
+    by         the person, as git calls them
+    revision   of the route in that clone
+    decisions  as they are there from then on, by the labels that all clones use
+    dropped    labels of decisions that are taken back
+    handed     what was handed over, "" for nothing
+    """
+
+    path: str
+    clone: str
+    counter: int
+    at: str
+    by: str
+    route: str
+    revision: int
+    decisions: tuple[Decision, ...] = ()
+    dropped: tuple[str, ...] = ()
+    handed: str = ""
+
+
+class Shared(NamedTuple):
+    """What the clones in this checkout share, oldest first; `refused`: files that are not what they claim."""
+
+    notes: tuple[Note, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+# ---- writing ----
+
+
+def folder_of(project: Project) -> Path:
+    """Where the shared files lie: all that git sees of the store."""
+    return project.folder / shared_files.FOLDER
+
+
+def clone_of(project: Project) -> str:
+    """The id of this clone, "" where it shares nothing: of the key of its path, which it does not tell."""
+    key = project.owner.seal_key if project.git.shares() else None
+    return hashlib.blake2b(b"shared", key=key, digest_size=8).hexdigest() if key is not None else ""
+
+
+def publish(project: Project, route: str, record: Record, before: RouteContext, after: RouteContext) -> None:
+    """Share what one record has changed, if this clone shares; it is durable in the journal. OSError."""
+    clone = clone_of(project)
+    if not clone or record.kind not in KINDS:
+        return
+    known = {item.id: item for item in before.decisions}
+    now = {item.id: item for item in after.decisions}
+    changed = [item for label, item in now.items() if known.get(label) != item and _is_shared(item)]
+    gone = [label for label, item in known.items() if _is_gone(item, now.get(label)) and _is_shared(item)]
+    stones = {stone.id for stone in before.dropped}
+    gone += [stone.id for stone in after.dropped if stone.id not in stones and stone.id not in known]
+    last = after.handover.last
+    handed = _handed(after) if last is not None and last != before.handover.last else ""
+    changed = [item for item in changed if item.id not in gone]
+    if changed or gone or handed:
+        at = str(record.payload.get("timestamp", "")) or next((item.timestamp for item in changed), "")
+        _write(project, clone, route, record.revision, at, changed, gone, handed)
+    _remember(project, route, record.revision)
+
+
+def publish_all(project: Project, route: str, context: RouteContext, at: str) -> None:
+    """Share the decisions in force of a route that has shared none yet: sharing was switched on. OSError."""
+    clone, own = clone_of(project), [item for item in context.active_decisions if _is_shared(item)]
+    is_known = any(note.clone == clone and note.route == route for note in read(project).notes)
+    if clone and own and not is_known:
+        _write(project, clone, route, context.revision, at, own, [], "")
+
+
+def is_published(project: Project, route: str, revision: int) -> bool:
+    """Whether this clone has shared the records of a route up to one, as a writer that was killed may not have. A file
+    that we know was there, and that is missing, is git's will.
+    """
+    with suppress(OSError, ValueError):
+        if int(content_of(_remembered(project, route), most=32)) >= revision:
+            return True
+    clone = clone_of(project)
+    return any((note.clone, note.route, note.revision) == (clone, route, revision) for note in read(project).notes)
+
+
+def _remember(project: Project, route: str, revision: int) -> None:
+    path = _remembered(project, route)
+    with suppress(OSError):  # a cache: without it the newest record is shared again
+        project.make_room(path)
+        files.replace_undurably(path, b"%d" % revision, path.with_name(f".{path.name}.tmp"))
+
+
+def _remembered(project: Project, route: str) -> Path:
+    return project.cache / "shared" / route
+
+
+def _is_shared(item: Decision) -> bool:
+    return item.origin not in (EXTRACTED, "answer", "import", ORIGIN)
+
+
+def _is_gone(before: Decision, now: Decision | None) -> bool:
+    return now is None or (now.status == "dropped" != before.status)
+
+
+def _handed(context: RouteContext) -> str:
+    last = context.handover.last
+    texts = [last.now, *last.next] if last is not None else []
+    return trimmed(one_line(" ".join(filter(None, texts))), 1_000)
+
+
+def _write(
+    project: Project,
+    clone: str,
+    route: str,
+    revision: int,
+    at: str,
+    changed: Sequence[Decision],
+    gone: Sequence[str],
+    handed: str,
+) -> None:
+    tag = project.git.clone
+    tree: dict[str, Any] = {"at": at, "by": _person(project), "route": route, "revision": revision}
+    if changed:
+        tree["decisions"] = [_plain(item, tag) for item in changed]
+    if gone:
+        tree["dropped"] = [shared_label(label, tag) for label in gone]
+    if handed:
+        tree["handed"] = handed
+    shared_files.write(folder_of(project), clone, tree)
+
+
+def shared_label(label: str, tag: str) -> str:
+    """A label as all clones write it: one that was given before sharing has the tag of its clone, too."""
+    return label if label.count("-") > 1 or not label else f"{label}-{tag}"
+
+
+def _plain(item: Decision, tag: str) -> dict[str, Any]:
+    tree = to_tree(item)
+    links = {key: shared_label(tree[key], tag) for key in ("supersedes", "superseded_by") if tree.get(key)}
+    return {"id": shared_label(item.id, tag), **{key: tree[key] for key in _OWN if tree.get(key)}, **links}
+
+
+def _person(project: Project) -> str:
+    """What git calls this user, "" where it does not."""
+    import subprocess  # loaded only to ask git
+
+    with suppress(OSError, subprocess.TimeoutExpired):
+        found = git_files.ask(project.folder, ["config", "user.name"], environment.of_a_model())
+        if found is not None and found.returncode == 0:
+            return _name(found.stdout.decode("utf-8", "replace"))
+    return ""
+
+
+# ---- reading ----
+
+
+def read(project: Project) -> Shared:
+    """What the clones in this checkout share. What is not what it claims to be is refused, and named."""
+    found, refused = shared_files.read(folder_of(project))
+    notes = []
+    for file in found:
+        try:
+            notes.append(_note(file))
+        except MALFORMED:
+            refused.append(f"{shared_files.FOLDER}/{file.path}: holds no record of a route")
+    return Shared(tuple(sorted(notes, key=lambda note: (note.at, note.clone, note.counter))), tuple(refused))
+
+
+def _note(file: SharedFile) -> Note:
+    tree = file.tree
+    return Note(
+        file.path,
+        file.clone,
+        file.counter,
+        one_line(clean(str(tree["at"])))[:40],
+        _name(str(tree["by"])),
+        file.route,
+        int(tree["revision"]),
+        tuple(_decision(one, str(tree["by"])) for one in tree.get("decisions", ())),
+        tuple(map(str, tree.get("dropped", ()))),
+        trimmed(one_line(clean(str(tree.get("handed", "")))), 1_000),
+    )
+
+
+def _decision(tree: Mapping[str, Any], by: str) -> Decision:
+    made = from_tree(Decision, {key: tree[key] for key in ("id", *_OWN) if key in tree})
+    if not made.decision.strip() or not _LABEL.match(made.id):
+        raise ValueError(made.id)
+    said, why = (trimmed(one_line(clean(text)), _TEXT) for text in (made.decision, made.rationale))
+    return replace(made, decision=said, rationale=why, origin=ORIGIN, extra={"by": _name(by)})
+
+
+def _name(text: str) -> str:
+    return trimmed(one_line(clean(text)), _LONGEST) or "somebody"
+
+
+# ---- what other clones say of a route ----
+
+
+def accepted(project: Project) -> frozenset[str]:
+    """The paths of the files that this user has accepted."""
+    found: set[str] = set()
+    for entry in project.store.read(_ACCEPTED):
+        if not entry.foreign:
+            with suppress(*MALFORMED):
+                found |= set(map(str, json.loads(entry.record)["accepted"]))
+    return frozenset(found)
+
+
+def accept(project: Project, notes: Iterable[Note]) -> None:
+    """Accept what a clone has shared up to now; the user was shown each of them. Errors: `Store.append`."""
+    paths = sorted(note.path for note in notes)
+    record = json.dumps({"accepted": paths}, separators=(",", ":")).encode()
+    id_ = hashlib.sha256(record).hexdigest()
+    project.store.append(_ACCEPTED, record, id=id_, after=project.store.head(_ACCEPTED))
+
+
+def others(project: Project, route: str | None = None) -> tuple[list[Note], list[Note]]:
+    """What other clones have shared, of one route or of all: what this user has accepted of it, and what is new."""
+    own = clone_of(project)
+    notes = [note for note in read(project).notes if note.clone != own and route in (None, note.route)]
+    known = accepted(project) if notes else frozenset()
+    return [note for note in notes if note.path in known], [note for note in notes if note.path not in known]
+
+
+def decision_of(project: Project, route: str, label: str) -> Decision | None:
+    """The decision of another clone that this user has accepted, by its label; None for none."""
+    name = label.casefold()
+    return next((item for item in _folded(others(project, route)[0]) if item.id.casefold() == name), None)
+
+
+def with_others(project: Project, context: RouteContext) -> RouteContext:
+    """The context with what other clones say of its route: what is accepted among its decisions, under the name of the
+    person; what is new apart, as foreign.
+    """
+    if not folder_of(project).is_dir():
+        return context
+    known, new = others(project, context.route)
+    if not known and not new:
+        return context
+    gone = {stone.id for stone in (*context.dropped, *context.forgotten)}
+    own = {shared_label(item.id, project.git.clone): item for item in context.decisions}
+    taken_back = {label for note in known for label in note.dropped}
+    by_own = {item.supersedes: item.id for item in context.decisions if item.supersedes}
+    theirs = [
+        replace(item, status="superseded", superseded_by=by_own[item.id]) if item.id in by_own else item
+        for item in _folded(known)
+        if item.id not in own and item.id not in gone
+    ]
+    mine = tuple(
+        replace(item, status="dropped") if label in taken_back and item.status == "active" else item
+        for label, item in own.items()
+    )
+    lines = tuple(line for note in new for line in lines_of(note))
+    return replace(
+        context,
+        decisions=(*mine, *theirs),
+        foreign=context.foreign or bool(lines),
+        foreign_notes=(*context.foreign_notes, *lines),
+        foreign_by=tuple(dict.fromkeys(note.by for note in new)),
+    )
+
+
+def _folded(notes: Iterable[Note]) -> list[Decision]:
+    """The decisions of some files, each as it is now: what one took back stays so."""
+    known: dict[str, Decision] = {}
+    gone: set[str] = set()
+    for note in notes:
+        known |= {item.id: item for item in note.decisions}
+        gone |= set(note.dropped)
+    return [item for label, item in known.items() if label not in gone]
+
+
+def lines_of(note: Note) -> Iterator[str]:
+    """What a file says, a line each."""
+    for item in note.decisions:
+        why = f" Because: {item.rationale}" if item.rationale else ""
+        yield f"{item.id} ({note.by}): {item.decision}{why}"
+    for label in note.dropped:
+        yield f"{one_line(clean(label))[:40]} ({note.by}): taken back"
+    if note.handed:
+        yield f"handed over by {note.by}: {note.handed}"
+
+
+def publish_or_tell(project: Project, route: str, record: Record, before: RouteContext, after: RouteContext) -> str:
+    """As `publish`; what is to be said where that failed: the record is durable all the same."""
+    try:
+        publish(project, route, record, before, after)
+    except (OSError, RalfError) as error:
+        return f"{folder_of(project)}: {error}: what was recorded is not shared yet; the next write shares it"
+    return ""
