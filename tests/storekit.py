@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from ralf.maintenance import ownership
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
 from ralf.route import foreign, state
-from ralf.storage import blob_files, durable, registry
+from ralf.storage import durable, registry
 from ralf.talk.answer import FORM
 from ralf.text import tokens
 
@@ -201,15 +202,12 @@ def zipped(root: Path, digests: Iterable[str] | None = None) -> Path:
     folder = context_of(root) / "archive" / "blobs"
     files = [path for top in (context_of(root) / "blobs", folder) for path in top.glob("??/*")]
     chosen = [path for path in files if digests is None or path.name in set(digests)]
-    members = []
-    for path in chosen:
-        content, text = path.read_bytes(), zlib.decompress(path.read_bytes())
-        put = path.stat().st_mtime
-        members.append(blob_files.Member(path.name, put, zlib.crc32(text), len(text), content[2:-4]))
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"{len(list(folder.glob('*.zip'))) + 1:06d}.zip"
-    if members:
-        made.write_bytes(b"".join(blob_files.chunks(members)))
+    if chosen:
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+            for path in chosen:
+                file.writestr(path.name, zlib.decompress(path.read_bytes()))
         made.chmod(0o600)
     for path in chosen:
         path.unlink()

@@ -182,7 +182,7 @@ def test_blobs_that_an_earlier_version_put_into_zip_files_are_blobs_like_others(
     assert listed.keys() == words.keys()
     assert all(blob.archived and blob.size for blob in listed.values())
     store.drop_blob(first)
-    assert [path.exists() for path in zips] == [False, True]
+    assert not any(path.exists() for path in zips)
     assert {blob.digest: blob.archived for blob in store.blobs()} == dict.fromkeys((second, *rest), True)
     assert store.put_blob([words[first]]) == first
     assert store.archive_blobs(words) > 0

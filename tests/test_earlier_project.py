@@ -27,7 +27,6 @@ SESSION = "5f0c1d2e-0000-4000-8000-0000000000a1"
 PARKED = "5f0c1d2e-0000-4000-8000-0000000000b2"
 FORGOTTEN = (b"harbour master's cottage", b"Ingeborg")
 STATE = b'{"queue": ["almanac", "chart"], "tokens": 160000, "window": 200000}'
-ZIP = "archive/blobs/000001.zip"
 
 
 def laid(folder: Path) -> Path:
@@ -67,7 +66,8 @@ def adopted(project: Path, after_a_hook: Path) -> Path:
 
 @pytest.fixture
 def told(adopted: Path, cli: Cli) -> Cli:
-    """The command, on that."""
+    """The command, on that, once what lay in a zip file lies in files of its own."""
+    assert cli("context", "verify").status == 0
     return cli
 
 
@@ -194,9 +194,7 @@ def test_the_history_is_told_from_the_first_record_on_also_where_it_is_archived(
         ("almanac", "DEC-001", "It fits the pocket of an oilskin"),
     ],
 )
-def test_old_evidence_is_found_in_zip_files_and_beside_them_without_the_logs(
-    told: Cli, route: str, label: str, words: str
-) -> None:
+def test_old_evidence_is_found_without_the_logs(told: Cli, route: str, label: str, words: str) -> None:
     shutil.rmtree(log_of(told.root, SESSION).parent)
     shutil.rmtree(told.root / "runs")
     before = kept_bytes(told.root)
@@ -306,20 +304,11 @@ def test_a_dropped_decision_does_not_come_back(told: Cli) -> None:
 # ---- old evidence that moves or goes ----
 
 
-def test_more_is_archived_beside_the_zip_file_which_stays(told: Cli) -> None:
-    before = kept_bytes(told.root)
-    told("context", "checkpoint", "moon", "--transcript", log_of(told.root, PARKED))
-    assert told("context", "archive", "--older-than", "1d").status == 0
-    assert kept_bytes(told.root)[ZIP] == before[ZIP]
-    assert told("context", "verify").status == 0
-    assert "line 2, agent:" in told("context", "why", "tide", "DEC-002").out
-
-
-def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten_in_a_zip_file(told: Cli) -> None:
+def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten(told: Cli) -> None:
     store = kept_bytes(told.root, cache=True)
     assert b"harbour office" in unpacked(store)
     assert not any(words in unpacked(store) for words in FORGOTTEN)
-    assert b"407 cm at station 9" in unpacked({ZIP: store[ZIP]})
+    assert b"407 cm at station 9" in unpacked(store)
     assert told("context", "forget", "tide", "--text", "407 cm at station 9", "--yes").status == 0
     after = kept_bytes(told.root, cache=True)
     assert b"407 cm at station 9" not in unpacked(after)
@@ -329,6 +318,5 @@ def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten_in_a_zip_fi
 
 def test_old_evidence_is_pruned_and_not_missed(told: Cli) -> None:
     assert told("context", "prune", "--older-than", "1d", "--yes").status == 0
-    assert ZIP not in kept_bytes(told.root)  # what it alone held has gone
     assert "pruned" in told("context", "why", "tide", "DEC-002").out
     assert told("context", "verify").status == 0

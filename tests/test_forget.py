@@ -332,14 +332,12 @@ def test_what_a_repair_kept_because_it_could_not_be_read_is_purged_too(root: Pat
     assert places(root, WORDS) == []
 
 
-@pytest.mark.parametrize("what", ["a blob", "an archived blob", "an archive of blobs", "a part of a journal"])
+@pytest.mark.parametrize("what", ["a blob", "an archived blob", "a part of a journal"])
 def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Path, what: str) -> None:
     """Its end is damaged: whoever unpacks it to its end is told so, but has the words by then."""
     project = projects.find(root)
     store = project.store
-    if what == "an archive of blobs":
-        path = storekit.zipped(root)
-    elif what == "an archived blob":
+    if what == "an archived blob":
         store.properties.archive.archive_blobs([blob.digest for blob in store.properties.heap.blobs()])
         (path,) = (project.folder / "archive" / "blobs").glob("??/*")
     elif what == "a part of a journal":

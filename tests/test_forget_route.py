@@ -104,9 +104,7 @@ def test_archived_records_and_evidence_go_too(root: Path, in_zip: bool) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    "what", ["the journal", "a part of it", "the file", "a blob", "an archived blob", "an archive of blobs"]
-)
+@pytest.mark.parametrize("what", ["the journal", "a part of it", "the file", "a blob", "an archived blob"])
 def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
     project = projects.find(root)
     store, stream = project.store, journal.stream_of("tide")
@@ -114,15 +112,12 @@ def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
         store.properties.archive.archive(stream, list(journal.read(store, "tide"))[-1][0])
     if what == "an archived blob":
         store.properties.archive.archive_blobs([blob.digest for blob in store.properties.heap.blobs()])
-    if what == "an archive of blobs":
-        storekit.zipped(root)
     places = {
         "the journal": "journal/routes/tide.jsonl",
         "a part of it": "archive/journal/routes/tide/*.gz",
         "the file": "routes/tide.md",
         "a blob": "blobs/??/*",
         "an archived blob": "archive/blobs/??/*",
-        "an archive of blobs": "archive/blobs/*.zip",
     }
     (path,) = project.folder.glob(places[what])
     content = bytearray(path.read_bytes())

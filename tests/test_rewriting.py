@@ -21,9 +21,8 @@ from ralf.project import Project
 from ralf.route.archive import archive
 from ralf.route.corrections import take_in
 from ralf.storage import files
-from ralf.storage.blob_files import Blobs
 from ralf.storage.filestore import FileStore, Stream
-from storekit import context_of, copied, journal_file, route_file, start, write_session, zipped
+from storekit import context_of, copied, journal_file, route_file, start, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -179,23 +178,6 @@ def repair_twice(root: Path, monkeypatch: pytest.MonkeyPatch, owner: object, nam
         with pytest.raises(OSError, match="No space"):
             repair(root=root)
     repair(root=root)
-
-
-def test_a_repair_that_dies_before_an_archive_is_rewritten_leaves_the_readable_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = FileStore(context_of(tmp_path))
-    digests = [store.put_blob([bytes([number]) * 500]) for number in range(6)]
-    path = zipped(tmp_path, digests)
-    content = bytearray(path.read_bytes())
-    content[-30] ^= 0xFF  # of its directory
-    path.write_bytes(content)
-
-    repair_twice(tmp_path, monkeypatch, Blobs, "unpack")
-    assert [store.has_blob(digest) for digest in digests] == [True] * 6
-    assert not verify(root=tmp_path).damaged
-    kept = context_of(tmp_path) / "damaged" / "archive" / "blobs"
-    assert [one.read_bytes() for one in kept.iterdir()] == [content]
 
 
 def test_a_repair_that_dies_before_a_journal_is_rewritten_leaves_each_part_in_place(

@@ -69,9 +69,7 @@ def bases(folder: Path) -> list[Path]:
     slip = ralf.record_decision("tide", "Paint the gauge boards red in every spring", root=rewritten)
     forget("tide", slip.id, root=rewritten)
     ralf.record_decision("tide", "Number the stations from zero", root=rewritten)
-    zipped = storekit.copied(archived, folder / "zipped")
-    storekit.zipped(zipped, [path.name for path in (storekit.context_of(zipped) / "archive" / "blobs").glob("??/*")])
-    return [plain, archived, rewritten, zipped]
+    return [plain, archived, rewritten]
 
 
 def files(root: Path) -> list[Path]:

@@ -547,8 +547,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
         removed(shown)
         for digest in blobs:
             heap.drop_blob(digest)
-        for path in kept_blobs:
-            set_aside.drop_blobs(path, own)
+        removed(kept_blobs)
         removed(kept)  # now that nothing is needed any more that these name
         remnants.remove(caches)
         for dropped in (*routing.streams_of_moves(project, route), stream):

@@ -22,7 +22,7 @@ from ralf.project import Project
 from ralf.route import filed, fold, history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
-from ralf.storage import blob_files, journal, journal_file
+from ralf.storage import journal, journal_file
 from ralf.storage.files import MAX_BYTES, content_of
 from ralf.storage.journal import Digest, Entry, Record, understood
 from ralf.text.cleaning import MARK
@@ -268,17 +268,10 @@ def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
 
 def unpacked(content: bytes) -> Iterator[bytes]:
     """What was compressed in a file's bytes, nothing for a plain one: of a damaged one, what can be had."""
-    if content[:2] == b"PK":
-        yield from map(text_of, blob_files.remains(content))
-    elif content[:2] == b"\x1f\x8b":
+    if content[:2] == b"\x1f\x8b":
         yield journal_file.unpacked_part(content, MAX_BYTES)
     elif content[:1] == b"\x78":
         yield journal_file.unpacked_part(content, MAX_BYTES, zlib.MAX_WBITS)
-
-
-def text_of(member: blob_files.Member) -> bytes:
-    """What a blob held in an archive: of a damaged one, what can be had."""
-    return journal_file.unpacked_part(member.deflated, blob_files.LARGEST, -zlib.MAX_WBITS)
 
 
 def _stands_in(content: bytes, wording: Wording) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from ralf.maintenance.purge import text_of, unpacked
+from ralf.maintenance.purge import unpacked
 from ralf.project import Project
-from ralf.storage import blob_files, durable
+from ralf.storage import durable
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest
 from ralf.transcripts.events import digests_in
@@ -42,21 +42,4 @@ def blobs(project: Project, digests: Container[Digest]) -> list[Path]:
     """The files that a repair kept and in which some of these blobs lie."""
     folder = project.folder / "damaged"
     blobs = (path for name in ("blobs", "archive/blobs") for path in (folder / name).glob("??/*"))
-    alone = [path for path in blobs if path.name.partition(".")[0] in digests]
-    zips = [path for path in (folder / "archive/blobs").glob("*") if path.is_file() and not path.is_symlink()]
-    return sorted([*alone, *(path for path in zips if any(one.digest in digests for one in _members(path)))])
-
-
-def drop_blobs(path: Path, digests: Container[Digest]) -> None:
-    """Drop these blobs out of such a file. Of what is damaged nothing can be taken out as it is: the others' text, as
-    far as it can be had, takes its place.
-    """
-    others = [one for one in _members(path) if one.digest not in digests] if path.parent.name == "blobs" else []
-    if others:
-        durable.write(path, b"".join(map(text_of, others)))
-    else:
-        durable.removed([path])
-
-
-def _members(path: Path) -> list[blob_files.Member]:
-    return list(blob_files.remains(content_of(path)))
+    return sorted(path for path in blobs if path.name.partition(".")[0] in digests)

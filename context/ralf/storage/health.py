@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -433,9 +433,8 @@ class FileHealth(Health):
         return [path for path in stray if path.suffix == ".gz"]
 
     def archives(self, streams: Iterable[str]) -> int:
-        """How many parts streams have, and how many zip files there are."""
-        parts = sum(len(self.left(Scan(stream))) for stream in streams)
-        return parts + len(self._blobs.zip_files())
+        """How many parts streams have."""
+        return sum(len(self.left(Scan(stream))) for stream in streams)
 
     def ids(self, scan: Scan) -> Iterator[Finding]:
         """Whether the index of ids is of this journal; see `Health.ids`."""
@@ -460,33 +459,6 @@ class FileHealth(Health):
                     pass
                 except (DamagedBlob, OSError) as error:
                     found.append(Finding(path, _what(error), "move it to damaged/; `why` says that it is gone"))
-        archived, damaged = self._archived(only)
-        if damaged:
-            with suppress(OSError), self._blobs.archiving():  # again, while no one writes a zip file anew
-                archived, damaged = self._archived(only)
-        return held | archived, found + damaged
-
-    def _archived(self, only: Container[Digest] | None) -> tuple[set[Digest], list[Finding]]:
-        """The same of the archive."""
-        held: set[Digest] = set()
-        found: list[Finding] = []
-        for path in self._blobs.zip_files():
-            try:
-                infos = blob_files.listed(path)
-            except (DamagedBlob, OSError) as error:
-                found.append(Finding(path, _what(error), "move it to damaged/, and keep what can be read of it"))
-                continue
-            before = len(found)
-            for info in infos:
-                if only is None or info.digest in only:
-                    try:
-                        blob_files.verified_bytes(path, blob_files.member(path, info))
-                        held.add(info.digest)
-                    except (DamagedBlob, OSError):
-                        what = f"its member {info.digest[:12]} is not what was put"
-                        found.append(Finding(path, what, "move it to damaged/, and keep what can be read of it"))
-            if len(found) == before and not blob_files.is_as_written(path, infos):
-                found.append(Finding(path, "is not as it was written", "keep a copy in damaged/, and unpack it"))
         return held, found
 
     def missing(self, named: Mapping[Digest, Iterable[str]], held: Container[Digest]) -> Iterator[Finding]:
@@ -504,21 +476,10 @@ class FileHealth(Health):
                     )
 
     def mend_blobs(self, damaged: Container[Path], mending: Mending) -> None:
-        """Move damaged blobs aside, and unpack what can be read of damaged zip files."""
+        """Move damaged blobs aside."""
         for path in list(self._blobs.paths()):
             if path in damaged and os.path.lexists(path):
                 mending.aside(path)
-        for path in self._blobs.zip_files():
-            if path in damaged:
-                with self._blobs.archiving():
-                    members = _readable(path)
-                    if not members:
-                        mending.aside(path)
-                        continue
-                    # A copy, then the blobs: whoever dies in between leaves all that can be read there.
-                    mending.keep(path, path.read_bytes(), "is damaged")
-                    self._blobs.unpack(path, members)
-                    mending.note(path, f"unpacked: the {len(members)} members that can be read are blobs like others")
 
     def note_lost(self, named: Iterable[Digest]) -> list[Path]:
         """Note which blobs are lost; see `Health.note_lost`."""
@@ -573,18 +534,6 @@ def _kept(lines: Lines, whole: Container[bytes], mending: Mending, *, is_part: b
             if piece.raw not in whole:
                 what = f"from byte {piece.start} on {piece.wrong or _TWICE}"
                 yield mending.keep(lines.path, piece.raw, what)
-
-
-def _readable(path: Path) -> list[blob_files.Member]:
-    """The members of a damaged zip file that are whole."""
-    members, listed = {}, list[blob_files.Member]()
-    with suppress(DamagedBlob):
-        listed = [blob_files.member(path, info) for info in blob_files.listed(path)]
-    for member in (*blob_files.remains(path.read_bytes()), *listed):
-        with suppress(DamagedBlob):
-            blob_files.verified_bytes(path, member)
-            members[member.digest] = member
-    return list(members.values())
 
 
 def _what(error: Exception) -> str:
