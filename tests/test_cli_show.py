@@ -123,11 +123,3 @@ def test_ralf_context_alone_is_its_help(
     alone = cli("context")
     assert (alone.status, alone.err) == (0, "")
     assert alone.out == cli("context", "--help").out
-
-
-def test_what_a_brief_of_a_budget_leaves_out_is_told_line_by_line(show: Run) -> None:
-    few, many = (show("--left-out", most, "--json").json() for most in (400, 8_000))
-    assert few["lost"] + few["shortened"] > many["lost"] + many["shortened"] == 0
-    assert [line for group in few["groups"] for line, _ in group["fallen"]]
-    assert show("--left-out", 400).out
-    assert show("--left-out", 400, "--brief").status == 2

@@ -14,7 +14,7 @@ from ralf import api
 from ralf.brief.exporting import TOOLS, markdown, prompt
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
-from ralf.model import ActiveWork, Decision, OpenFile, RouteContext
+from ralf.model import CommitFact, Decision, Facts, RouteContext
 from ralf.project import Project
 from ralf.text import cleaning, tokens
 from storekit import Cli
@@ -57,9 +57,7 @@ def told(**fields: object) -> RouteContext:
     ],
 )
 def test_words_of_a_transcript_become_no_markup_no_mention_and_no_reference(said: str, shown: str) -> None:
-    assert f"- **DEC-001**: {shown}\n" in markdown(told(decisions=(Decision(id="DEC-001", decision=said),)))
-    context = told(active_work=ActiveWork(next_steps=(said,)))
-    assert f"\n- {shown}\n" in markdown(context)
+    assert f"- {shown}\n" in markdown(told(facts=Facts(commits=(CommitFact(commit="", message=said),))))
 
 
 # ---- a prompt ----
@@ -83,16 +81,6 @@ def test_the_notes_of_a_prompt_stand_in_the_fence_so_that_no_hook_takes_them_for
     for tool in ("claude", "codex", "gemini", "opencode"):
         text = prompt(context, tool)
         assert cleaning.outside(text) == text.partition("\n\n")[0]
-    plain = prompt(context, "plain")
-    assert "<!--" not in plain and "**" not in plain and not re.search(r"(?m)^#", plain)
-
-
-def test_open_files_are_named_as_the_tool_reads_them_and_only_where_their_names_are_plain() -> None:
-    paths = ("src/a.py", "../up.py", "/etc/passwd", "a b.py", "src/../../x", "src/b.py`", "-rf", "src/c-1.py")
-    context = told(active_work=ActiveWork(open_files=tuple(OpenFile(path) for path in paths)))
-    assert ": @src/c-1.py @src/a.py\n" in prompt(context, "claude")
-    assert ": src/c-1.py, src/a.py.\n" in prompt(context, "codex")
-    assert "@" not in prompt(context, "plain").partition("\n")[0]
 
 
 def test_no_at_sign_of_a_transcript_makes_a_tool_read_a_file() -> None:
@@ -120,15 +108,15 @@ def test_html_is_one_file_that_asks_nobody_for_anything(cli: Cli, project: Path)
 
 @pytest.mark.ci
 def test_an_export_goes_to_standard_output_or_into_a_file(cli: Cli, project: Path) -> None:
-    text = cli("context", "export", ROUTE, "--for", "plain").out
-    assert cli("context", "export", ROUTE, "--for", "plain", "--output", str(project / "out.txt")).out == ""
+    text = cli("context", "export", ROUTE, "--for", "codex").out
+    assert cli("context", "export", ROUTE, "--for", "codex", "--output", str(project / "out.txt")).out == ""
     assert (project / "out.txt").read_text() == text
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "words",
-    [(), ("--html", "--for", "plain"), ("--md", "--max-tokens", "5"), ("--for", "emacs"), ("--md", "--for", "codex")],
+    [(), ("--html", "--for", "codex"), ("--md", "--max-tokens", "5"), ("--for", "emacs"), ("--md", "--for", "codex")],
 )
 def test_one_form_is_asked_for(cli: Cli, words: tuple[str, ...]) -> None:
     assert cli("context", "export", ROUTE, *words).status == 2

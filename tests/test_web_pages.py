@@ -655,13 +655,7 @@ def test_decisions_that_replace_each_other_in_a_circle_are_each_shown_once(proje
     ]
 
 
-def test_what_falls_out_of_a_brief_and_what_is_kept_are_all_lines_of_it(project: Project) -> None:
+def test_a_larger_budget_leaves_less_out(project: Project) -> None:
     context = ralf.get_context(ROUTE, root=project.root)
-    counts = []
-    for budget in (400, 1_000, 2_500, 8_000):
-        found = brief(context, budget)
-        counts.append((sum(group.kept for group in found.groups), found.lost))
-        fallen = [line for group in found.groups for line in group.fallen]
-        assert len(fallen) + found.more == found.lost + found.shortened and all(text for text, _ in fallen)
-    assert [kept for kept, _ in counts] == sorted(kept for kept, _ in counts)
-    assert [lost for _, lost in counts] == sorted((lost for _, lost in counts), reverse=True)
+    lost = [len([one for one in brief(context, most)[1] if not one.is_shortened]) for most in (400, 1_000, 8_000)]
+    assert lost == sorted(lost, reverse=True) and lost[0]

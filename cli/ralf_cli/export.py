@@ -12,7 +12,7 @@ from ralf_cli.options import with_root, with_route
 if TYPE_CHECKING:
     from ralf.errors import RalfError
 
-_TOOLS = ("claude", "codex", "gemini", "opencode", "plain")
+_TOOLS = ("claude", "codex", "gemini", "opencode")
 
 
 @click.command(short_help="Export a route as HTML, Markdown or a prompt.")

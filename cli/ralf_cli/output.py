@@ -15,7 +15,6 @@ from ralf_cli.tables import aligned, as_json, bounded, cell
 from ralf_cli.terminal import typed
 
 if TYPE_CHECKING:
-    from ralf.brief.left_out import Brief
     from ralf.checkpointing.flow import CheckpointReport
     from ralf.model import RouteContext
 
@@ -160,22 +159,6 @@ def _emit_run(report: CheckpointReport) -> None:
         click.echo(f"{report.route}: {describe_run(run)}")
     if empty:
         click.echo(f"{empty} document{'s' if empty > 1 else ''} of it: nothing was written")
-
-
-def emit_left_out(brief: Brief) -> None:
-    """Print what a brief leaves out or shortens, by heading."""
-    with handed_over():
-        click.echo(f"{brief.budget:,} tokens: {brief.lost:,} left out, {brief.shortened:,} shortened")
-        table(
-            ("HEADING", "WHOLE", "SHORTENED", "LEFT OUT"),
-            [(group.name, group.kept, group.shortened, group.left_out) for group in brief.groups],
-            right=(1, 2, 3),
-        )
-        for group in brief.groups:
-            for line, is_shortened in group.fallen:
-                click.echo(f"{'shortened' if is_shortened else 'left out'}: {bounded(line)}")
-        if brief.more:
-            click.echo(f"and {brief.more:,} more")
 
 
 def _emit_refinements(report: CheckpointReport) -> None:

@@ -113,7 +113,6 @@ def _list_cost(routes: list[str], root: str | None, *, as_json: bool) -> None:
 @click.option("--brief", is_flag=True, help=f"The short version for a fresh agent; at most {BRIEF_TOKENS:,} tokens.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this part.")
 @click.option("--at", metavar="CP", help="The state right after this checkpoint, e.g. cp-002.")
-@click.option("--left-out", type=click.IntRange(min=1), metavar="N", help="What a brief of N tokens leaves out.")
 @click.option("--query", metavar="WORDS", help="Prefer content relevant to these words when space is short.")
 @with_plain
 @with_root
@@ -125,7 +124,6 @@ def show(
     brief: bool,
     section: str | None,
     at: str | None,
-    left_out: int | None,
     query: str | None,
     plain: bool,
     root: str | None,
@@ -144,7 +142,6 @@ def show(
       ralf show TASK-001 --max-tokens 2500
       ralf show TASK-001 --section decisions
       ralf show TASK-001 --at cp-002 --json
-      ralf show TASK-001 --left-out 2500
 
     \b
     Exit status: 0 · 2 invalid name · 3 no such route or checkpoint · 4 damaged data (the readable part is printed)
@@ -153,8 +150,6 @@ def show(
 
     if brief and section:
         raise click.UsageError("--brief and --section: which of them?")
-    if left_out is not None and (brief or section or query or max_tokens is not None):
-        raise click.UsageError("--left-out N goes with --at and --json alone")
     if at is None:
         from ralf_integrations.stores import choosing
 
@@ -165,16 +160,6 @@ def show(
         from ralf.route.history import context_at
 
         context = context_at(route, at, root=root)
-    if left_out is not None:
-        from ralf.brief.left_out import brief as brief_within
-        from ralf_cli.output import emit_json, emit_left_out, fields_of
-
-        found = brief_within(context, left_out)
-        if as_json:
-            emit_json(fields_of(found) | {"lost": found.lost, "shortened": found.shortened})
-        else:
-            emit_left_out(found)
-        return
     budget = max_tokens if max_tokens is not None else BRIEF_TOKENS if brief else None
     if as_json:
         _emit_as_json(context, section, budget, query, brief=brief)

@@ -162,6 +162,7 @@ class Pages:
         project, name = self.reader.project(), _route(request)
         found = routes.shown(project, name)
         budget, configured = routes.budget_of(project, request.query_params.get("budget", ""))
+        brief, fallen = left_out.brief(found.context, budget)
         chosen = routes.lineage(found.context.decisions, _CHOICES)
         sessions, received = self.sessions.of_route(project, found.context.route)
         return self._html(
@@ -170,7 +171,9 @@ class Pages:
             topic="routes",
             found=found,
             context=found.context,
-            brief=left_out.brief(found.context, budget),
+            brief=brief,
+            left_out=fallen,
+            budget=budget,
             configured=configured,
             least=routes.LEAST_BUDGET,
             most=routes.MOST_BUDGET,
