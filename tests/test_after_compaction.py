@@ -56,12 +56,11 @@ def test_state_last_message_and_pins_stand_there_whatever_the_summary_says() -> 
     assert FIRST[:40] not in said and SECOND[:40] not in said
 
 
-def test_messages_commands_and_decisions_that_the_summary_lacks_are_told_and_no_others() -> None:
-    command = "make  valve && ./valve --dry-run --for 30m --against soil.csv"
-    summary = f"The user asked: {FIRST[:70].upper()}... `{command}` failed."
+def test_messages_and_decisions_that_the_summary_lacks_are_told_and_no_others() -> None:
+    summary = f"The user asked: {FIRST[:70].upper()}..."
     said = after_compaction(CONTEXT, summary, 2_500)
     assert SECOND in said and "make pump" in said and "Water at night" in said
-    assert FIRST[:40] not in said and "make valve" not in said
+    assert FIRST[:40] not in said
     assert FIRST in after_compaction(CONTEXT, "", 2_500)
 
 

@@ -21,8 +21,7 @@ def pieces(draw):
         text = draw(WORDS)
         levels = sorted({text[:length].strip() or "x" for length in (9, 40, 400)}, key=len)
         head = draw(st.sampled_from(HEADS))
-        covers = (f"p{draw(st.integers(0, 8))}", draw(st.integers(0, 2))) if draw(st.booleans()) else ("", 0)
-        found[f"p{number}"] = (HEADS.index(head), number), levels, [(head, f"## {head}")], covers
+        found[f"p{number}"] = (HEADS.index(head), number), levels, [(head, f"## {head}")]
     return found
 
 
@@ -30,7 +29,7 @@ GRANTS = st.lists(st.tuples(st.sampled_from([f"p{n}" for n in range(8)]), st.int
 
 
 def filled(made, grants, most):
-    found = {key: Piece(place, levels, heads, covers) for key, (place, levels, heads, covers) in made.items()}
+    found = {key: Piece(*parts) for key, parts in made.items()}
     return found, fill(Budget(most), found, grants)
 
 
@@ -47,35 +46,28 @@ def test_a_larger_budget_shows_everything_no_shorter(made, grants, most, more):
     small, large = filled(made, grants, most)[0], filled(made, grants, most + more)[0]
     for key, piece in small.items():
         assert large[key].level >= piece.level
-        assert large[key].is_covered or len(large[key].text) >= len(piece.text)
+        assert len(large[key].text) >= len(piece.text)
 
 
 @given(pieces(), GRANTS)
 def test_without_a_limit_all_that_is_granted_is_shown(made, grants):
     found, is_whole = filled(made, grants, None)
     assert is_whole
-    assert all(found[key].level >= 0 or found[key].is_covered for key, _ in grants if key in found)
+    assert all(found[key].level >= 0 for key, _ in grants if key in found)
 
 
 def test_what_does_not_fit_is_shown_at_the_longest_length_that_does_and_ends_it():
-    made = {"p0": ((0, 0), ["a", "a b c", "a b c d e f g h"], [], ("", 0)), "p1": ((0, 1), ["z"], [], ("", 0))}
+    made = {"p0": ((0, 0), ["a", "a b c", "a b c d e f g h"], []), "p1": ((0, 1), ["z"], [])}
     found, is_whole = filled(made, [("p0", 2), ("p1", 0)], 5)
     assert (found["p0"].text, found["p1"].text, is_whole) == ("a b c", "", False)
 
 
 def test_a_length_that_a_piece_does_not_have_is_its_longest():
-    found, is_whole = filled({"p0": ((0, 0), ["a", "a b"], [], ("", 0))}, [("p0", 9)], 50)
+    found, is_whole = filled({"p0": ((0, 0), ["a", "a b"], [])}, [("p0", 9)], 50)
     assert (found["p0"].text, is_whole) == ("a b", True)
 
 
 def test_each_heading_stands_once_above_the_first_of_its_pieces():
-    made = {f"p{n}": ((n, 0), [f"text {n}"], [("head", "## Head")], ("", 0)) for n in range(2)}
+    made = {f"p{n}": ((n, 0), [f"text {n}"], [("head", "## Head")]) for n in range(2)}
     found, _ = filled(made, [("p1", 0), ("p0", 0)], 50)
     assert joined(found.values()) == "## Head\ntext 0\ntext 1"
-
-
-def test_a_piece_is_left_out_from_the_length_at_which_another_says_it_all():
-    made = {"p0": ((0, 0), ["a", "a, and b"], [], ("p1", 1)), "p1": ((0, 1), ["b"], [], ("", 0))}
-    assert joined(filled(made, [("p0", 0), ("p1", 0)], 50)[0].values()) == "a\nb"
-    assert joined(filled(made, [("p1", 0), ("p0", 1)], 50)[0].values()) == "a, and b"
-    assert joined(filled(made, [("p0", 1), ("p1", 0)], 50)[0].values()) == "a, and b"

@@ -49,7 +49,6 @@ def test_a_short_last_message_shows_the_text_before_it_once():
     said = "The parser is done. Both ways pass the tests.\n1. Keep the old one\n2. Drop it\nWhich one?"
     text = brief(Session().typed("go").said(said).typed("2"))
     assert text.count("Both ways pass the tests.") == 1
-    assert section(text, "The last message").count("Drop it") == 1
     assert "→" not in section(text, "The talk")
 
 
@@ -89,13 +88,12 @@ def test_a_message_with_a_refusal_shows_the_call_and_the_words():
     session.typed("Leave it alone, compare with git show.", "refused", call="c7")
     text = brief(session)
     assert "(after refusing Bash `git stash`)\n> Leave it alone" in text
-    assert section(brief(session.typed("ok, go on")), "The talk").count("git stash") == 1
+    assert "[refusing Bash `git stash`]" in section(brief(session.typed("ok, go on")), "The talk")
 
 
-def test_a_message_after_a_refusal_without_words_shows_the_refused_call_once():
+def test_a_message_after_a_refusal_without_words_shows_the_refused_call():
     session = Session().typed("go").ran("git push", "refused").mark("interrupted").typed("first the tests, please")
     assert "(after refusing Bash `git push`)" in section(brief(session), "The last message")
-    assert section(brief(session), "The talk").count("git push") == 0
 
 
 @pytest.mark.parametrize("marks", [(), ("interrupted",), ("ended",), ("interrupted", "ended")])
@@ -273,12 +271,6 @@ def test_the_talk_has_every_message_with_what_it_did_and_the_closing_words():
     ]
 
 
-def test_what_a_short_message_answers_is_left_out_where_the_closing_words_above_say_it():
-    session = Session().typed("go").said("Both are done. Shall I push?").typed("yes").said("Pushed.")
-    text = section(brief(session.typed("and now the docs for all of it, please")), "The talk")
-    assert text.count("Shall I push?") == 1
-
-
 def test_what_was_taken_back_is_one_line_and_nowhere_else():
     session = Session().typed("go", id="u1").typed("never use sqlite", id="u2", parent="p").edited("db.py")
     session.said("No sqlite, then.").typed("use sqlite after all, it is good enough for us", id="u3", parent="p")
@@ -325,7 +317,7 @@ def test_the_same_session_in_another_language_has_the_same_facts(language):
         session = Session().typed("start the work on the parser now").said(reply).typed(words).edited("src/a.py")
         session.ran("pytest", "failed", status=1, checks=("pytest",), lines=("E assert 1 == 2",)).said(reply)
         text = brief(session.typed(words + " " + words + " " + words).ran("git push", "refused"))
-        assert text.count(words) == 4 and text.count(reply) == 2
+        assert text.count(words) == 4 and text.count(reply) == 3
         return text.replace(words, "W").replace(reply, "R")
 
     assert told(*LANGUAGES[language]) == told(*LANGUAGES["English"])

@@ -18,25 +18,22 @@ class Piece:
     place   where it stands: section, then order within it
     levels  the text at each length, shortest first
     heads   (key, text) of headings that are shown above it, each once
-    covers  (key of a piece, level of this one from which on it says all that the other does)
     """
 
     place: tuple[float, ...]
     levels: Sequence[str]
     heads: Sequence[tuple[str, str]] = ()
-    covers: tuple[str, int] = ("", 0)
     level: int = -1
-    is_covered: bool = False
 
     @property
     def text(self) -> str:
         """What is shown of it."""
-        return self.levels[self.level] if self.level >= 0 and not self.is_covered else ""
+        return self.levels[self.level] if self.level >= 0 else ""
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is shown, by itself or by another one."""
-        return self.is_covered or (self.level >= 0 and len(self.text) >= len(self.levels[-1]))
+        """Whether all of it is shown."""
+        return self.level >= 0 and len(self.text) >= len(self.levels[-1])
 
 
 @dataclass
@@ -75,15 +72,11 @@ def fill(budget: Budget, pieces: Mapping[str, Piece], grants: Iterable[tuple[str
     shown: set[str] = set()
     for key, most in grants:
         piece = pieces.get(key)
-        if piece is None or piece.is_covered:
+        if piece is None:
             continue
         last = min(most, len(piece.levels) - 1)
         levels = [level for level in range(piece.level + 1, last + 1) if len(piece.levels[level]) > len(piece.text)]
         level = next((level for level in reversed(levels) if _show(budget, piece, level, shown)), None)
-        covered, since = pieces.get(piece.covers[0]), piece.covers[1]
-        if covered is not None and not covered.is_covered and piece.level >= since:
-            budget.take([], instead_of=covered.text)
-            covered.is_covered = True
         if levels and level != levels[-1]:
             return False
     return True

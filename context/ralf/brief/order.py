@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from ralf.brief.recorded import Recorded
 from ralf.text.patterns import regex
 
-MESSAGE = (280, 500, 1_000, 1_500, 2_000, 3_000, 4_000)
-PASTED = (280, 400, 400, 500, 500, 700, 1_000, 2_000, 3_000, 4_000)  # up to 1,000 where a message is whole
+MESSAGE = (280, 280, 500, 1_000, 1_500, 2_000, 3_000, 4_000)
+PASTED = (280, 280, 400, 400, 500, 500, 700, 1_000, 2_000, 3_000, 4_000)  # up to 1,000 where a message is whole
 LAST = (200, 400, 900, 1_800, 2_800, 4_000)
 LAST_PASTED = (200, 400, 700, 1_000, 2_000, 3_000, 4_000)
 CLOSING = (160, 300, 600, 1_200, 1_800, 2_500, 3_500, 5_000, 7_000, 10_000)
@@ -18,14 +18,12 @@ BEFORE = (250, 500, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_000)
 LOG = (200, 400, 800, 1_600)
 """Lengths at which a text is shown, in characters, one of a wide script counting three.
 
-No step is so long that a quarter of a brief would stay empty for it.
+No step is so long that a quarter of a brief would stay empty for it. A message that can only be read with what came
+before it has the end of that from its second length on.
 """
 
 Grant = tuple[str, int]
 """The key of a piece, and the number of a length."""
-
-Order = Callable[[Collection[str], int, Sequence[str], Collection[str], Recorded], Iterator[Grant]]
-"""Says in which order pieces are shown, see `grants`."""
 
 _STEP_1 = (
     "pinned.0 last status work[:8] last@1 about status next commit todos running- fails-0 fails-1 edited wrote aside- "
@@ -36,38 +34,35 @@ _STEP_1 = (
 _STEPS = (
     "gap-talk gap-log",
     _STEP_1,
-    "decided.0 fails-0@1 messages[:3] refused-",  # step 2
-    "pinned.1 message[3:9] messages[-1:] message[9:12] closing@1 before@1 log[:3] last@2 before@2",  # step 3
+    "decided.0 fails-0@1 messages[:3]@1 refused-",  # step 2
+    "pinned.1 messages[3:9] messages[-1:]@1 messages[9:12] closing@1 before@1 log[:3] last@2 before@2",  # step 3
     "closings[:2] closing@2 closings[:2]@1",
-    "decided.1 message[12:18] messages[:18] closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
-    "messages[18:30] did[:18] messages[:9]@1 messages[-1:]@3 messages[:12]@2 messages[:3]@4",  # step 5
-    "pinned.2 work messages[30:60] messages[:30]@1 messages[-1:]@6 last@5 messages@6",
+    "decided.1 messages[12:18] messages[:18]@1 closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
+    "messages[18:30]@1 did[:18] messages[:9]@2 messages[-1:]@4 messages[:12]@3 messages[:3]@5",  # step 5
+    "pinned.2 work messages[30:60]@1 messages[:30]@2 messages[-1:]@7 last@5 messages@7",
     "closings[:4]@2 agreed[:4]@2 back- passes-0",
     "closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits",  # step 6
     "decided.2 closings[:8]@2 agreed[:8]@3 failed-",
-    "log@1 messages closings@1 messages@1 todos@2",  # step 7
-    "pinned.3 closings[:20]@2 messages@2 closings[:20]@3 others[:20]@1 ran-,other- closings@2",  # step 8
+    "log@1 messages@1 closings@1 messages@2 todos@2",  # step 7
+    "pinned.3 closings[:20]@2 messages@3 closings[:20]@3 others[:20]@1 ran-,other- closings@2",  # step 8
     "early@99 all@99",  # step 9
 )
 """`what[which]@length`, most needed first; without a length the shortest.
 
 what   the key of a piece; how keys begin, with the dash; a list (log, work, pinned.0, decided.0, all; early: all but
-       the late ones); or of each turn, the newest first, its message alone, its messages (with what it answers), did,
-       closings (with the message and did), others, or agreed: the closing text that a short message answers
+       the late ones); or of each turn, the newest first, its messages, did, others,
+       closings (with the message and did), or agreed: the closing text that a short message answers
 which  of these
 """
 
-_STATE = "next commit todos running- fails- edited wrote aside- before closing closing- refused-"
-
 _OF_TURN = {
-    "message": "turn-{0}@",
-    "messages": "turn-{0}@ after-{0}@0",
+    "messages": "turn-{0}@",
     "did": "did-{0}@",
-    "closings": "turn-{0}@0 after-{0}@0 did-{0}@0 closing-{0}@",
-    "agreed": "turn-{0}@0 after-{0}@0 turn-{1}@0 after-{1}@0 closing-{0}@",
+    "closings": "turn-{0}@0 did-{0}@0 closing-{0}@ agreed-{0}@",
+    "agreed": "turn-{0}@0 turn-{1}@1 agreed-{0}@",
     "others": "other-{0}-,ran-{0}-@",
 }
-"""What is shown of a turn and of the one after it; without a length the one that is asked for."""
+"""What is shown of a turn; without a length the one that is asked for."""
 
 _GRANT = regex(r"([^\s\[@]+)(?:\[(-?\d*):(-?\d*)\])?(?:@(\d*))?")
 
@@ -92,26 +87,11 @@ def first(keys: Collection[str], recorded: Recorded) -> Iterator[Grant]:
     yield from _grants(_STEP_1, keys, 0, {"work": recorded.work, "pinned.0": [*recorded.pinned, ()][0]})
 
 
-def after_compaction(
-    keys: Collection[str], turns: int, log: Sequence[str], late: Collection[str], recorded: Recorded
-) -> Iterator[Grant]:
-    """Pieces and lengths for who has the client's summary, most needed first; see `grants`.
-
-    Not what the agent said and did in earlier turns: the summary has what it took of that.
-    """
-    del log
-    lists = {"record": [key for stages in (recorded.pinned, recorded.decided) for stage in stages for key in stage]}
-    yield from _grants(f"gap-talk last status last@1 about {_STATE} record messages failure-", keys, turns, lists)
-    longer = " ".join(f"{what}@{length}" for length in (1, 2, 3, 99) for what in f"last {_STATE} message".split())
-    yield from (grant for grant in _grants(longer, keys, turns, lists) if grant[0] not in late)
-    yield from _grants("last@99 message@99", keys, turns, lists)
-
-
 def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, Collection[str]]) -> Iterator[Grant]:
     for what, start, end, length in _GRANT.findall(wanted):
         which, level = slice(int(start) if start else None, int(end) if end else None), int(length or 0)
         if what in _OF_TURN:
-            numbers = [n for n in range(turns - 1, -1, -1) if what != "agreed" or f"after-{n + 1}" in keys]
+            numbers = [n for n in range(turns - 1, -1, -1) if what != "agreed" or f"agreed-{n}" in keys]
             parts = [part.format(n, n + 1) for n in numbers[which] for part in _OF_TURN[what].split()]
             yield from _grants(
                 " ".join(f"{part}{level}" if part[-1] == "@" else part for part in parts), keys, turns, lists
@@ -130,55 +110,26 @@ def with_seen(granted: Iterable[Grant]) -> Iterator[Grant]:
             yield "wrote", 1
 
 
-def behind(
-    granted: Iterable[Grant], turns: Container[int], keys: Collection[str], *, is_brief: bool
-) -> Iterator[Grant]:
-    """The same grants, those of some turns of the talk behind all others, but for their messages in brief.
-
-    First what the person said, then the answers that a short message agreed to, then the rest. The rest says what a
-    fresh hand-over says better: where the text is to be brief, it is left out, and so are all but the newest steps
-    and the longest forms of what the record shows.
+def behind(granted: Iterable[Grant], turns: Container[int], *, is_brief: bool) -> Iterator[Grant]:
+    """The same grants beside a fresh hand-over: those of some turns of the talk come behind all others, but for their
+    messages in brief. First the rest of what the person said, then the log, then what the agent did and said. The
+    hand-over says the latter better: where the text is to be brief, it is left out.
     """
-    steps: set[str] = set()
-    said: list[Grant] = []
-    agreed: list[Grant] = []
-    rest: list[Grant] = []
+    later: dict[str, list[Grant]] = {"turn": [], "since": [], "": []}
     for grant in granted:
         head, _, place = grant[0].partition("-")
         number = place.partition("-")[0]
-        if head == "since" and len(steps) < _STEPS_BESIDE:
-            steps.add(grant[0])
-        if (
-            head in _LISTS
-            or (head == "since" and grant[0] not in steps)
-            or (is_brief and _is_at_length(head, grant[1]))
-        ):
-            rest.append(grant)
-        elif head not in _OF_TURNS or not number.isdecimal() or int(number) not in turns:
-            yield grant
-        elif head in ("turn", "after"):
-            if grant[1] == 0:
-                yield grant
-            else:
-                said.append(grant)
-        elif head == "closing" and grant[1] <= _AGREED and f"after-{int(number) + 1}" in keys:
-            agreed.append(grant)
+        if head in _OF_TURNS and number.isdecimal() and int(number) in turns and (head, grant[1]) != ("turn", 0):
+            later[head if head == "turn" else ""].append(grant)
+        elif head in _OF_LOG or grant[1] == _ALL:
+            later["since"].append(grant)
         else:
-            rest.append(grant)
-    yield from [*said, *agreed]
-    if not is_brief:
-        yield from rest
+            yield grant
+    yield from [*later["turn"], *later["since"], *(later[""] if not is_brief else ())]
 
 
 _ALL = 99  # a length beyond every one: the longest
 
+_OF_LOG = ("since", "looks", "passes", "comment")
 
-def _is_at_length(head: str, level: int) -> bool:
-    return level == _ALL and head not in ("last", "turn", "after")
-
-
-_AGREED, _STEPS_BESIDE = 2, 3  # the length of an answer; the newest steps
-
-_LISTS = ("comment", "file", "failure")
-
-_OF_TURNS = ("turn", "after", "did", "closing", "other", "hint", "ran")
+_OF_TURNS = ("turn", "did", "closing", "agreed", "other", "hint", "ran")

@@ -11,7 +11,7 @@ from ralf.brief.filling import Piece
 from ralf.brief.recorded import Recorded
 from ralf.facts.checks import most_telling
 from ralf.facts.state import State
-from ralf.model.entries import Entry, Item, Mark, Message, Said, Step
+from ralf.model.entries import Item, Mark, Message, Said, Step
 from ralf.model.handover import Carried
 from ralf.talk import cutting
 from ralf.talk.answers import AFTER, about, is_short
@@ -24,14 +24,10 @@ _ANNOUNCEMENT = 90  # characters up to which a text right before a call only ann
 
 _MOST_COMMENTS = 12
 
-_END = 60  # characters by which the end of a quotation is recognised
-
-_INTERRUPTING = "after interrupting"
-
 
 _ENDS, _ON_THE_WAY = "\u2192", "\u00b7"
 
-NEXT, LAST, STATE, SINCE, TALK, BACK, CODE, FILES, FAILED = range(2, 11)  # sections, in their order
+NEXT, LAST, STATE, SINCE, TALK, BACK, CODE = range(2, 9)  # sections, in their order
 
 _HEADS = {
     NEXT: "### Next, by the record",
@@ -41,8 +37,6 @@ _HEADS = {
     TALK: f"### The talk before it, oldest first ({_ENDS} the agent's closing words, {_ON_THE_WAY} others)",
     BACK: "### Taken back by rewinding",
     CODE: "### Written into the code",
-    FILES: "### Files that were changed",
-    FAILED: "### Commands that failed and did not pass since",
 }
 
 _FORMS = {
@@ -109,12 +103,6 @@ class Composer:
         for number, levels in enumerate(texts):
             self.add(f"{kind}-{number}", (*place, number), *([levels] if isinstance(levels, str) else levels))
 
-    def cover(self, key: str, other: str, says: Sequence[bool]) -> None:
-        """Leave another piece out from the length on from which one always says what the other does."""
-        if key in self.pieces:
-            since = next((level for level in range(len(says)) if all(says[level:])), len(says))
-            self.pieces[key].covers = other, since
-
     def compose(self, *, talk_too: bool = True) -> None:
         """Make all pieces; `talk_too`: those behind what was done since the last message, as well."""
         talk = self.view.talk
@@ -135,7 +123,6 @@ class Composer:
                 self._turn(number, turn, turn.message, answers, after)
         self.add_each("back", (BACK,), (_taken_back(message, files) for message, files in talk.taken_back[-3:]))
         self._comments()
-        self._whole()
 
     def _answers(self) -> dict[int, str]:
         """What the message of each turn answers."""
@@ -165,8 +152,6 @@ class Composer:
             texts = cutting.cuts(turn.before[-1], order.BEFORE)
             quoted = [f"- the agent's text before it:\n{lines.quotation(text)}" for text in texts]
             self.add("before", (LAST, 2), *quoted)
-            whole = cutting.plain(turn.before[-1])
-            self.cover("before", "about", [text == whole for text in texts])
         is_shown = message.form == "refused" or (answers.startswith(AFTER) and "before" in self.pieces)
         if answers and not is_shown:
             self.add("about", (LAST, 1), f"- it answers: {lines.indented(answers)}")
@@ -197,7 +182,7 @@ class Composer:
             return ""
         if (step := refused_last(before)) is not None:
             return f"after refusing {lines.call(step)}"
-        return _INTERRUPTING if _is_interrupted(before) else ""
+        return "after interrupting" if _is_interrupted(before) else ""
 
     # ---- the state ----
 
@@ -297,23 +282,21 @@ class Composer:
     # ---- the talk before it ----
 
     def _turn(self, number: int, turn: Turn, message: Message, found: dict[int, str], following: Turn) -> None:
-        answers, later = found.get(id(turn), ""), found.get(id(following), "")
+        answers = found.get(id(turn), "")
         day = message.at[:10]
         words = _words(message)
         is_pasted = len(words) > cutting.PASTE
-        follows = self._follows(turn).removesuffix(_INTERRUPTING)  # the message before it says so
-        is_after = answers.startswith(AFTER)
-        behind = follows if is_after else "; ".join(part for part in (answers, follows) if part)
         texts = [cutting.message(words, most) for most in (order.PASTED if is_pasted else order.MESSAGE)]
         head = f"- {self._head(turn, message, day)}"
-        behind = f" [{lines.indented(behind)}]" if behind else ""
-        self.add(f"turn-{number}", (TALK, number, 0), *(f'{head} "{lines.indented(text)}"{behind}' for text in texts))
+        behind = f" [{lines.indented(answers)}]" if answers else ""
+        quoted = [f'{head} "{lines.indented(text)}"' for text in texts]
+        is_bare = answers.startswith(AFTER)  # the shortest
+        self.add(f"turn-{number}", (TALK, number, 0), *quoted[:is_bare], *(one + behind for one in quoted[is_bare:]))
         if piece := self.pieces.get(f"turn-{number}"):
             piece.heads = [*piece.heads, (f"day-{day}", f"{day}:")] if day else piece.heads
             if is_pasted:
                 self.late.add(f"turn-{number}")
-        self.add(f"after-{number}", (TALK, number, 0.5), f"  [{answers}]" if is_after and not follows else "")
-        did = lines.did(replace(turn, entries=[e for e in turn.entries if not self._is_said(e, following)]))
+        did = lines.did(turn)
         self.add(f"did-{number}", (TALK, number, 2), f"  {did}" if did else "")
         closing = turn.closing
         if closing is not None and not (following is self.last and "before" in self.pieces):
@@ -321,9 +304,7 @@ class Composer:
             cuts = cutting.cuts(closing.text, order.CLOSING, is_answered=is_answered)
             is_last = next(reversed(course(turn)), None) is closing or turn.has("ended")
             texts = [f"  {_ENDS if is_last else _ON_THE_WAY} {lines.indented(one, '    ')}" for one in cuts]
-            self.add(f"closing-{number}", (TALK, number, 3), *texts)
-            quoted = one_line(later.removeprefix(AFTER))[-_END:]
-            self.cover(f"closing-{number}", f"after-{number + 1}", [quoted in one_line(one) for one in cuts])
+            self.add(f"{'agreed' if is_answered else 'closing'}-{number}", (TALK, number, 3), *texts)
         least = _REMARK if closing is not None else _ANNOUNCEMENT
         for place, said in enumerate(said for said in turn.texts if said is not closing):
             texts = [f"  {_ON_THE_WAY} {lines.indented(text, '    ')}" for text in cutting.cuts(said.text, order.OTHER)]
@@ -333,16 +314,6 @@ class Composer:
                 self.late.add(key)
         asides = (f"  {lines.indented(_aside(aside, day))}" for aside in turn.asides)
         self.add_each(f"ran-{number}", (TALK, number, 1.5), asides)
-
-    def _is_said(self, entry: Entry, following: Turn) -> bool:
-        """Whether the message of the turn after says what an entry would: a refusal, an interruption."""
-        before, message = self.preceding.get(id(following)), following.message
-        if before is None or message is None:
-            return False
-        if message.form == "refused":
-            return isinstance(entry, Step) and entry.outcome == "refused" and entry.id == message.call
-        is_interruption = isinstance(entry, Mark) and entry.kind == "interrupted"
-        return entry is refused_last(before) or (is_interruption and entry is course(before)[-1])
 
     def _comments(self) -> None:
         """What the agent has written into the code, the newest first, each once."""
@@ -356,24 +327,6 @@ class Composer:
                 gone.update(step.uncommented)
         newest = [*found.items()][:_MOST_COMMENTS]
         self.add_each("comment", (CODE,), (f"- {path}: {lines.quoted(words, 200)}" for words, path in newest))
-
-    def _whole(self) -> None:
-        """All files that were changed, and all commands that failed and did not pass since: the end of a whole text."""
-        changed: dict[str, str] = {}
-        failed: dict[str, str] = {}
-        for step in self.calls.values():
-            for path, did in step.files:
-                changed[path] = did if changed.get(path, did) == did else "edited"
-            if step.kind == "command" and step.has_failed:
-                failed[step.object] = lines.outcome(step)
-            elif step.kind == "command" and step.outcome != "refused":
-                failed.pop(step.object, None)
-        for place, did in enumerate(dict.fromkeys(changed.values())):
-            paths = [path for path, what in changed.items() if what == did]
-            self.add_each(f"file-{did}", (FILES, place), (f"- {did}: {row}" for row in lines.rows(paths)))
-        ends = (f"- {lines.command(command, 300)}: {end}" for command, end in failed.items())
-        self.add_each("failure", (FAILED,), ends)
-        self.late.update(key for key, piece in self.pieces.items() if piece.place[0] in (FILES, FAILED))
 
 
 def _is_interrupted(turn: Turn) -> bool:

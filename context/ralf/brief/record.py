@@ -23,11 +23,9 @@ Pieces = dict[str, Piece]
 _TO_RECORD = "To record: `{command} decide {route} TEXT`, `{command} handover {route}`."
 
 
-def composed(view: View, max_tokens: int | None = None, *, ordered: order.Order = order.grants) -> tuple[str, Pieces]:
+def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     """The brief, of at most that many tokens, by `o200k_base` and at four characters a token, None: all of it; and its
     pieces as far as they are shown.
-
-    ordered  the order in which its pieces are shown, and which of them
 
     What git says now has a place of its own, so that the rest is the same whatever it says.
     """
@@ -44,7 +42,7 @@ def composed(view: View, max_tokens: int | None = None, *, ordered: order.Order 
     )
     steps, budget = len(composer.calls), Budget(max_tokens)
     has_room = budget.take([head, _foot(view, 9_999, steps)])
-    text, is_whole, hidden = _filled(composer, budget, ordered) if has_room else ("", False, 0)
+    text, is_whole, hidden = _filled(composer, budget) if has_room else ("", False, 0)
     if not has_room or ("last" in composer.pieces and composer.pieces["last"].level < 0):
         return _least(view, max_tokens or 0), composer.pieces
     parts = (head, view.now, text, _foot(view, hidden, 0 if is_whole else steps))
@@ -77,10 +75,10 @@ def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
     return composer
 
 
-def _filled(composer: Composer, budget: Budget, ordered: order.Order = order.grants) -> tuple[str, bool, int]:
+def _filled(composer: Composer, budget: Budget) -> tuple[str, bool, int]:
     """The text that the pieces come to within a budget, whether that is all, and how many messages are missing."""
     pieces = composer.pieces
-    granted = ordered([*pieces], len(composer.before), composer.log, composer.late, composer.view.recorded)
+    granted = order.grants([*pieces], len(composer.before), composer.log, composer.late, composer.view.recorded)
     is_whole = fill(budget, pieces, _with_handed(_with_asked(granted, composer), composer, budget.most))
     turns = [f"turn-{number}" for number in range(len(composer.before))]
     hidden = [key for key in turns if key in pieces and pieces[key].level < 0]
@@ -174,7 +172,7 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int |
         return interleaved(composer.pieces, granted, handed, first)
     told = {n for n, turn in enumerate(composer.before) if turn.message and turn.message.at <= carried.last.at}
     is_brief = most is not None and most < _ROOM_FOR_ALL
-    granted = order.behind(order.with_seen(granted), told, keys, is_brief=is_brief)
+    granted = order.behind(order.with_seen(granted), told, is_brief=is_brief)
     return interleaved(composer.pieces, granted, handed)
 
 

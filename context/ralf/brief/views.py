@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ralf.brief import order, wording
+from ralf.brief import wording
 from ralf.brief.filling import Piece
 from ralf.brief.pieces import View
 from ralf.brief.record import WORKED, Pieces, composed, part
@@ -141,9 +141,8 @@ _BEGINNING = 60  # characters of a message, a command, a decision by which a sum
 
 
 def after_compaction(context: RouteContext, summary: str, max_tokens: int) -> str:
-    """A fresh hand-over, the state, the last message and where it stands, pins; and of messages, failed commands and
-    decisions those whose first 60 characters the summary lacks, letters and digits compared. At most that many tokens;
-    "" where the route has no record.
+    """The brief without the messages, each with what was done for it, and the decisions whose first 60 characters the
+    summary has, letters and digits compared. At most that many tokens; "" where the route has no record.
     """
     if not context.sessions:
         return ""
@@ -152,14 +151,9 @@ def after_compaction(context: RouteContext, summary: str, max_tokens: int) -> st
     handover = context.handover if wording.new_handover(context) is not None else Carried()
     view = view_of(replace(context, decisions=tuple(lacking), handover=handover))
     for turn in view.talk.turns:
-        if turn is not view.talk.last:
-            if turn.message is not None and _has(said, turn.message.text):
-                turn.message = None
-            told = [
-                step for step in turn.steps if step.kind == "command" and step.has_failed and _has(said, step.object)
-            ]
-            turn.entries = [entry for entry in turn.entries if entry not in told]
-    return composed(view, max_tokens, ordered=order.after_compaction)[0]
+        if turn is not view.talk.last and turn.message is not None and _has(said, turn.message.text):
+            turn.message = None
+    return composed(view, max_tokens)[0]
 
 
 def _has(said: str, text: str) -> bool:
