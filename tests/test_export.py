@@ -14,7 +14,7 @@ from ralf import api
 from ralf.brief.exporting import TOOLS, markdown, prompt
 from ralf.errors import UsageError
 from ralf.maintenance import ownership
-from ralf.model import CommitFact, Decision, Facts, RouteContext
+from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.text import cleaning, tokens
 from storekit import Cli
@@ -53,11 +53,11 @@ def told(**fields: object) -> RouteContext:
         ("keep `x|y` as it is", "keep `x\u00a6y` as it is"),
         ("one ` tick", r"one \` tick"),
         ("&lt;b&gt;", "&amp;lt;b&amp;gt;"),
-        ("two\nlines\u202e", "two lines"),
+        ("two lines\u202e", "two lines"),
     ],
 )
 def test_words_of_a_transcript_become_no_markup_no_mention_and_no_reference(said: str, shown: str) -> None:
-    assert f"- {shown}\n" in markdown(told(facts=Facts(commits=(CommitFact(commit="", message=said),))))
+    assert f"- {shown}\n" in markdown(told(goal=said))
 
 
 # ---- a prompt ----

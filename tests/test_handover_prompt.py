@@ -53,7 +53,7 @@ def test_state_last_hand_over_and_segment_stand_in_order_between_two_lines_with_
         data.index(part) for part in ("State by the record", "8a668bf", "now: half done", "DEC-004", "The segment")
     ]
     assert places == sorted(places)
-    assert 'DEC-004 (person) threads "threads, not asyncio"' in data
+    assert 'decided: DEC-004 (the person) threads — "threads, not asyncio". Not: asyncio\n' in data
     assert "left out: 3 facts" in data
     assert asked(TALK).text != text
 
@@ -144,10 +144,6 @@ def test_of_too_many_calls_the_oldest_are_left_out_and_the_talk_stays_whole():
     assert "make target1 " not in text
     assert "make target359 " in text
     assert tokens.count(text) > MOST_PROMPT * 0.95
-
-
-def test_announcements_are_left_out_only_where_there_is_no_room():
-    assert "[2] agent: Looking." in asked(TALK).text
 
 
 def test_what_it_is_told_takes_680_tokens_with_the_form():

@@ -66,7 +66,7 @@ def test_step_zero_and_completed_steps_survive(project: Path) -> None:
     session = Session(handingkit.payload("SessionStart", "new", project), Project(project))
     text = handover.brief(session, replace(context, active_work=work))
     assert "step 0 of 7" in text
-    assert "done: step 0: Read it → 72 stations" in text
+    assert "done: Read it → 72 stations" in text
 
 
 def test_a_session_without_a_route_gets_one_line_on_work_interrupted_here(project: Path) -> None:

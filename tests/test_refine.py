@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -170,7 +171,7 @@ def test_the_next_model_is_shown_what_the_last_one_handed_over_word_for_word(tmp
     ask(tmp_path, model("good", str(tmp_path / "seen")), "cp-002")
     prompt = json.loads((tmp_path / "seen").read_text())["prompt"]
     assert "now: Half is read.\n" in prompt
-    assert "OPEN-001 (model) Who asks the harbour?\n" in prompt
+    assert re.search(r"open: OPEN-001 \(model .*\) Who asks the harbour\?\n", prompt)
     kept = entries(tmp_path)
     assert kept["OPEN-001"].text == "Who asks the harbour?"
     assert list(kept)[-1] == "OPEN-001"  # new entries stand first

@@ -206,22 +206,6 @@ def test_three_failures_disable_the_model_for_the_route_until_a_call_by_hand_wor
     assert status(here, "tide").model_problem == ""
 
 
-@pytest.mark.ci
-def test_that_a_model_is_switched_off_is_said_once(project: Path) -> None:
-    here, number = Project(project), lines_of(3_000)[1]
-    configure(project, "dead")
-    for _ in range(3):
-        number = grow(project / "session.jsonl", 3_000, number)
-        checkpoint(project, summarizer="extractive")
-        refine.work(here, "tide")
-    said = []
-    for _ in range(2):
-        number = grow(project / "session.jsonl", 3_000, number)
-        said += checkpoint(project).warnings
-    (told,) = said
-    assert told.endswith("ralf context checkpoint tide --summarizer command")
-
-
 def test_a_local_configuration_that_cannot_be_used_is_a_warning_and_no_more(project: Path) -> None:
     configure(project, "good")
     path = project / ".autonomous" / "context" / "config.local.yaml"

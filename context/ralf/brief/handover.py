@@ -131,10 +131,8 @@ _NEEDED: tuple[tuple[Kind, slice], ...] = (
 
 
 def _ordered(bullets: Iterable[_Bullet]) -> list[_Bullet]:
-    kinds: dict[Kind, list[_Bullet]] = {}
-    for bullet in bullets:
-        kinds.setdefault(bullet.kind, []).append(bullet)
-    return [bullet for kind, which in _NEEDED for bullet in kinds.get(kind, [])[which]]
+    found = list(bullets)
+    return [one for kind, which in _NEEDED for one in [one for one in found if one.kind == kind][which]]
 
 
 def _bullets(carried: Carried, day: str = "", above: HandOver | None = None) -> Iterator[_Bullet]:
@@ -214,14 +212,10 @@ def _tail(entry: Kept) -> str:
 
 
 def _is_completed(step: str, items: Iterable[Item]) -> bool:
-    """Whether the to-do that a next step names, by its number or its words, is completed."""
-    said, numbers = plain(step)[0], {word.strip(".,:;()") for word in step.split()}
-    for item in items:
-        short, long = sorted((plain(item.text)[0], said), key=len)
-        is_same = short in long and len(short) * 2 > len(long)
-        if item.status == "completed" and (is_same or f"#{item.id}" in numbers):
-            return True
-    return False
+    """Whether a to-do that a next step names, by its number or its words, is completed."""
+    words, numbers = plain(step)[0], {word.strip(".,:;()") for word in step.split()}
+    done = [item for item in items if item.status == "completed"]
+    return any(f"#{item.id}" in numbers or plain(item.text)[0] in words for item in done)
 
 
 def said(carried: Carried, *, is_old: bool = False) -> Iterator[tuple[str, str]]:

@@ -102,14 +102,6 @@ def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, 
             yield from ((key, level) for key in [*lists.get(what, (what,))][which])
 
 
-def with_seen(granted: Iterable[Grant]) -> Iterator[Grant]:
-    """The same grants, with all that was seen last behind step 1: it may correct what was handed over."""
-    for grant in granted:
-        yield grant
-        if grant == ("before", 0):
-            yield "wrote", 1
-
-
 def behind(granted: Iterable[Grant], turns: Container[int], *, is_brief: bool) -> Iterator[Grant]:
     """The same grants beside a fresh hand-over: those of some turns of the talk come behind all others, but for their
     messages in brief. First the rest of what the person said, then the log, then what the agent did and said. The

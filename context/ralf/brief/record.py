@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from ralf.brief import lines, order
 from ralf.brief.filling import Budget, Piece, fill, joined
@@ -79,7 +80,9 @@ def _filled(composer: Composer, budget: Budget) -> tuple[str, bool, int]:
     """The text that the pieces come to within a budget, whether that is all, and how many messages are missing."""
     pieces = composer.pieces
     granted = order.grants([*pieces], len(composer.before), composer.log, composer.late, composer.view.recorded)
-    is_whole = fill(budget, pieces, _with_handed(_with_asked(granted, composer), composer, budget.most))
+    if composer.view.asked is not None:
+        granted = chain(order.first([*pieces], composer.view.recorded), _asked(composer, composer.view.asked), granted)
+    is_whole = fill(budget, pieces, _with_handed(granted, composer, budget.most))
     turns = [f"turn-{number}" for number in range(len(composer.before))]
     hidden = [key for key in turns if key in pieces and pieces[key].level < 0]
     missing = [key for key in composer.log if key in pieces and pieces[key].level < 0]
@@ -101,18 +104,12 @@ def _gap(count: int, what: str) -> str:
 _MOST_ASKED = 12  # pieces that come first since they touch what is asked for
 
 
-def _with_asked(granted: Iterable[order.Grant], composer: Composer) -> Iterator[order.Grant]:
-    """The grants, with those of what is asked for behind the state: the agent's last text is the end of that."""
-    asked = composer.view.asked
-    for key, level in granted:
-        if asked is not None and key == "closing":
-            worth = {name: asked(piece) for name, piece in composer.pieces.items()}
-            found = sorted((name for name in worth if worth[name]), key=lambda name: -worth[name])
-            for name in found[:_MOST_ASKED]:
-                yield f"turn-{name.split('-')[1]}" if composer.pieces[name].place[0] == TALK else name, 0
-                yield name, 1
-            asked = None
-        yield key, level
+def _asked(composer: Composer, asked: Callable[[Piece], float]) -> Iterator[order.Grant]:
+    """The pieces that touch what is asked for most, each with its message."""
+    worth = {name: asked(piece) for name, piece in composer.pieces.items()}
+    for name in sorted((name for name in worth if worth[name]), key=lambda name: -worth[name])[:_MOST_ASKED]:
+        yield f"turn-{name.split('-')[1]}" if composer.pieces[name].place[0] == TALK else name, 0
+        yield name, 1
 
 
 WORKED = frozenset({NEXT, LAST, STATE, SINCE})
@@ -172,7 +169,8 @@ def _with_handed(granted: Iterable[order.Grant], composer: Composer, most: int |
         return interleaved(composer.pieces, granted, handed, first)
     told = {n for n, turn in enumerate(composer.before) if turn.message and turn.message.at <= carried.last.at}
     is_brief = most is not None and most < _ROOM_FOR_ALL
-    granted = order.behind(order.with_seen(granted), told, is_brief=is_brief)
+    granted = chain(order.first(keys, composer.view.recorded), [("wrote", 1)], granted)  # it may correct the hand-over
+    granted = order.behind(granted, told, is_brief=is_brief)
     return interleaved(composer.pieces, granted, handed)
 
 

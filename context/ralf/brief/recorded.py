@@ -10,13 +10,15 @@ from ralf import config
 from ralf.brief import lines, wording
 from ralf.brief.filling import Piece
 from ralf.facts.progress import describe_attempts, describe_run
-from ralf.model import ActiveWork, Carried, Decision, ErrorFact, RouteContext, Section
+from ralf.model import Carried, Decision, RouteContext, Section
 from ralf.talk import cutting
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
 
 _NOTES, _RULES, _DECISIONS, _NOT_AGAIN, _UNRESOLVED, _WORK = (number / 10 for number in range(1, 7))
 """Places of the sections; of a hand-over: `ralf.brief.handover`."""
+
+_HELD = {"decision": (_DECISIONS, "Decisions in force"), "failed-approach": (_NOT_AGAIN, "Not again")}
 
 _PINNED_WORDS = 1_000  # characters of a pinned message
 
@@ -59,10 +61,9 @@ def recorded(context: RouteContext) -> Recorded:
     notes = map(lines.quotation, filter(str.strip, context.body.before.strip().split("\n\n")))
     pinned = made.add("note", (_NOTES,), "Notes in the file, by a person", notes)
     made.pinned = _staged(made, [*pinned, *_rules(made, context)], _PINNED)
-    decided, tried = _in_force(made, context)
     unresolved = (f"- {one_line(line)}" for line in wording.told_unresolved(context))
     open_ = made.add("unresolved", (_UNRESOLVED,), "Unresolved: settle it in the file", unresolved)
-    made.decided = _staged(made, [*open_, *_mixed(decided, tried)], _DECIDED)
+    made.decided = _staged(made, [*open_, *_in_force(made, context)], _DECIDED)
     told = {one.session for one in context.sessions}
     untold = {one.checkpoint_id for one in context.checkpoint_history if one.session not in told}
     sections = context.body.sections
@@ -83,23 +84,21 @@ def goal(made: Recorded, context: RouteContext) -> None:
 
 
 def work(made: Recorded, context: RouteContext) -> None:
-    """Where the work stands, as far as it is not by the record."""
-    work, heading = context.active_work, "The work, by what was recorded of it"
-    made.work = made.add("work", (_WORK,), heading, (f"- {one_line(line)}" for line in _work(context)))
-    if not (work.todos and context.sessions):  # the state has the list
-        made.add("done", (_WORK, 500), heading, (f"- {one_line(line)}" for line in _done(work)))
-    if work.now and not context.sessions:
-        made.pieces["now"] = Piece((_NOW,), [shown(work.now)])
+    """Where the work stands, as far as it is not by the record; of a route without one, all that it holds of it."""
+    stands = context.active_work
+    heading = f"The work, by what was recorded of it{wording.tag(stands.origin)}"
+    wanted = wording.NEXT if context.sessions and stands.todos else (*wording.NEXT, "done: ")
+    said = wording.labelled(context, wanted if context.sessions else wording.STANDS)
+    made.work = made.add("work", (_WORK,), heading, (f"- {one_line(line)}" for line in (*_work(context), *said)))
+    if stands.now and not context.sessions:
+        made.pieces["now"] = Piece((_NOW,), [shown(stands.now)])
         made.work.append("now")
-    elif not context.sessions:
-        left = (wording.tagged(text, work.origin) for text in _left(work))
-        made.work += made.add("left", (_WORK, 1_000), heading, left)
 
 
 def decided(made: Recorded, context: RouteContext) -> None:
     """Rules and decisions in force, what was tried and did not work, and what holds no longer."""
     made.pinned = [_rules(made, context)]
-    made.decided = [[key for keys in _in_force(made, context, is_alone=True) for key in keys]]
+    made.decided = [_in_force(made, context, is_alone=True)]
     retired = (item for item in reversed(context.decisions) if item.status != "active" or item.origin == "extracted")
     heading = "No longer in force, or found by rules of an earlier version"
     made.add("retired", (_RETIRED,), heading, map(wording.decision, retired))
@@ -107,28 +106,7 @@ def decided(made: Recorded, context: RouteContext) -> None:
 
 def facts(made: Recorded, context: RouteContext) -> None:
     """Files, commands, errors, tests, commits, messages and names, the newest first."""
-    known = context.facts
-    files: dict[tuple[str, ...], list[str]] = {}
-    for path in reversed(known.paths):
-        files.setdefault(path.did, []).append(wording.name(path.path))
-    commands = sorted(known.commands, key=lambda one: one.status == "failed")[::-1]  # those that failed first
-    kinds: dict[str, Iterable[str]] = {
-        "Files": (f"- {', '.join(map(one_line, did))}: {row}" for did in files for row in lines.rows(files[did])),
-        "Commands": map(wording.command, commands),
-        "Errors": (wording.error(one).rstrip() + _fixed(one) for one in reversed(known.errors)),
-        "Tests": (f"- {one_line(one.result)} (from: {one_line(one.command)})" for one in reversed(known.tests)),
-        "Commits": (
-            f"- {wording.name(one.commit)} {one_line(one.message)}".rstrip() for one in reversed(known.commits)
-        ),
-        "Messages": (wording.tagged(wording.quoted(one.request), one.origin) for one in reversed(known.requests)),
-        "Names": (f"- {row}" for row in lines.rows([*map(one_line, reversed(known.names))])),
-    }
-    for number, (kind, found) in enumerate(kinds.items()):
-        made.add(f"fact-{kind}", (_FACTS, number), kind, found)
-
-
-def _fixed(error: ErrorFact) -> str:
-    return f" \u2192 {one_line(error.fixed_by)}" if error.fixed_by else ""
+    made.add("fact", (_FACTS,), "Facts", (f"- {one_line(line)}" for line in wording.labelled(context, wording.FACTS)))
 
 
 def history(made: Recorded, context: RouteContext) -> None:
@@ -157,20 +135,18 @@ def _rules(made: Recorded, context: RouteContext) -> list[str]:
     return rules + made.add("rule", (_RULES,), "Rules", map(wording.decision, held))
 
 
-def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) -> tuple[list[str], list[str]]:
+def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) -> list[str]:
     """The decisions in force and what was tried and did not work, newest first; `is_alone`: those of the hand-over and
     of the talk, too, for a text that has neither.
     """
     handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
-    held = [one for one in reversed(context.active_decisions) if one.id not in handed and not one.pinned]
-    found: dict[str, list[str]] = {"decision": [], "failed-approach": []}
-    for item in held:
-        if item.kind in found and (is_alone or not _is_in_talk(item, context)):
-            found[item.kind].append(wording.decision(item))
-    return (
-        made.add("decision", (_DECISIONS,), "Decisions in force", found["decision"]),
-        made.add("failed-approach", (_NOT_AGAIN,), "Not again", found["failed-approach"]),
-    )
+    keys: list[str] = []
+    for number, item in enumerate(reversed(context.active_decisions)):
+        is_elsewhere = item.id in handed or item.pinned or (_is_in_talk(item, context) and not is_alone)
+        if item.kind in _HELD and not is_elsewhere:
+            place, heading = _HELD[item.kind]
+            keys += made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
+    return keys
 
 
 def _sections(made: Recorded, sections: Iterable[Section]) -> None:
@@ -196,23 +172,6 @@ def _work(context: RouteContext) -> Iterator[str]:
         minutes = f" and {since.minutes:,} minutes" if since.minutes else ""
         yield f"about {since.tokens:,} tokens{minutes} of the last session came after it and are in no checkpoint"
     yield from (f"{path} ({what})" for path, what in since.files.items())
-    for label, texts in (("blocked", work.blockers), ("next", work.next_steps), ("found", work.findings)):
-        yield from (f"{label}: {text}" for text in texts)
-
-
-def _done(work: ActiveWork) -> Iterator[str]:
-    for step in work.completed_steps:
-        number = f"step {step.step}: " if step.step is not None else ""
-        yield f"done: {number}{step.description}" + (f" \u2192 {step.result}" if step.result else "")
-
-
-def _left(work: ActiveWork) -> Iterator[str]:
-    """Where a document, or an earlier version, says that the work stands."""
-    yield from wording.working_tree(work.git)
-    yield from (f"- [{wording.name(todo.status)}] {one_line(todo.content)}" for todo in work.todos)
-    for what, text in (("asked last", work.last_request), ("the agent said last", work.last_statement)):
-        if text:
-            yield f"- {what}:\n{wording.quoted(text)}"
 
 
 def handed_over(context: RouteContext) -> Carried:
@@ -226,15 +185,6 @@ def handed_over(context: RouteContext) -> Carried:
 def _is_in_talk(item: Decision, context: RouteContext) -> bool:
     """Whether the talk has a decision: a person's answer stands there with what it answers."""
     return item.origin == "answer" and bool(context.sessions)
-
-
-def _mixed(decided: list[str], tried: list[str]) -> list[str]:
-    """Both lists, three of the first to one of the second."""
-    found: list[str] = []
-    while decided or tried:
-        found += decided[:3] + tried[:1]
-        decided, tried = decided[3:], tried[1:]
-    return found
 
 
 def _staged(made: Recorded, keys: list[str], shares: tuple[int, ...]) -> list[list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
-    from ralf.model import CommandFact, ErrorFact, HandOver, WorkingTree
+    from ralf.model import CommandFact, ErrorFact, HandOver, Step
 
 
 # ---- single items ----
@@ -32,14 +31,6 @@ def tag(origin: str) -> str:
     return "" if origin in _OWN else f" ({name(one_line(origin))})"
 
 
-def tagged(text: str, origin: str) -> str:
-    """A text of one or more lines, the first of which says where it came from, unless it is this user's."""
-    if origin in _OWN:
-        return text
-    first, _, rest = text.partition("\n")
-    return f"{first}{tag(origin)}\n{rest}"
-
-
 def decision(item: Decision) -> str:
     """A decision with its reasons; made once: each write asks it of all decisions, several times."""
     return _decisions.of((item,))[0]
@@ -52,20 +43,12 @@ def _decision(item: Decision) -> str:
     parts = [f"{label}: {prose(item.decision)}"]
     why = "Came of it" if item.status == "done" else "Because"
     parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []
-    parts += [f"Rejected: {_listed(item.alternatives)}"] if item.alternatives else []
+    parts += [f"Rejected: {'; '.join(map(one_line, item.alternatives))}"] if item.alternatives else []
     ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
     return f"- {' '.join([*ended, parts[-1]])}\n"
 
 
 _decisions = ById(_decision)
-
-
-def _listed(options: Sequence[str]) -> str:
-    """Options one behind the other, numbered where one of them is a list itself."""
-    told = [one_line(option) for option in options]
-    if len(told) > 1 and any(";" in option for option in told):
-        told = [f"({number}) {option}" for number, option in enumerate(told, start=1)]
-    return "; ".join(told)
 
 
 def statement(item: Decision, most: int) -> str:
@@ -74,9 +57,10 @@ def statement(item: Decision, most: int) -> str:
 
 
 def error(fact: ErrorFact) -> str:
-    """An error, and the command that ended with it."""
+    """An error, the command that ended with it, and what fixed it."""
     command = f" (from: {trimmed(one_line(fact.command), _RUN)})" if fact.command else ""
-    return f"- error: {one_line(fact.error)}{command}{_of(fact)}\n"
+    fixed = f" \u2192 {one_line(fact.fixed_by)}" if fact.fixed_by else ""
+    return f"- error: {one_line(fact.error)}{command}{fixed}{_of(fact)}\n"
 
 
 def command(fact: CommandFact) -> str:
@@ -86,21 +70,7 @@ def command(fact: CommandFact) -> str:
     return f"- {one_line(fact.command)} ({status}{times}){_of(fact)}\n"
 
 
-MOST_NAMED = 8
-"""Files on one line."""
-
 _RUN = 90  # characters of a test run's command, and of its result, beside the files that it has not seen
-
-
-def working_tree(git: WorkingTree) -> Iterator[str]:
-    """Branch and commit, and what is not committed, a line each."""
-    words = (("branch ", git.branch), ("at commit ", one_line(git.commit)), ("its pull request #", git.pull_request))
-    if where := [f"{label}{name(found)}" for label, found in words if found]:
-        yield f"- {', '.join(where)}\n"
-    if git.uncommitted:
-        more = len(git.uncommitted) - MOST_NAMED
-        names = ", ".join(name(one_line(one)) for one in git.uncommitted[: -MOST_NAMED - 1 : -1])
-        yield f"- uncommitted: {names}{f' and {more} more' if more > 0 else ''}\n"
 
 
 def new_handover(context: RouteContext) -> HandOver | None:
@@ -130,18 +100,12 @@ def quoted(text: str) -> str:
     return "".join(f"> {line}\n" for line in clean(text).strip().split("\n"))
 
 
-def blocks(text: str) -> Iterator[str]:
+_BLOCK = regex(r"(?m)^.*\S.*(?:\n[^\S\n].*)*")
+
+
+def blocks(text: str) -> list[str]:
     """A section's lines, each a block with the lines that continue it; blank lines do not count."""
-    block = ""
-    for line in clean(text).split("\n"):
-        if line.startswith((" ", "\t")) and block:
-            block += f"{line}\n"
-        elif line.strip():
-            if block:
-                yield block
-            block = f"{line if not line.startswith(('/', ' ', chr(9))) else '- ' + line.lstrip()}\n"
-    if block:
-        yield block
+    return [block if block[0] not in "/ \t" else f"- {block.lstrip()}" for block in _BLOCK.findall(clean(text))]
 
 
 def name(text: str) -> str:
@@ -167,17 +131,11 @@ PLACES = {
 
 def place(at: Sequence[str]) -> str:
     """The place of a change in words: `DEC-003 rationale`, `checkpoint 2`, `next steps`."""
-    first, *rest = at or ("",)
-    if first == BODY and len(rest) > 1 and rest[0] == "sections":
-        kind = "section" if rest[1].startswith("#") else "checkpoint"
-        return " ".join([kind, rest[1].removeprefix("### "), *map(plain, rest[2:])])
-    if first == BODY:
-        return PLACES.get(rest[0], rest[0]) if rest else "the text"
-    if first == "decisions" and rest:
-        return " ".join([rest[0], *map(plain, rest[1:])])
-    if first in ("active_work", "facts", "checkpoint_history") and rest:
-        first, *rest = rest
-    return " ".join([plain(first), *rest])
+    parts = [part for part in at if part not in _CONTAINERS or part == at[-1]]
+    return " ".join(PLACES.get(part, plain(part.removeprefix("### "))) for part in parts) or "the text"
+
+
+_CONTAINERS = (BODY, "sections", "decisions", "active_work", "facts", "checkpoint_history")
 
 
 def plain(key: str) -> str:
@@ -206,20 +164,9 @@ def said_too(values: Sequence[Any]) -> str:
     return "; or: ".join(value(_worded(one)) for one in values)
 
 
-_UNSAID = frozenset(("id", "kind", "clone", "timestamp", "origin", "source", "further_sources", "aliases"))
-
-
 def _worded(found: Any) -> Any:
-    """A value as a person reads it: an item by its words, not as data."""
-    if isinstance(found, str) and found[:1] in ("{", "["):  # one that was too deep for the front matter
-        with suppress(ValueError, RecursionError):
-            found = json.loads(found)
-    if isinstance(found, dict):
-        told = ((key, value(_worded(inner))) for key, inner in found.items() if key not in _UNSAID and inner)
-        return "; ".join(f"{plain(key)}: {text}" for key, text in told)
-    if isinstance(found, list) and any(isinstance(item, (dict, list)) for item in found):
-        return " / ".join(value(_worded(item)) for item in found)
-    return found
+    """A value as a person reads it: a decision by its words."""
+    return found.get("decision", found) if isinstance(found, dict) else found
 
 
 # ---- content that came with a repository ----
@@ -247,7 +194,7 @@ def told(context: RouteContext, most: int = MOST_LINES) -> tuple[str, ...]:
     """All that a context holds, a line each, what would matter most first; at most so many, and then how many more
     there are.
     """
-    return bounded(_lines(context), most)
+    return bounded(labelled(context), most)
 
 
 def bounded(found: Iterable[str], most: int = MOST_LINES) -> tuple[str, ...]:
@@ -296,9 +243,19 @@ def _is_rule(item: Decision) -> bool:
     return item.kind == _RULE or item.pinned
 
 
-def _lines(context: RouteContext) -> Iterator[str]:
+def labelled(context: RouteContext, labels: Sequence[str] = ("",)) -> Iterator[str]:
+    """What a context holds, a line each, with what it is before it; `labels`: those of the lines that are wanted."""
     for _, label, lines in _LINES:
-        yield from (f"{label}{line}" for line in lines(context) if line)
+        if label.startswith(tuple(labels)):
+            yield from (f"{label}{line}" for line in lines(context) if line.strip())
+
+
+def _done(step: Step) -> str:
+    return f"{step.description} \u2192 {step.result}" if step.result else step.description
+
+
+def _lines_of(*texts: str) -> list[str]:
+    return "\n".join(texts).split("\n")
 
 
 def _task(context: RouteContext) -> list[str]:
@@ -314,40 +271,31 @@ def _labelled(item: Decision) -> str:
     return f"{kind} {decision(replace(item, origin='')).removeprefix('- ')}"
 
 
-def _sections(body: Body) -> Iterator[str]:
-    for section in body.sections:
-        number = f"checkpoint {section.number}: " if section.number is not None else ""
-        yield f"{number}{section.title}"
-        yield from (line for line in section.text.split("\n") if line.strip())
-
-
-def _texts(body: Body) -> Iterator[str]:
-    for text in (body.before, body.preface, body.after, body.below):
-        yield from (line for line in text.split("\n") if line.strip())
-    yield from (comment.text for comment in body.comments)
-
-
 _LINES: tuple[tuple[str, str, Callable[[RouteContext], Iterable[str]]], ...] = (
     ("goal", "goal: ", lambda c: [c.goal]),
     ("goal", "began as: ", lambda c: [c.began_as]),
     ("work", "handed over: ", lambda c: (line.removeprefix("- ") for line in handover_lines(c.handover))),
     ("work", "task: ", _task),
-    ("work", "git: ", lambda c: (line.removeprefix("- ") for line in working_tree(c.active_work.git))),
+    ("work", "branch: ", lambda c: [c.active_work.git.branch]),
+    ("work", "commit: ", lambda c: [c.active_work.git.commit]),
+    ("work", "pull request: ", lambda c: [c.active_work.git.pull_request]),
+    ("work", "uncommitted: ", lambda c: reversed(c.active_work.git.uncommitted)),
     ("work", "running: ", lambda c: (f"{task.task} ({task.id})" for task in c.active_work.running)),
     ("work", "next step: ", lambda c: c.active_work.next_steps),
     ("work", "to-do: ", lambda c: (f"[{todo.status}] {todo.content}" for todo in c.active_work.todos)),
     ("work", "blocked: ", lambda c: c.active_work.blockers),
     ("work", "found: ", lambda c: c.active_work.findings),
-    ("work", "asked: ", lambda c: [c.active_work.last_request]),
-    ("work", "said: ", lambda c: [c.active_work.last_statement]),
+    ("work", "asked last: ", lambda c: [c.active_work.last_request]),
+    ("work", "said last: ", lambda c: [c.active_work.last_statement]),
     ("work", "seen: ", lambda c: [c.active_work.last_output]),
-    ("work", "done: ", lambda c: (f"{step.description}: {step.result}" for step in c.active_work.completed_steps)),
+    ("work", "done: ", lambda c: map(_done, c.active_work.completed_steps)),
     ("work", "run: ", lambda c: (f"{run.run} {run.outcome} {run.said}" for run in c.active_work.last_runs)),
     ("work", "open file: ", lambda c: (file.path for file in c.active_work.open_files)),
     ("decisions", "", lambda c: map(_labelled, reversed(c.decisions))),
     ("work", "asked: ", lambda c: (fact.request for fact in reversed(c.facts.requests))),
-    ("history", "history: ", lambda c: _sections(c.body)),
-    ("history", "text: ", lambda c: _texts(c.body)),
+    ("history", "history: ", lambda c: (line for one in c.body.sections for line in _lines_of(one.title, one.text))),
+    ("history", "text: ", lambda c: _lines_of(c.body.before, c.body.preface, c.body.after, c.body.below)),
+    ("history", "text: ", lambda c: (comment.text for comment in c.body.comments)),
     ("facts", "file: ", lambda c: (f"{', '.join(fact.did)}: {fact.path}" for fact in reversed(c.facts.paths))),
     ("facts", "command: ", lambda c: (command(fact).removeprefix("- ") for fact in reversed(c.facts.commands))),
     ("facts", "error: ", lambda c: (error(fact).removeprefix("- error: ") for fact in reversed(c.facts.errors))),
@@ -361,3 +309,20 @@ SECTIONS = {section: tuple(label for at, label, _ in _LINES if at == section) fo
 """The labels of the lines that belong to each section of a context's text."""
 
 SECTIONS["decisions"] = ("decision", _RULE, "failed approach")
+
+NEXT = ("next step: ", "blocked: ", "found: ")
+
+STANDS = (
+    *NEXT,
+    "branch: ",
+    "commit: ",
+    "pull request: ",
+    "uncommitted: ",
+    "to-do: ",
+    "asked last: ",
+    "said last: ",
+    "done: ",
+)
+"""What is said of the work; and that of a route without a record."""
+
+FACTS = (*SECTIONS["facts"], "asked: ")

@@ -470,7 +470,7 @@ def _start_worker(ingest: Ingest) -> None:
         pass  # what is wrong with it is said below
     from ralf.refining import refine
 
-    problem = refine.start(ingest.project, ingest.route, written=len(ingest.written))
+    problem = refine.start(ingest.project, ingest.route)
     if problem:
         ingest.warnings.append(problem)
 

@@ -32,7 +32,7 @@ SYSTEM = "You write the memory of a coding agent: what its successor must know. 
 
 _MOST = 1e15  # tokens or dollars
 
-_LLM_USAGE = regex(r"Token usage: ([\d,]+) input(?:, ([\d,]+) output)?")
+_LLM_USAGE = regex(r"Token usage: (?P<input_tokens>[\d,]+) input(?:, (?P<output_tokens>[\d,]+) output)?")
 
 
 class Printed(NamedTuple):
@@ -82,11 +82,6 @@ class Reply:
     usage: Usage = Usage()
 
 
-def _read_plain(printed: Printed) -> Reply:
-    """The answer of a command that prints it: the last object in its output."""
-    return _in_text(printed.answer or printed.out)
-
-
 def _in_text(text: str) -> Reply:
     """The last object in a text, or what the text says instead."""
     tree = last_object(text)
@@ -100,47 +95,40 @@ def _in_text(text: str) -> Reply:
 _UNTOLD = Usage(estimated=True)
 
 
-def _read_claude(printed: Printed) -> Reply:
-    told = last_object(printed.out)
-    if told is None:
-        return replace(_in_text(printed.out), is_words=False)
-    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    usage = _mapping(told.get("usage"))
-    read = [number for part in parts if (number := _number(usage.get(part))) is not None]
-    used = _told(sum(read) if read else None, _number(usage.get("output_tokens")))
-    model = next(iter(_mapping(told.get("modelUsage"))), "")
-    used = replace(used, cost_usd=_number(told.get("total_cost_usd")), model=model)
-    said = str(told.get("result") or told.get("subtype") or "")
-    if told.get("is_error"):
-        return Reply(problem=f"failed: {one_line(said)[:160]}", usage=used)
-    answer = told.get("structured_output")
-    return replace(Reply(answer) if isinstance(answer, dict) else _in_text(said), usage=used)
+_ENDS = ("result", "turn.completed", "turn.failed", "error")
+"""Types of the last event of a call: claude prints one object, codex an event a line."""
 
 
-def _read_codex(printed: Printed) -> Reply:
-    usage, trouble = _UNTOLD, ""
-    for line in printed.out.splitlines():
-        event = last_object(line) or {}
-        if event.get("type") == "turn.completed":
-            told = _mapping(event.get("usage"))
-            usage = _told(_number(told.get("input_tokens")), _number(told.get("output_tokens")))
-        elif event.get("type") in ("turn.failed", "error"):
-            trouble = str(_mapping(event.get("error")).get("message") or event.get("message") or "")
-    reply = _in_text(printed.answer)
-    if trouble and reply.tree is None:
-        reply = Reply(problem=f"failed: {one_line(trouble)[:160]}")
-    return replace(reply, usage=usage)
+def read(printed: Printed) -> Reply:
+    """The answer in what a command printed, and what the call took as far as the tool says it; a command of one's own
+    prints the answer alone.
+    """
+    events = [last_object(line) or {} for line in printed.out.splitlines()]
+    end: Mapping[str, Any] = next((event for event in reversed(events) if event.get("type") in _ENDS), {})
+    said = str(end.get("result") or end.get("subtype") or "") if end else printed.out
+    answer, reply = end.get("structured_output"), _in_text(printed.answer or said)
+    wrong = said if end.get("is_error") else _mapping(end.get("error")).get("message") or end.get("message")
+    if wrong and not printed.answer:
+        reply = Reply(problem=f"failed: {one_line(str(wrong))[:160]}")
+    elif isinstance(answer, dict):
+        reply = Reply(answer)
+    return replace(reply, usage=_usage(end, printed.err))
 
 
-def _read_llm(printed: Printed) -> Reply:
-    found = _LLM_USAGE.search(printed.err)
-    counts = [int(text.replace(",", "")) if text else None for text in found.groups()] if found else [None, None]
-    return replace(_in_text(printed.out), usage=_told(*counts))
+_READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-def _told(read: float | None, written: float | None) -> Usage:
-    """The tokens that a tool tells of a call."""
-    return _UNTOLD if read is None and written is None else Usage(int(read or 0), int(written or 0))
+def _usage(end: Mapping[str, Any], err: str) -> Usage:
+    """The tokens and the price that a tool tells: with its last event, or on the other stream as llm does."""
+    told = dict(_mapping(end.get("usage")))
+    if found := _LLM_USAGE.search(err):
+        told = {key: int(text.replace(",", "")) for key, text in found.groupdict("0").items()}
+    counts = [_number(told.get(key)) for key in (*_READ, "output_tokens")]
+    if not any(count is not None for count in counts):
+        return _UNTOLD
+    *taken, written = (int(count or 0) for count in counts)
+    model = next(iter(_mapping(end.get("modelUsage"))), "")
+    return Usage(sum(taken), written, cost_usd=_number(end.get("total_cost_usd")), model=model)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -180,7 +168,6 @@ class Command:
 
     name       of the preset, or `command`
     argv       its arguments; `{schema}`, `{schema_json}`, `{answer}` and `{model}` stand for what they say
-    read       how its output is read
     model      the model to ask for, "" for its own choice
     timeout    seconds
     keeps      variables that it needs beside those that hold no secret: `environment.of_a_summarizer`
@@ -188,7 +175,6 @@ class Command:
 
     name: str
     argv: tuple[str, ...]
-    read: Callable[[Printed], Reply] = _read_plain
     model: str = ""
     timeout: float = TIMEOUT
     keeps: tuple[str, ...] = ()
@@ -202,7 +188,7 @@ class Command:
         except NoAnswer as error:  # what it has read is not known: it is counted as if it had read it all
             reply = Reply(problem=str(error), usage=_UNTOLD if error.has_begun else Usage())
             return self._priced(reply, prompt, "")
-        reply = self._priced(self.read(printed), prompt, printed.answer or printed.out)
+        reply = self._priced(read(printed), prompt, printed.answer or printed.out)
         if reply.tree is not None and not status:
             return reply
         said = "" if reply.problem.endswith("nothing") else reply.problem
@@ -281,7 +267,6 @@ PRESETS: Mapping[str, Command] = {
             *("--tools", "", "--strict-mcp-config", "--disable-slash-commands"),
             *("--no-session-persistence", "--setting-sources", "", "--system-prompt", SYSTEM, "{options}"),
         ),
-        read=_read_claude,
         keeps=(
             *("ANTHROPIC_*", "CLAUDE_*", "AWS_* if CLAUDE_CODE_USE_BEDROCK", "AZURE_* if CLAUDE_CODE_USE_FOUNDRY"),
             *(f"{cloud}_* if CLAUDE_CODE_USE_VERTEX" for cloud in ("GOOGLE", "GCLOUD", "CLOUDSDK", "VERTEX")),
@@ -298,13 +283,11 @@ PRESETS: Mapping[str, Command] = {
             *("-c", "features.multi_agent=false", "-c", "features.multi_agent_v2=false", "-c", "agents.enabled=false"),
             *("-c", "skills.include_instructions=false", "-c", 'web_search="disabled"', "{options}", "-"),
         ),
-        read=_read_codex,
         keeps=("OPENAI_*", "CODEX_*"),
     ),
     "llm": Command(
         "llm",
         argv=("llm", "prompt", "--schema", "{schema}", "--no-stream", "--no-log", "--usage", "{options}"),
-        read=_read_llm,
         keeps=("OPENAI_*", "LLM_*"),
     ),
 }

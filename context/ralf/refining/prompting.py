@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,11 +12,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
+from ralf.brief.handover import said
 from ralf.facts.checks import most_telling
 from ralf.facts.commands import OLD_KEYS, simple_commands
 from ralf.facts.state import State
 from ralf.model.entries import Entry, Message, Said, Step
-from ralf.model.handover import KEPT, Carried, Kept
+from ralf.model.handover import NAMES, Carried
 from ralf.talk import cutting
 from ralf.talk.answer import FORM
 from ralf.talk.turns import Talk
@@ -109,13 +111,12 @@ class Prompt:
 
 
 class _Block(NamedTuple):
-    """One entry as it can be shown. `is_kept`: it is never left out; `is_hint`: only where there is room."""
+    """One entry as it can be shown. `is_kept`: it is never left out."""
 
     line: int
     at: Callable[[_Limits], str]
     is_call: bool = False
     is_kept: bool = False
-    is_hint: bool = False
 
 
 def prompt(
@@ -159,12 +160,10 @@ def _fitting(blocks: Sequence[_Block], room: int) -> list[tuple[_Block, str]]:
 
     for older, newer in zip(_STEPS, [_STEPS[0], *_STEPS], strict=False):
         limits = (older if place < len(blocks) // 2 else newer for place in range(len(blocks)))
-        every = [(block, text) for block, limit in zip(blocks, limits, strict=True) if (text := block.at(limit))]
-        shown = [pair for pair in every if not pair[0].is_hint]
+        shown = [(block, text) for block, limit in zip(blocks, limits, strict=True) if (text := block.at(limit))]
         left = room - size(shown)
         if left >= 0:
-            hints = [pair for pair in reversed(every) if pair[0].is_hint and (left := left - size([pair])) >= 0]
-            return sorted([*shown, *hints], key=every.index)
+            return shown
     for pair in sorted((pair for pair in shown if not pair[0].is_kept), key=lambda pair: not pair[0].is_call):
         if left < 0:
             left += size([pair])
@@ -188,23 +187,14 @@ def _state(state: State) -> Iterator[str]:
 
 
 def _handed(before: Carried) -> Iterator[str]:
-    last = before.last
-    if last is not None:
-        yield from (f"{name}: {text}" for name, text in (("now", last.now), ("why", last.why)) if text)
-        yield from (f"next: {step}" for step in last.next)
-        yield from (f"{part.heading}: {one_line(' '.join(part.items))}" for part in last.parts if part.kind == "")
-        if last.left_out:
-            lost = ", ".join(last.left_out)
-            yield f"(that answer was too long, left out: {lost})"
-    for kind in KEPT:
-        entries = before.current(kind)
-        yield from map(_kept, entries[:_MOST_ENTRIES] if kind in ("done", "fact") else entries)
-
-
-def _kept(entry: Kept) -> str:
-    who = entry.by or entry.author
-    words = f' "{entry.words}"' if entry.words else ""
-    return f"{entry.id} ({who}) {entry.text}{words}{f' Because: {entry.reason}' if entry.reason else ''}"
+    """The last hand-over, of what is done and of facts the newest."""
+    shown: Counter[str] = Counter()
+    for part, text in said(before):
+        shown[part] += 1
+        if part not in (NAMES["done"], NAMES["fact"]) or shown[part] <= _MOST_ENTRIES:
+            yield f"{part}: {text}"
+    if before.last is not None and before.last.left_out:
+        yield f"(that answer was too long, left out: {', '.join(before.last.left_out)})"
 
 
 def _blocks(segment: Talk, details: Mapping[str, Detail]) -> Iterator[_Block]:
@@ -231,9 +221,8 @@ def _blocks(segment: Talk, details: Mapping[str, Detail]) -> Iterator[_Block]:
                 yield _Block(entry.line, partial(_message, entry), is_kept=True)
             elif isinstance(entry, Said):
                 ends = id(entry) in closing
-                leads_up = any(isinstance(following, Step) for following in entries[place + 1 : place + 2])
-                is_hint = not ends and len(entry.text) < _ANNOUNCEMENT and leads_up
-                yield _Block(entry.line, partial(_said, entry, ends), is_kept=ends, is_hint=is_hint)
+                is_hint = not ends and len(entry.text) < _ANNOUNCEMENT
+                yield _Block(entry.line, partial(_text, entry, ends, is_hint), is_kept=ends)
             elif isinstance(entry, Step):
                 detail = details.get(entry.id, Detail())
                 gone = [line for line in detail.removed.splitlines() if added.get(line.strip(), -1) < place]
@@ -249,8 +238,11 @@ def _line(text: str, limits: _Limits) -> str:
     return trimmed(text, limits.edit)
 
 
-def _said(said: Said, ends: bool, limits: _Limits) -> str:
-    return f"agent: {cutting.cut(said.text, limits.closing if ends else limits.text)}"
+def _text(entry: Said, ends: bool, is_hint: bool, limits: _Limits) -> str:
+    """What the agent said; an announcement only where there is much room."""
+    if is_hint and limits is not _STEPS[0]:
+        return ""
+    return f"agent: {cutting.cut(entry.text, limits.closing if ends else limits.text)}"
 
 
 def _message(message: Message, limits: _Limits) -> str:

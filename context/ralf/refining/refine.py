@@ -83,12 +83,8 @@ def refine(
         payloads = _payloads(project, route, checkpoints)
         segment = joined(_entries_of(payloads))
         return asking.ask(payloads, segment) if _has_substance(segment) else asking.outcome(failure=NOTHING)
-    except Refused as error:
-        return asking.failed(str(error), settled=True)
-    except BadAnswer as error:
-        return asking.failed(f"the answer cannot be read: {error}")
-    except NoAnswer as error:
-        return asking.failed(str(error), settled=error.is_settled)
+    except (BadAnswer, NoAnswer) as error:
+        return asking.failed(str(error), settled=isinstance(error, Refused) or getattr(error, "is_settled", False))
     except (RalfError, OSError):
         raise
     except Exception as error:  # noqa: BLE001  # unrecorded, a fault of ours would be paid for again and again
@@ -265,13 +261,11 @@ def _share(start: str, at: str, end: str) -> float:
 # Nothing is queued: the journal shows which checkpoints are owed, so the next worker resumes after a crash.
 
 
-def start(project: Project, route: str, *, written: int = 0) -> str:
+def start(project: Project, route: str) -> str:
     """Start a worker for a route if a model is configured and something is owed it; returns at once.
 
-    written  how many checkpoints the caller has just written
-
-    Returns why no worker was started although one is configured, "" for nothing to say: that the model is switched off
-    is said by the first checkpoint after that, and where hooks make these by the next session that starts (`is_off`).
+    Returns why no worker could be started, "" for nothing to say: the next session that starts says that the model is
+    switched off (`is_off`).
     """
     try:
         settings = load_local_config(project.local_config_file)
@@ -279,14 +273,7 @@ def start(project: Project, route: str, *, written: int = 0) -> str:
             return ""
         check_meant(project, settings)
         state = load_state(project, route)
-        if state is None:
-            return ""
-        context = state.recorded
-        if off := _off(context, settings):
-            entries = context.checkpoint_history[:-written] if written else ()
-            is_first = bool(entries) and bool(entries[-1].unrefined)
-            return f"{route}: {off}" if is_first else ""
-        if due(context):
+        if state is not None and not _off(state.recorded, settings) and due(state.recorded):
             environment.start_detached(__name__, __file__, [str(project.root), route])
     except (RalfError, OSError, NotImplementedError) as error:  # the last: a system without `setsid` in `posix_spawn`
         return str(error)

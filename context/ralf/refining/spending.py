@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from ralf import routing
 from ralf.errors import Damaged
-from ralf.format.codec import from_tree, to_tree
 from ralf.model import Spend
 from ralf.project import Project
 from ralf.route.fold import IN_A_ROW
 from ralf.route.load import load_state
-from ralf.storage import journal
-from ralf.storage.files import content_of
-from ralf.storage.journal import MALFORMED
 
 
 def now() -> str:
@@ -34,26 +28,8 @@ def spend_of_route(project: Project, route: str) -> Spend:
 
 
 def spend_of_project(project: Project) -> Spend:
-    """What models have cost all routes. Only routes whose journal has changed since the last call are loaded."""
-    from ralf.storage import durable
-
-    marks = journal.marks(project.store, "routes")
-    cache = project.cache / "spend.json"
-    known: dict[str, tuple[str, Spend]] = {}
-    with suppress(OSError, *MALFORMED):
-        for route, (mark, tree) in json.loads(content_of(cache)).items():
-            known[route] = (mark, from_tree(Spend, tree))
-    found = {}
-    for route in routing.names_of(project):
-        mark = marks.get(route, "")
-        unchanged = mark and known.get(route, ("",))[0] == mark
-        found[route] = known[route] if unchanged else (mark, spend_of_route(project, route))
-    if found != known:
-        content = json.dumps({route: (mark, to_tree(spend)) for route, (mark, spend) in found.items()})
-        with suppress(OSError):  # a cache that cannot be written costs time
-            project.make_room(cache)
-            durable.write(cache, content.encode())
-    return total(spend for _, spend in found.values())
+    """What models have cost all routes."""
+    return total(spend_of_route(project, route) for route in routing.names_of(project))
 
 
 def total(spends: Iterable[Spend], day: str = "") -> Spend:
