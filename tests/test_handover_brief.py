@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralf.brief.filling import Budget, Piece, fill, joined
+from ralf.brief.filling import Budget, Piece, fill, joined, size
 from ralf.brief.handover import Since, interleaved, parse, section, shown, since
 from ralf.model.entries import Item, Message, Said, Step
 from ralf.model.handover import Carried, Ended, HandOver, Kept
@@ -170,7 +170,7 @@ def test_a_fresh_hand_over_takes_at_most_its_share_beside_a_record_that_fills_th
     handed = shown(MANY, FRESH)
     pieces |= handed.pieces
     fill(Budget(tokens), pieces, interleaved(pieces, grants, handed))
-    used = sum(Budget(None).size(piece.text)[0] for piece in handed.pieces.values())
+    used = sum(size(piece.text)[0] for piece in handed.pieces.values())
     assert most * 0.7 < used <= most
 
 

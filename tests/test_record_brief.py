@@ -167,11 +167,7 @@ def test_a_number_of_an_item_is_resolved_to_its_text():
 def test_what_comes_next_is_told_by_the_record_alone():
     session = Session().mark("branch", "main").typed("go").said("Next I will rewrite everything.").edited("src/a.py")
     session.ran("pytest", "failed", status=1, checks=("pytest",), lines=("E assert 1 == 2",))
-    assert section(brief(session), "Next").strip() == (
-        "- the answer to the last message has not ended; a check failed (08:05); 1 file not committed by the agent"
-    )
-    session.ran("make", "", checks=())
-    assert section(brief(session), "Next").startswith("- no result yet: Bash `make`; ")
+    assert section(brief(session), "Next").strip() == "- a check failed (08:05); 1 file not committed by the agent"
 
 
 def test_a_list_that_three_messages_came_after_is_not_what_comes_next():
@@ -220,7 +216,7 @@ def test_an_edit_between_two_runs_of_checks_stands_between_them_and_what_was_sai
 
 def test_a_list_that_was_written_after_the_last_words_is_a_call():
     session = Session().typed("go").said("First I write down the steps.").mark("todos", items=(Item("1", "Read"),))
-    assert "Being worked on: 1 call so far, no closing words yet. Last call: the to-do list." in brief(session)
+    assert "Being worked on: 1 call so far, no closing words yet." in brief(session)
 
 
 def test_only_what_ended_a_turn_is_shown_as_closing_words():

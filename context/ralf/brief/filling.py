@@ -6,7 +6,8 @@ So a larger budget never shows less, and nearly nothing of it stays unused as lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 from ralf.text import tokens
 
@@ -43,25 +44,22 @@ class Budget:
     most: int | None
     tokens: int = 0
     characters: int = 0
-    _sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, texts: Iterable[str], instead_of: str = "") -> bool:
         """Take these texts, each with a line end behind it, in the place of another, if they fit."""
-        new, old = [self.size(text) for text in texts], self.size(instead_of)
-        count = self.tokens + sum(size for size, _ in new) - old[0]
-        length = self.characters + sum(size for _, size in new) - old[1]
+        new, old = [size(text) for text in texts], size(instead_of)
+        count = self.tokens + sum(count for count, _ in new) - old[0]
+        length = self.characters + sum(length for _, length in new) - old[1]
         if self.most is not None and (count > self.most or length > self.most * tokens.CHARACTERS_PER_TOKEN):
             return False
         self.tokens, self.characters = count, length
         return True
 
-    def size(self, text: str) -> tuple[int, int]:
-        """The tokens and characters of a text with its line end."""
-        if not text:
-            return 0, 0
-        if text not in self._sizes:
-            self._sizes[text] = tokens.count(f"{text}\n"), len(text) + 1
-        return self._sizes[text]
+
+@lru_cache(20_000)
+def size(text: str) -> tuple[int, int]:
+    """The tokens and characters of a text with its line end."""
+    return (tokens.count(f"{text}\n"), len(text) + 1) if text else (0, 0)
 
 
 def fill(budget: Budget, pieces: Mapping[str, Piece], grants: Iterable[tuple[str, int]]) -> bool:

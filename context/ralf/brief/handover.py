@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import groupby
 
-from ralf.brief.filling import Budget, Piece
+from ralf.brief.filling import Piece, size
 from ralf.brief.lines import clock, indented, quotation
 from ralf.format.routefile import HANDED_TOKENS
 from ralf.model.entries import Entry, Item, Message, Step
@@ -240,7 +240,6 @@ def interleaved(
     first   keys of the record that come before all else
     """
     leading = [(key, 0) for key in first]
-    sizes = Budget(None)
 
     def due(grants: Iterable[Grant], kind: str, least: float = 0) -> Iterator[tuple[float, Grant]]:
         used, levels = 0, dict[str, int]()
@@ -248,8 +247,8 @@ def interleaved(
             texts = pieces[key].levels if key in pieces else ()
             level = min(level, len(texts) - 1)
             if level > levels.get(key, -1):
-                before = sizes.size(texts[levels[key]])[0] if key in levels else 0
-                used += max(0, sizes.size(texts[level])[0] - before)
+                before = size(texts[levels[key]])[0] if key in levels else 0
+                used += max(0, size(texts[level])[0] - before)
                 levels[key] = level
                 yield (0.0 if (key, level) in leading else max(least, _due(used, kind))), (key, level)
 
@@ -259,13 +258,13 @@ def interleaved(
         yield grant
 
 
-def _due(size: int, kind: str) -> float:
+def _due(count: int, kind: str) -> float:
     """The smallest budget in whose share so many tokens fit."""
     if kind == "fresh":
-        return size / 0.85 if size <= 850 else size / 0.6
+        return count / 0.85 if count <= 850 else count / 0.6
     if kind == "beside fresh":
-        return size / 0.15 if size <= 150 else max(size + 850, size / 0.4)
-    return size / (0.6 if kind == "old" else 0.4)
+        return count / 0.15 if count <= 150 else max(count + 850, count / 0.4)
+    return count / (0.6 if kind == "old" else 0.4)
 
 
 # ---- in the route file ----
@@ -324,14 +323,16 @@ def parse(text: str, carried: Carried) -> Carried:
 
 
 def _entries(parts: Iterable[Section], carried: Carried) -> Iterator[Kept]:
-    """The entries in a section; one whose id is gone goes by its words, and a second one of an id is a new one."""
+    """The entries in a section; a second one of an id is a new one."""
     known = {entry.id: entry for entry in carried.kept if entry.ended is None}
-    found = [_entry(part.kind, bullet, known) for part in parts if part.is_kept for bullet in part.bullets]
-    free = {(one.kind, one.text): one for one in known.values() if one.id not in {entry.id for entry in found}}
+    lines = ((_levels(entry, above=carried.last)[-1].removeprefix("- "), entry) for entry in known.values())
+    ours = {words: entry for line, entry in lines for words in (line, entry.text)}  # somebody may take the id out
     seen = set[str]()
-    for entry in found:
-        entry = entry if entry.id else free.pop((entry.kind, entry.text), entry)
-        yield replace(entry, id="") if entry.id in seen else entry
+    for kind, bullet in ((one.kind, bullet) for one in parts if one.is_kept for bullet in one.bullets):
+        entry = ours.get(one_line(bullet.text))
+        if entry is None or KEPT.get(kind) != KEPT[entry.kind]:
+            entry = _entry(kind, bullet, known)
+        yield replace(entry, kind=kind, id="" if entry.id in seen else entry.id)
         seen.update(filter(None, [entry.id]))
 
 
@@ -342,26 +343,18 @@ def _unmarked(bullet: Bullet) -> str:
 
 
 def _entry(kind: Kind, bullet: Bullet, known: Mapping[str, Kept]) -> Kept:
-    line = one_line(bullet.text)
-    found = _ID.fullmatch(line)
+    """A bullet that was changed or added; the words of a message are changed by no edit."""
+    text = one_line(bullet.text)
+    found = _ID.fullmatch(text)
     old = known.get(found[1]) if found else None
-    if found is None or old is None:
-        made, text = Kept(kind, author="file"), line
-    else:
-        made = replace(old, kind=kind) if KEPT.get(kind) == KEPT[old.kind] else Kept(kind, author="file")
-        text, was = found[2], one_line(_said(old)[-1])
-        if was in (text, line.removeprefix(old.id).strip()):
-            return made if made.id else replace(made, text=old.text, reason=old.reason, rejected=old.rejected)
+    if found is not None and old is not None:
+        text = found[2].replace(_tail(old), "")
+    made = old if old is not None and KEPT.get(kind) == KEPT[old.kind] else Kept(kind)
     text, _, rejected = text.partition(_NOT)
     text, _, reason = text.partition(_BECAUSE)
-    if old is not None:  # words of a message are changed by no edit
-        text = _unstopped(text, old.text + _tail(old), reason).removesuffix(_tail(old))
-        reason = _unstopped(reason, old.reason, rejected)
     options = (*filter(None, map(str.strip, rejected.split("; "))), *bullet.rejected)
-    reason = reason.strip() or bullet.reason
-    return replace(made, text=text.strip(), reason=reason, rejected=options, author="file", model="", marks=())
-
-
-def _unstopped(text: str, was: str, behind: str) -> str:
-    """A text without the full stop that it has only because something stands behind it."""
-    return text.removesuffix(".") if behind and not was.endswith(_ENDS) else text
+    text, reason = (
+        one.strip().removesuffix(".") if more else one.strip()
+        for one, more in ((text, reason or rejected), (reason, rejected))
+    )
+    return replace(made, text=text, reason=reason or bullet.reason, rejected=options, author="file", model="", marks=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
-from ralf.facts.checks import failing_lines, has_filter, is_failing, most_telling
+from ralf.facts.checks import failing_lines, is_failing, most_telling
 from ralf.facts.state import Run, State
 from ralf.model.entries import Entry, Item, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
@@ -124,22 +124,11 @@ def check(run: Run, day: str, *, lines: int) -> str:
     ran = command(_CHANGES_FOLDER.sub("", step.object))
     text = f"- check {ran} {clock(step.at, day)}: {outcome(step)}{last}{_by(step.agent)}"
     if run.passed_in_part:
-        what = "with another filter" if has_filter(run.key) else "of a part of it"
-        text += f"; a later run {what} was ok ({clock(run.passed_in_part, day)})"
-    text += _edited_after(run)
-    mended = [path.rpartition("/")[2] for path in run.edited]
-    left = [line for line in step.lines if not any(name in line for name in mended)]
-    shown = most_telling(left or step.lines, lines) if run.has_failed else []
-    if shown and (more := len(step.lines) - len(shown)):
-        shown.append(f"({more} more line{'s' * (more > 1)})")
+        text += f"; a later run of a part of it was ok ({clock(run.passed_in_part, day)})"
+    if run.edited:
+        text += f"; edited after it: {files(list(run.edited)[::-1], 3)}"
+    shown = most_telling(step.lines, lines) if run.has_failed else []
     return "\n".join([text, *(f"    {line}" for line in shown)])
-
-
-def _edited_after(run: Run) -> str:
-    names = list(run.edited)[::-1]
-    if not names:
-        return ""
-    return f"; edited after it: {files(names)}" if len(names) < 3 else f"; {len(names)} files edited after it"
 
 
 def passing(runs: Sequence[Run], day: str) -> str:
@@ -185,10 +174,10 @@ def now(status: Status) -> str:
     where = f"branch {trimmed(one_line(status.branch), 60)}" if status.branch else "no branch"
     head = f'at {status.head} "{trimmed(one_line(status.subject), 70)}"' if status.head else "no commit yet"
     count = len(status.files)
-    for most in (8, 5, 3, 2, 1):
+    for most in (8, 4, 2, 1):
         paths = files([one_line(path) for path in status.files], most)
-        text = f"Now, by git: {where} {head}; " + (f"not committed: {paths}" if count else "nothing to commit")
-        text = shown(text)  # names in a repository may be anybody's
+        left = f"not committed: {paths}" if count else "nothing to commit"
+        text = shown(f"Now, by git: {where} {head}; {left}")  # names in a repository may be anybody's
         if tokens.count(text) < NOW_TOKENS and len(text) < NOW_TOKENS * 4:
             return text
     return f"Now, by git: {count} file{'s' * (count != 1)} not committed"
@@ -236,13 +225,10 @@ def _item(item: Item) -> str:
 
 _MOST_SINCE_LIST = 2  # messages
 
-_UNANSWERED = ("not_begun", "in_progress", "interrupted", "stopped")
 
-
-def upcoming(state: State, since_list: int = 0, last: Turn | None = None) -> str:
+def upcoming(state: State, since_list: int = 0) -> str:
     """What comes next as far as the record shows it, in one line; "" for nothing. The state below has the details.
 
-    last        the turn of the last message
     since_list  messages of the person since the to-do list was changed: one that is behind them says nothing of now
     """
     parts: list[str] = []
@@ -258,9 +244,7 @@ def upcoming(state: State, since_list: int = 0, last: Turn | None = None) -> str
         parts.append(f"to-do {trimmed(_item(first), 60)}{more}")
     run = next(reversed(state.runs.values()), None)
     if run is not None and run.edited and not run.has_failed:
-        names = list(run.edited)
-        what = files(names) if len(names) < 3 else f"{len(names)} files"
-        parts.append(f"edited after the last check: {what}")
+        parts.append(f"edited after the last check: {files(list(run.edited), 3)}")
     places = tuple(f"{one.rstrip('/')}/" for one in state.listed)
     since = [path for path in state.edited if path not in state.listed and not path.startswith(places)]
     if (count := len(state.listed) + len(since)) and state.is_under_git:
@@ -268,14 +252,6 @@ def upcoming(state: State, since_list: int = 0, last: Turn | None = None) -> str
         parts.append(f"{count} file{'s' * (count > 1)} not committed{by}")
     if state.commits and state.commits[-1].is_own and state.pushed and not state.is_pushed:
         parts.append("the newest commit not pushed")
-    if state.merging:
-        parts.append(f"a {state.merging} is in progress")
-    if last is not None and standing(last).word in _UNANSWERED:
-        call_ = next((step for step in reversed(last.steps) if not step.agent), None)
-        if call_ is not None and not call_.outcome:
-            parts.insert(0, f"no result yet: {trimmed(call(call_), 100)}")
-        elif parts:  # alone the status says it
-            parts.insert(0, "the answer to the last message has not ended")
     return _item_of(parts)
 
 
@@ -357,42 +333,38 @@ def standing(turn: Turn) -> Standing:
     steps = [step for step in turn.steps if not step.agent]
     lists = [entry for entry in turn.entries if isinstance(entry, Mark) and entry.kind == "todos"]
     count = _calls(len(steps) + len(lists))
-    newest = entries[-1] if entries else None
+    newest, last = entries[-1] if entries else None, steps[-1] if steps else None
+    mark = newest.kind if isinstance(newest, Mark) else ""
     if turn.unread:
         return Standing("not_begun", "Not begun: it was still waiting in the client's queue.")
-    if isinstance(newest, Mark) and newest.kind == "stopped":
+    if isinstance(newest, Mark) and mark == "stopped":
         done = f"{count} had been made for it" if steps else "nothing was done for it before"
         return Standing("stopped", f"Stopped by the service: {trimmed(one_line(newest.value), _ERROR)}; {done}.")
     if not turn.texts and not turn.steps and not turn.has("interrupted"):
         return Standing("not_begun", "Not begun: after it nothing was said or done.")
-    if isinstance(newest, Mark) and newest.kind == "interrupted":
-        why = f" ({trimmed(one_line(newest.value), 60)})" if newest.value not in ("", newest.kind) else ""
+    if isinstance(newest, Mark) and mark == "interrupted":
+        why = f" ({trimmed(one_line(newest.value), 60)})" if newest.value not in ("", mark) else ""
         step = refused_last(turn)
         last_one = f"; the last one was refused: {call(step)}" if step is not None else ""
         return Standing("interrupted", f"Interrupted by the person after {count}{why}{last_one}.")
-    last = next((step for step in reversed(turn.steps) if not step.agent), None)
     if last is not None and not last.outcome and last.kind in ("question", "plan"):
         return Standing("waiting", f"It waits for the person: {indented(cut(last.object, _ASKED))}")
     if last is not None and not last.outcome:
         return Standing("in_progress", f"Being worked on: {count}; the last one has no result yet: {call(last)}")
-    if isinstance(newest, Mark) and newest.kind == "ended":
+    if mark == "ended":
         if isinstance(_before_end(entries), Said):
             return Standing("answered", "Answered: the agent's turn is ended; its words are below.")
         return Standing("answered", f"The agent's turn is ended after {count}, without closing words.")
-    if isinstance(newest, Said) and lists and lists[-1].line > newest.line:
-        return Standing(
-            "in_progress", f"Being worked on: {count} so far, no closing words yet. Last call: the to-do list."
-        )
-    if isinstance(newest, Said):
+    is_listed_last = isinstance(newest, Said) and any(one.line > newest.line for one in lists)
+    if isinstance(newest, Said) and not is_listed_last:
         after = f", after {count}" if steps or lists else ""
         words = f"The agent spoke last (below){after}; the record has no mark that its turn had ended."
         return Standing("answered", words)
-    if last is None:
-        return Standing("in_progress", f"Being worked on: {_calls(len(turn.steps))} so far, no closing words yet.")
-    refused = "refused by the person, nothing said or done since: " if last.outcome == "refused" else ""
-    words = f"Being worked on: {count} so far, no closing words yet. Last call: {refused}{call(last)}"
+    text = f"Being worked on: {count} so far, no closing words yet."
+    if last is None or is_listed_last:
+        return Standing("in_progress", text)
     seen = "" if last.added or last.checks else _result(last.output)
-    return Standing("in_progress", words + ("" if refused else f" ({outcome(last)})"), _wrote(last), seen)
+    return Standing("in_progress", f"{text} Last call: {call(last)} ({outcome(last)})", _wrote(last), seen)
 
 
 def _before_end(entries: Sequence[Entry]) -> Entry | None:

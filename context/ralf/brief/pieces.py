@@ -191,7 +191,7 @@ class Composer:
         day = state.last[:10]
         messages = [turn.message for turn in self.view.talk.turns if turn.message is not None]
         since_list = sum(message.at > state.items_at for message in messages)
-        self.add("next", (NEXT, 0), lines.upcoming(state, since_list, self.last))
+        self.add("next", (NEXT, 0), lines.upcoming(state, since_list))
         if not self.view.now:
             self.add("commit", (STATE, 0), lines.branch_and_commit(state))
             self.add("edited", (STATE, 1), *(lines.edited(state, most) for most in (4, 12, 40)))
@@ -335,31 +335,22 @@ def _is_interrupted(turn: Turn) -> bool:
 
 
 def _each_file_once(entries: Iterable[Said | Step]) -> list[Said | Step]:
-    """Entries of the log, each file where it was edited last before a check or after all, neighbouring edits as one."""
+    """Entries of the log, each file where it was edited last before a check or after all."""
     found: list[Said | Step] = []
     seen: set[str] = set()
     for entry in reversed([*entries]):
-        if not (isinstance(entry, Step) and _is_edit(entry)):
-            found.append(entry)
-            if isinstance(entry, Step) and entry.checks:
-                seen.clear()
-            continue
-        files = tuple((path, did) for path, did in entry.files if path not in seen)
-        seen.update(path for path, _ in files)
-        if files and found and isinstance(last := found[-1], Step) and _is_edit(last):
-            found[-1] = replace(last, files=(*files, *last.files))
-        elif files:
-            found.append(replace(entry, files=files))
+        if isinstance(entry, Step) and entry.checks:
+            seen.clear()
+        if isinstance(entry, Step) and entry.kind == "edit" and entry.outcome == "ok" and not entry.agent:
+            entry = replace(entry, files=tuple(file for file in entry.files if file[0] not in seen))
+            seen.update(path for path, _ in entry.files)
+        found.append(entry)
     return found[::-1]
 
 
 def _only_looked(step: Step) -> bool:
     """Whether a call only looked, and there was something to see."""
     return step.looks and not step.checks and step.outcome != "failed"
-
-
-def _is_edit(step: Step) -> bool:
-    return step.kind == "edit" and step.outcome == "ok" and not step.agent
 
 
 def _words(message: Message) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from ralf.brief import lines, order
-from ralf.brief.filling import Budget, Piece, fill, joined
+from ralf.brief.filling import Budget, Piece, fill, joined, size
 from ralf.brief.handover import interleaved, shown, since
 from ralf.brief.pieces import LAST, NEXT, SINCE, STATE, TALK, Composer, View
 from ralf.talk.cutting import LEFT_OUT
@@ -32,8 +32,8 @@ def composed(view: View, max_tokens: int | None = None) -> tuple[str, Pieces]:
     """
     if view.now and max_tokens is not None:
         view = replace(view, now=view.now if max_tokens >= _LEAST_WITH_NOW else "")
-        size = Budget(None).size(view.now)  # a larger budget sets at most as much more aside as it has more
-        max_tokens -= min(lines.NOW_TOKENS, max(size[0], size[1] // 4 + 1, max_tokens // 8)) if view.now else 0
+        count, length = size(view.now)  # a larger budget sets at most as much more aside as it has more
+        max_tokens -= min(lines.NOW_TOKENS, max(count, length // 4 + 1, max_tokens // 8)) if view.now else 0
     composer = _pieces(view)
     sessions = f"{view.sessions} sessions" if view.sessions > 1 else "one session"
     head = _head(

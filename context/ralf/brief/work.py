@@ -29,8 +29,6 @@ def work_of(before: ActiveWork, talk: Talk) -> ActiveWork:
     """The active work after a talk: what the record shows; what somebody said of it stays as it was before."""
     state, last = State.of(talk.entries), talk.last
     word = lines.standing(last).word if last is not None else ""
-    if word == "answered" and last is not None and not last.has("ended") and _has_begun(state):
-        word = "in_progress"  # it spoke last, in the middle of its list
     said = [said.text for turn in talk.turns for said in turn.texts]
     outcome = next((found for text in reversed(said) if (found := promised(text))), "")
     closing = last.closing if last is not None else None
@@ -48,10 +46,6 @@ def work_of(before: ActiveWork, talk: Talk) -> ActiveWork:
         tried=tuple(_tried(talk, state)[-_MOST_TRIED:]),
         now=now(View(talk, state)),
     )
-
-
-def _has_begun(state: State) -> bool:
-    return any(item.status == "in_progress" for item in state.items)
 
 
 def _planned(before: ActiveWork, state: State) -> ActiveWork:
