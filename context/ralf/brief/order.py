@@ -32,7 +32,7 @@ _STEP_1 = (
 """Where the answer to the last message stands, and the state; pins come before it."""
 
 _STEPS = (
-    "gap-talk gap-log",
+    "gap-talk",
     _STEP_1,
     "decided.0 fails-0@1 messages[:3]@1 refused-",  # step 2
     "pinned.1 messages[3:9] messages[-1:]@1 messages[9:12] closing@1 before@1 log[:3] last@2 before@2",  # step 3
@@ -76,7 +76,12 @@ def grants(
     log    keys of what was done since, newest first; `late`: keys of what comes last of all
     recorded  what people, agents and models have on record
     """
-    lists = {"log": log, "work": recorded.work, "early": [key for key in keys if key not in late], "all": keys}
+    lists = {
+        "log": log,
+        "work": recorded.work,
+        "early": [key for key in keys if key not in late and not key.startswith("hint")],
+        "all": keys,
+    }
     for name, stages in (("pinned", recorded.pinned), ("decided", recorded.decided)):
         lists |= {f"{name}.{number}": stages[number] if number < len(stages) else () for number in range(4)}
     yield from _grants(" ".join(_STEPS), keys, turns, lists)

@@ -18,8 +18,6 @@ from ralf.talk.answers import AFTER, about, is_short
 from ralf.talk.turns import Talk, Turn, course, refused_last
 from ralf.text.cleaning import one_line, trimmed
 
-_REMARK = 200  # characters up to which a text says little where the turn has closing words
-
 _ANNOUNCEMENT = 90  # characters up to which a text right before a call only announces it
 
 _MOST_COMMENTS = 12
@@ -233,18 +231,15 @@ class Composer:
         )
         announcing = {id(one) for one, after in pairwise(turn.entries) if isinstance(after, Step)}
         for number, entry in enumerate(entries):
-            key = f"since-{number}"
             if isinstance(entry, Said):
                 texts = [f"- said: {lines.indented(text)}" for text in cutting.cuts(entry.text, order.LOG)]
-                self.add(key, (SINCE, number), *texts)
-                if len(entry.text) <= _ANNOUNCEMENT and id(entry) in announcing:
-                    self.late.add(key)
-                    continue
+                kind = "hint-since" if len(entry.text) <= _ANNOUNCEMENT and id(entry) in announcing else "since"
+                self.add(f"{kind}-{number}", (SINCE, number), *texts)
             else:
-                self.add(key, (SINCE, number), self._step(entry))
-            if key in self.pieces:  # the state has a check that failed
+                self.add(f"since-{number}", (SINCE, number), self._step(entry))
+            if f"since-{number}" in self.pieces:  # the state has a check that failed
                 has_more = isinstance(entry, Said) or not entry.checks or not entry.has_failed
-                self.log.insert(0 if has_more else len(self.log), key)
+                self.log.insert(0 if has_more else len(self.log), f"since-{number}")
         if looks:
             self.add("looks", (SINCE, len(entries)), f"- ({looks} call{'s' * (looks > 1)} only looked)")
         if closing is not None:
@@ -258,8 +253,6 @@ class Composer:
         end = lines.outcome(step)
         if step.outcome == "refused":
             return f"- refused: {lines.call(step)}{who}"
-        if step.kind == "edit" and step.outcome == "failed":
-            return f"- edit of {trimmed(one_line(step.object), 120)}: FAILED{who}"
         if step.files and step.outcome == "ok" and not step.git:
             return f"- {'; '.join(lines.changed(step.files))}{who}"
         if step.kind == "command":
@@ -267,17 +260,14 @@ class Composer:
                 return f"- {'; '.join(told)}"
             if step.outcome == "ok" and not step.checks:
                 return f"- ran {lines.command(step.object)}{who}"
-            run = self.view.state.runs.get(" && ".join(step.checks)) if step.checks else None
             shown = [] if step.checks else most_telling(step.lines, 3)  # the state has those of a check
-            if run is not None and run.step.id == step.id and run.has_failed:
-                shown = [f"no longer: {line}" for line in run.before[:2]]
             return "\n".join([f"- {lines.command(step.object)}: {end}{who}", *(f"    {line}" for line in shown)])
         if step.kind == "agent":
             report = f": {lines.indented(cutting.cut_end(step.output, 200, 400))}" if step.output else ""
             return f"- subagent {lines.quoted(step.object, 120)}: {end}{report}"
         if step.kind in ("question", "plan"):
             return f"- {step.kind}: {lines.indented(cutting.cut(step.object, 240))} ({end})"
-        return "" if step.kind == "edit" else f"- {lines.call(step)}: {end}{who}"
+        return "" if step.kind == "edit" and step.outcome == "ok" else f"- {lines.call(step)}: {end}{who}"
 
     # ---- the talk before it ----
 
@@ -305,13 +295,10 @@ class Composer:
             is_last = next(reversed(course(turn)), None) is closing or turn.has("ended")
             texts = [f"  {_ENDS if is_last else _ON_THE_WAY} {lines.indented(one, '    ')}" for one in cuts]
             self.add(f"{'agreed' if is_answered else 'closing'}-{number}", (TALK, number, 3), *texts)
-        least = _REMARK if closing is not None else _ANNOUNCEMENT
         for place, said in enumerate(said for said in turn.texts if said is not closing):
             texts = [f"  {_ON_THE_WAY} {lines.indented(text, '    ')}" for text in cutting.cuts(said.text, order.OTHER)]
-            key = f"{'hint' if len(said.text) <= least else 'other'}-{number}-{place}"
-            self.add(key, (TALK, number, 1, place), *texts)
-            if key.startswith("hint"):
-                self.late.add(key)
+            kind = "hint" if len(said.text) <= _ANNOUNCEMENT else "other"
+            self.add(f"{kind}-{number}-{place}", (TALK, number, 1, place), *texts)
         asides = (f"  {lines.indented(_aside(aside, day))}" for aside in turn.asides)
         self.add_each(f"ran-{number}", (TALK, number, 1.5), asides)
 

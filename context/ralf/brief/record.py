@@ -67,9 +67,7 @@ def _pieces(view: View, sections: Collection[int] | None = None) -> Composer:
     composer = Composer(view)
     composer.compose(talk_too=sections is None)
     if composer.before:
-        composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before), "message"))
-    if composer.log:
-        composer.add("gap-log", (SINCE, -1), _gap(len(composer.log), "step"))
+        composer.add("gap-talk", (TALK, 0, 9), _gap(len(composer.before)))
     if sections is not None:
         composer.pieces = {key: piece for key, piece in composer.pieces.items() if piece.place[0] in sections}
     composer.pieces |= view.recorded.pieces
@@ -85,20 +83,16 @@ def _filled(composer: Composer, budget: Budget) -> tuple[str, bool, int]:
     is_whole = fill(budget, pieces, _with_handed(granted, composer, budget.most))
     turns = [f"turn-{number}" for number in range(len(composer.before))]
     hidden = [key for key in turns if key in pieces and pieces[key].level < 0]
-    missing = [key for key in composer.log if key in pieces and pieces[key].level < 0]
-    for gap, keys, what in (("gap-talk", hidden, "message"), ("gap-log", missing, "step")):
-        if gap in pieces and keys:
-            pieces[gap].levels = [_gap(len(keys), what)]
-        else:
-            pieces.pop(gap, None)
-    if "gap-talk" in pieces:
-        pieces["gap-talk"].place = (TALK, int(hidden[-1][5:]), 9)
+    if hidden:
+        pieces["gap-talk"].levels, pieces["gap-talk"].place = [_gap(len(hidden))], (TALK, int(hidden[-1][5:]), 9)
+    else:
+        pieces.pop("gap-talk", None)
     is_whole = is_whole and all(piece.is_whole for piece in pieces.values())
     return joined(pieces.values()), is_whole, len(hidden)
 
 
-def _gap(count: int, what: str) -> str:
-    return f"- ({count} {what}{'s' * (count > 1)} left out here)"
+def _gap(count: int) -> str:
+    return f"- ({count} message{'s' * (count > 1)} left out here)"
 
 
 _MOST_ASKED = 12  # pieces that come first since they touch what is asked for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from ralf import config
 from ralf.brief import lines, wording
@@ -87,8 +88,9 @@ def work(made: Recorded, context: RouteContext) -> None:
     """Where the work stands, as far as it is not by the record; of a route without one, all that it holds of it."""
     stands = context.active_work
     heading = f"The work, by what was recorded of it{wording.tag(stands.origin)}"
-    wanted = wording.NEXT if context.sessions and stands.todos else (*wording.NEXT, "done: ")
-    said = wording.labelled(context, wanted if context.sessions else wording.STANDS)
+    done = () if stands.todos else ("done: ",)
+    wanted = (*wording.NEXT, *done) if context.sessions or stands.now else wording.STANDS
+    said = wording.labelled(context, wanted)
     made.work = made.add("work", (_WORK,), heading, (f"- {one_line(line)}" for line in (*_work(context), *said)))
     if stands.now and not context.sessions:
         made.pieces["now"] = Piece((_NOW,), [shown(stands.now)])
@@ -190,12 +192,8 @@ def _is_in_talk(item: Decision, context: RouteContext) -> bool:
 def _staged(made: Recorded, keys: list[str], shares: tuple[int, ...]) -> list[list[str]]:
     """The keys in stages: so many tokens at each, and the rest at the last."""
     stages: list[list[str]] = [[] for _ in range(len(shares) + 1)]
-    stage, left = 0, shares[0]
+    used = 0
     for key in keys:
-        size = tokens.count(made.pieces[key].levels[0])
-        while stage < len(shares) and size > left:
-            stage += 1
-            left = shares[stage] if stage < len(shares) else 0
-        stages[stage].append(key)
-        left -= size
+        used += tokens.count(made.pieces[key].levels[0])
+        stages[sum(used > limit for limit in accumulate(shares))].append(key)
     return stages

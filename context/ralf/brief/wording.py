@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ralf.brief.handover import author, said, since
@@ -258,24 +259,20 @@ def _lines_of(*texts: str) -> list[str]:
     return "\n".join(texts).split("\n")
 
 
-def _task(context: RouteContext) -> list[str]:
-    work = context.active_work
-    step = f"step {work.plan_step}" if work.plan_step is not None else ""
-    words = (work.current_task, work.task_title, work.current_phase, work.work_status, work.outcome, step)
-    return [", ".join(filter(None, words))]
-
-
 def _labelled(item: Decision) -> str:
     kind = _RULE if _is_rule(item) else item.kind.replace("-", " ")
     kind = kind if kind in SECTIONS["decisions"] else "decision"
     return f"{kind} {decision(replace(item, origin='')).removeprefix('- ')}"
 
 
+_TASK = attrgetter("current_task", "task_title", "current_phase", "work_status", "outcome")
+
 _LINES: tuple[tuple[str, str, Callable[[RouteContext], Iterable[str]]], ...] = (
     ("goal", "goal: ", lambda c: [c.goal]),
     ("goal", "began as: ", lambda c: [c.began_as]),
     ("work", "handed over: ", lambda c: (line.removeprefix("- ") for line in handover_lines(c.handover))),
-    ("work", "task: ", _task),
+    ("work", "task: ", lambda c: [", ".join(filter(None, _TASK(c.active_work)))]),
+    ("work", "step: ", lambda c: [str(c.active_work.plan_step or "")]),
     ("work", "branch: ", lambda c: [c.active_work.git.branch]),
     ("work", "commit: ", lambda c: [c.active_work.git.commit]),
     ("work", "pull request: ", lambda c: [c.active_work.git.pull_request]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ralf.brief import lines
@@ -112,24 +112,28 @@ def _named(digest: str, subject: str) -> str:
 
 def _tried(talk: Talk, state: State) -> list[str]:
     """What failed, was refused, undone or taken back, oldest first; no reason but the person's own words."""
-    found: list[tuple[str, str]] = []
-
-    def add(what: str, at: str, said: str, more: Sequence[str] = ()) -> None:
-        when = f" ({lines.clock(at)})" if at else ""
-        found.append((at, f"{what}{when}: {said}" + (f": {trimmed(more[0], _LINE)}" if more else "")))
-
-    for step in (*(run.step for run in state.runs.values() if run.has_failed), *_steps(state.failed)):
-        add("failed", step.at, f"{lines.command(step.object)} {lines.outcome(step)}", step.lines)
+    failed = [*(run.step for run in state.runs.values() if run.has_failed), *_steps(state.failed)]
     words = {turn.message.call: turn.message.text for turn in talk.turns if turn.message is not None}
-    for step in _steps(state.refused):
-        why = words.get(step.id, "")
-        add("refused", step.at, lines.call(step), [lines.quoted(why, _LINE)] if why else ())
-    for step in (step for turn in talk.turns for step in turn.steps):
-        if any(fact.kind in ("undone", "stashed") for fact in step.git):
-            add("undone", step.at, lines.command(step.object))
-    for message, _ in talk.taken_back:
-        add("taken back by rewinding", message.at, lines.quoted(message.text, _LINE))
-    return [line for _, line in sorted(found, key=lambda one: one[0])]
+    undone = (step for turn in talk.turns for step in turn.steps)
+    found = [
+        *(
+            ("failed", one.at, ": ".join([f"{lines.command(one.object)} {lines.outcome(one)}", *one.lines[:1]]))
+            for one in failed
+        ),
+        *(("refused", one.at, _refused(one, words.get(one.id, ""))) for one in _steps(state.refused)),
+        *(
+            ("undone", one.at, lines.command(one.object))
+            for one in undone
+            if any(fact.kind in ("undone", "stashed") for fact in one.git)
+        ),
+        *(("taken back by rewinding", one.at, lines.quoted(one.text, _LINE)) for one, _ in talk.taken_back),
+    ]
+    found.sort(key=lambda one: one[1])
+    return [f"{what}{f' ({lines.clock(at)})' if at else ''}: {said}" for what, at, said in found]
+
+
+def _refused(step: Step, why: str) -> str:
+    return lines.call(step) + (f": {lines.quoted(why, _LINE)}" if why else "")
 
 
 def _steps(known: Mapping[str, tuple[Step, int]]) -> list[Step]:

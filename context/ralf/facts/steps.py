@@ -246,14 +246,14 @@ def _texts(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[str, str]]
             next((value for key in keys if isinstance(value := given.get(key), str)), "")
             for keys in (OLD_KEYS, _NEW_KEYS)
         )
-        if new:
+        if old or new:
             yield old, new
     if "*** Begin Patch" in text:
         old, new = ("\n".join(line[1:] for line in text.splitlines() if line.startswith(sign)) for sign in "-+")
         yield old, new
 
 
-def _changed_lines(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[list[str], list[str]]]:
+def changed_lines(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[list[str], list[str]]]:
     """(old, new) lines of each change, without those that both begin and both end with."""
     for old, new in _texts(arguments, text):
         before, after = old.splitlines(), new.splitlines()
@@ -269,14 +269,14 @@ def _in_common(lines: Sequence[str], others: Sequence[str]) -> int:
 
 def _added(arguments: Mapping[str, Any], text: str) -> str:
     """The first lines that an edit adds, as they stand."""
-    lines = [line for _, after in _changed_lines(arguments, text) for line in after if line.strip()]
+    lines = [line for _, after in changed_lines(arguments, text) for line in after if line.strip()]
     whole = sum(size <= _ADDED for size in accumulate(len(line) + 1 for line in lines))
     return "\n".join([*lines[:whole], *(["\u2026"] if whole < len(lines) else [])])
 
 
 def _comments(arguments: Mapping[str, Any], text: str, *, gone: bool = False) -> tuple[str, ...]:
     """The comments that an edit adds, or those that are `gone` after it, neighbouring lines as one."""
-    changes = [pair[::-1] if gone else pair for pair in _changed_lines(arguments, text)]
+    changes = [pair[::-1] if gone else pair for pair in changed_lines(arguments, text)]
     known = {line.strip() for before, _ in changes for line in before}
     found, is_open = list[str](), False
     for line in (line.strip() for _, after in changes for line in after):

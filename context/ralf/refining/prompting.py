@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ralf.brief import lines
 from ralf.brief.handover import said
 from ralf.facts.checks import most_telling
-from ralf.facts.commands import OLD_KEYS, simple_commands
+from ralf.facts.commands import simple_commands
 from ralf.facts.state import State
+from ralf.facts.steps import changed_lines
 from ralf.model.entries import Entry, Message, Said, Step
 from ralf.model.handover import NAMES, Carried
 from ralf.talk import cutting
@@ -302,22 +303,15 @@ def _sent(step: Step) -> str:
 
 # ---- what the calls have beyond their entries ----
 
-_NEW_KEYS = ("new_string", "new_str", "newText", "content", "contents")
-
 
 def detail_of(arguments: Mapping[str, Any], text: str = "", output: str = "") -> Detail:
     """The detail of a call with these arguments, the text of its patch and its result."""
-    edits = arguments.get("edits")
-    given = [one for one in [arguments, *(edits if isinstance(edits, list) else [])] if isinstance(one, Mapping)]
-    old, new = ([str(one[key]) for one in given for key in keys if key in one] for keys in (OLD_KEYS, _NEW_KEYS))
-    if "*** Begin Patch" in text:
-        old, new = ([line[1:] for line in text.splitlines() if line.startswith(mark)] for mark in "-+")
-    before, after = ([line for part in parts for line in part.splitlines() if line.strip()] for parts in (old, new))
-    known, kept = ({line.strip() for line in part} for part in (before, after))
-    words = [] if old or new or "command" in arguments else [one for one in arguments.values() if isinstance(one, str)]
+    changes = [*changed_lines(arguments, text)]
+    before, after = ([line for change in changes for line in change[side] if line.strip()] for side in (0, 1))
+    words = [] if changes or "command" in arguments else [one for one in arguments.values() if isinstance(one, str)]
     return Detail(
-        added="\n".join(line for line in after if line.strip() not in known),
-        removed="\n".join(line for line in before if line.strip() not in kept),
+        added="\n".join(line for line in after if line not in before),
+        removed="\n".join(line for line in before if line not in after),
         sent=max((word for word in words if len(word) > _ANNOUNCEMENT), key=len, default=""),
         output=clean(output),
     )

@@ -119,14 +119,12 @@ class _Asking:
         made, kept = checked(answer, names, quotes, model=by, at=ended, session=session)
         with open_route(self._project, self._route) as writer:
             writer.absorb_edits()
-            is_gone = all(entry_of(writer.context, name) is None for name in self._names)
-            if not is_gone:  # a revert meanwhile: nothing of it may come back
-                before = writer.context.revision
-                added = handing_over.record(writer, made, kept, answer.ended, quotes=quotes, call=self._call())
-                is_new = writer.context.revision > before
-                writer.render_file()
-        if is_gone:
-            return self.failed("the checkpoint has gone from the route")
+            if all(entry_of(writer.context, name) is None for name in self._names):
+                raise NoAnswer("the checkpoint has gone from the route")  # by a revert: nothing of it may come back
+            before = writer.context.revision
+            added = handing_over.record(writer, made, kept, answer.ended, quotes=quotes, call=self._call())
+            is_new = writer.context.revision > before
+            writer.render_file()
         return self.outcome(text=str(handing_over.HandedOver(self._route, made, added)) if is_new else "")
 
     def _answer(self, text: str, wrong: str = "") -> Answer:
