@@ -280,8 +280,8 @@ class Composer:
         head = f"- {self._head(turn, message, day)}"
         behind = f" [{lines.indented(answers)}]" if answers else ""
         quoted = [f'{head} "{lines.indented(text)}"' for text in texts]
-        is_bare = answers.startswith(AFTER)  # the shortest
-        self.add(f"turn-{number}", (TALK, number, 0), *quoted[:is_bare], *(one + behind for one in quoted[is_bare:]))
+        bare = 1 if answers.startswith(AFTER) else 0  # what came right before is left out of the shortest form
+        self.add(f"turn-{number}", (TALK, number, 0), *quoted[:bare], *(one + behind for one in quoted[bare:]))
         if piece := self.pieces.get(f"turn-{number}"):
             piece.heads = [*piece.heads, (f"day-{day}", f"{day}:")] if day else piece.heads
             if is_pasted:
