@@ -18,7 +18,7 @@ from ralf.text.patterns import regex
 
 _COMMAND = 120  # characters of a command, a call's object
 
-_FILES = 12
+_FILES, _FEW = 12, 6
 
 _CHANGES_FOLDER = regex(r"\A\s*cd [^&|;\n]+&&\s*")
 
@@ -64,12 +64,12 @@ def files(paths: Sequence[str], most: int = _FILES) -> str:
     return "; ".join(parts) + (f" and {more} more" if more > 0 else "")
 
 
-def changed(found: Iterable[tuple[str, str]]) -> list[str]:
+def changed(found: Iterable[tuple[str, str]], most: int = _FEW) -> list[str]:
     """Files by what was done to them, each once."""
     groups: dict[str, dict[str, None]] = {}
     for path, did in found:
         groups.setdefault(did, {})[path] = None
-    return [f"{did} {files(list(paths), 6)}" for did, paths in groups.items()]
+    return [f"{did} {files(list(paths), most)}" for did, paths in groups.items()]
 
 
 def rows(names: Sequence[str]) -> Iterator[str]:
@@ -258,14 +258,14 @@ def upcoming(state: State, since_list: int = 0) -> str:
 # ---- what was done ----
 
 
-def did(turn: Turn) -> str:
+def did(turn: Turn, most: int = _FEW) -> str:
     """What was done in a turn, in one line: files, commits, pushes, checks, what was refused or interrupted."""
-    parts = list(_did(turn))
+    parts = list(_did(turn, most))
     return f"did: {'; '.join(parts)}" if parts else ""
 
 
-def _did(turn: Turn) -> Iterator[str]:
-    yield from changed(file for step in turn.steps for file in step.files)
+def _did(turn: Turn, most: int) -> Iterator[str]:
+    yield from changed((file for step in turn.steps for file in step.files), most)
     yield from git(turn.steps)
     newest: dict[str, Step] = {}
     for step in turn.steps:

@@ -205,9 +205,11 @@ class Composer:
         refused = [step for step, when in state.refused.values() if state.messages - when <= 6][:-4:-1]
         calls = (f"({lines.clock(one.at, day)}), this call not made since: {lines.call(one)}" for one in refused)
         self.add_each("refused", (STATE, 6), (f"- refused by the person {call}" for call in calls))
-        failed = [step for step, when in state.failed.values() if state.messages - when <= 2][:-5:-1]
-        ends = (": ".join([f"{lines.command(one.object)} {lines.outcome(one)}", *one.lines[:1]]) for one in failed)
-        self.add_each("failed", (STATE, 7), (f"- failed, not repeated with success: {end}" for end in ends))
+        newest = [step for step, when in state.failed.values() if state.messages - when <= 2][-4:]
+        for number, step in enumerate([step for step, _ in state.failed.values()][::-1]):
+            end = ": ".join([f"{lines.command(step.object)} {lines.outcome(step)}", *step.lines[:1]])
+            kind = "failed" if step in newest else "hint-failed"  # older ones come last of all
+            self.add(f"{kind}-{number}", (STATE, 7, number), f"- failed, not repeated with success: {end}")
         earlier = [commit for commit in state.commits[:-1] if commit.is_own][-4:]
         words = [f'{commit.hash} "{trimmed(commit.subject, 70)}"' for commit in earlier[::-1]]
         self.add("commits", (STATE, 8), f"- earlier commits: {'; '.join(words)}" if words else "")
@@ -286,8 +288,8 @@ class Composer:
             piece.heads = [*piece.heads, (f"day-{day}", f"{day}:")] if day else piece.heads
             if is_pasted:
                 self.late.add(f"turn-{number}")
-        did = lines.did(turn)
-        self.add(f"did-{number}", (TALK, number, 2), f"  {did}" if did else "")
+        did = (lines.did(turn, most) for most in (6, 1_000))
+        self.add(f"did-{number}", (TALK, number, 2), *(f"  {one}" for one in did if one))
         closing = turn.closing
         if closing is not None and not (following is self.last and "before" in self.pieces):
             is_answered = following.message is not None and is_short(following.message)
