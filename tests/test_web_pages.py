@@ -508,8 +508,8 @@ PAYLOADS = [shape.format(n=number) for number in range(20) for shape in _SHAPES]
 
 _TAGS = frozenset(
     "a blockquote body br button caption code dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4"
-    " head header html input label legend li link main meta nav ol option output p pre script section select span strong"
-    " style summary svg table tbody td textarea th thead time title tr ul"
+    " head header html input label legend li link main meta nav ol option output p pre script section select span"
+    " strong style summary svg table tbody td textarea th thead time title tr ul"
     " circle line polygon polyline rect text".split()
 )
 
