@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.facts.checks import failing_lines, is_failing, most_telling
 from ralf.facts.state import Run, State
-from ralf.model.entries import Entry, Item, Mark, Message, Said, Step
+from ralf.model.entries import Item, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
 from ralf.talk.cutting import cut
 from ralf.talk.turns import Turn, course, refused_last
@@ -70,11 +70,6 @@ def changed(found: Iterable[tuple[str, str]], most: int = _FEW) -> list[str]:
     for path, did in found:
         groups.setdefault(did, {})[path] = None
     return [f"{did} {files(list(paths), most)}" for did, paths in groups.items()]
-
-
-def rows(names: Sequence[str]) -> Iterator[str]:
-    """Names with commas between them, twelve on a line."""
-    yield from (", ".join(names[start : start + 12]) for start in range(0, len(names), 12))
 
 
 def command(text: str, most: int = _COMMAND) -> str:
@@ -352,7 +347,7 @@ def standing(turn: Turn) -> Standing:
     if last is not None and not last.outcome:
         return Standing("in_progress", f"Being worked on: {count}; the last one has no result yet: {call(last)}")
     if mark == "ended":
-        if isinstance(_before_end(entries), Said):
+        if isinstance(next((entry for entry in reversed(entries) if not isinstance(entry, Mark)), None), Said):
             return Standing("answered", "Answered: the agent's turn is ended; its words are below.")
         return Standing("answered", f"The agent's turn is ended after {count}, without closing words.")
     is_listed_last = isinstance(newest, Said) and any(one.line > newest.line for one in lists)
@@ -365,10 +360,6 @@ def standing(turn: Turn) -> Standing:
         return Standing("in_progress", text)
     seen = "" if last.added or last.checks else _result(last.output)
     return Standing("in_progress", f"{text} Last call: {call(last)} ({outcome(last)})", _wrote(last), seen)
-
-
-def _before_end(entries: Sequence[Entry]) -> Entry | None:
-    return next((entry for entry in reversed(entries) if not isinstance(entry, Mark)), None)
 
 
 def _calls(count: int) -> str:

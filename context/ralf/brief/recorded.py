@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -11,7 +11,7 @@ from ralf import config
 from ralf.brief import lines, wording
 from ralf.brief.filling import Piece
 from ralf.facts.progress import describe_attempts, describe_run
-from ralf.model import Carried, Decision, RouteContext, Section
+from ralf.model import Carried, Decision, RouteContext
 from ralf.talk import cutting
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
@@ -67,8 +67,7 @@ def recorded(context: RouteContext) -> Recorded:
     made.decided = _staged(made, [*open_, *_in_force(made, context)], _DECIDED)
     told = {one.session for one in context.sessions}
     untold = {one.checkpoint_id for one in context.checkpoint_history if one.session not in told}
-    sections = context.body.sections
-    _sections(made, [s for s in sections if s.number is None or not told or f"cp-{s.number:03d}" in untold])
+    history(made, context, untold if told else None)
     return made
 
 
@@ -111,9 +110,13 @@ def facts(made: Recorded, context: RouteContext) -> None:
     made.add("fact", (_FACTS,), "Facts", (f"- {one_line(line)}" for line in wording.labelled(context, wording.FACTS)))
 
 
-def history(made: Recorded, context: RouteContext) -> None:
-    """The sections of the checkpoints as the file has them, newest first."""
-    _sections(made, context.body.sections)
+def history(made: Recorded, context: RouteContext, untold: Container[str] | None = None) -> None:
+    """The sections of the checkpoints as the file has them, newest first; `untold`: these and what has no number."""
+    for place, section in enumerate(context.body.sections):
+        number = f"Checkpoint {section.number}: " if section.number is not None else ""
+        if untold is None or section.number is None or f"cp-{section.number:03d}" in untold:
+            heading = f"{number}{one_line(section.title)}"
+            made.add(f"section-{place}", (_HISTORY, place), heading, wording.blocks(section.text))
 
 
 def foreign(made: Recorded, context: RouteContext, section: str | None) -> None:
@@ -149,14 +152,6 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
             place, heading = _HELD[item.kind]
             keys += made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
     return keys
-
-
-def _sections(made: Recorded, sections: Iterable[Section]) -> None:
-    for place, section in enumerate(sections):
-        number = f"Checkpoint {section.number}: " if section.number is not None else ""
-        made.add(
-            f"section-{place}", (_HISTORY, place), f"{number}{one_line(section.title)}", wording.blocks(section.text)
-        )
 
 
 def _work(context: RouteContext) -> Iterator[str]:
