@@ -1,4 +1,4 @@
-"""Finds what commands, scripts and calls of file tools do to which files."""
+"""Finds what commands and calls of file tools do to which files."""
 
 from __future__ import annotations
 
@@ -11,63 +11,9 @@ from typing import Any
 
 from ralf.text.patterns import regex
 
-# ---- scripts ----
-
-_LONGEST = 40_000  # characters of one script that are read
-
-_LITERAL = r"""[rb]?["'][^"'\n{}]{1,300}["']"""
-
-_STRING = regex(r"""["']([^"'\n{}]{1,300})["']""")
-
-_NAMED = regex(
-    r"(?m)(?:^|;)[ \t]{0,40}(\w{1,60})[ \t]?=[ \t]?(?:(?:pathlib\.)?Path\([ \t]?)?"
-    rf"({_LITERAL})[ \t]?\)?[ \t]?(?=$|[;#])"
-    r"|\bfor (\w{1,60}) in [\[(]([^\])]{1,2000})[\])][ \t]?:"
-)
-"""Names in Python that stand for a literal, or for each of several."""
-
-_TARGET = rf"(?:(?:pathlib\.)?Path\([ \t]?)?({_LITERAL}|\w{{1,60}})[ \t]?\)?"
-
-_IN_PYTHON = (
-    (regex(rf"""\bopen\([ \t]?{_TARGET}[ \t]?,[ \t]?(?:mode=)?["'](?=[\w+]*?[wax+])\w{{1,3}}\+?\w?["']"""), "edited"),
-    (
-        regex(rf"""(?<![\w."'(]){_TARGET}\.(?:write_text|write_bytes|touch|open\([ \t]?(?:mode=)?["'][wax])"""),
-        "edited",
-    ),
-    (regex(rf"\bos\.(?:remove|unlink)\([ \t]?{_TARGET}"), "deleted"),
-    (regex(rf"(?<![\w.\"'(]){_TARGET}\.unlink\("), "deleted"),
-)
-
-_IN_NODE = regex(rf"\b(?:writeFileSync|writeFile|appendFileSync|appendFile|File\.write)\([ \t]?({_LITERAL})")
-
-_IN_PATCH = regex(r"(?m)^\+\+\+ (?:b/)?([^\s\n]{1,300})")
-
-_SCRIPTS = {
-    "python": _IN_PYTHON,
-    **dict.fromkeys(("node", "ruby", "bun", "deno"), ((_IN_NODE, "edited"),)),
-    **dict.fromkeys(("patch", "git"), ((_IN_PATCH, "edited"),)),
-}
-"""By program what its script does to a file: the group of each pattern is the path, or in Python a name for it."""
-
-_VERSION = regex(r"(?<=python)\d(?:\.\d{1,2})?$")
-
-
-def _by_script(program: str, words: tuple[str, ...], document: str) -> Iterator[tuple[str, str]]:
-    """(path as written, what is done to it) of the files that a program's script names, in its words or a document."""
-    program = _VERSION.sub("", program)
-    option = "-c" if program == "python" else "-e"
-    script = document if program != "git" or words[:1] == ("apply",) else ""
-    script = (words[words.index(option) + 1] if option in words[:-1] else script)[:_LONGEST]
-    meant: dict[str, list[str]] = {}
-    for match in _NAMED.finditer(script) if program == "python" else ():
-        meant.setdefault(match[1] or match[3], []).extend(_STRING.findall(match[2] or match[4]))
-    for pattern, did in _SCRIPTS.get(program, ()):
-        for target in pattern.findall(script):
-            literal = target if program in ("patch", "git") else "".join(_STRING.findall(target))
-            yield from ((path, did) for path in ([literal] if literal else meant.get(target, ())))
-
-
 # ---- command lines ----
+
+_LONGEST = 40_000  # characters of a command line that are read
 
 _SHELL = regex(
     r"(?:ba|z|power)?sh(?:ell)?|terminal|exec|exec_command|execute_command|unified_exec|container\.exec|local_shell(?:_call)?"
@@ -131,17 +77,17 @@ def _without_heredocs(text: str) -> tuple[str, list[str]]:
     """
     kept: list[str] = []
     ends: list[str] = []
-    bodies: list[list[str]] = []
+    bodies: list[str] = []
     for line in text.split("\n"):
         if ends and line.strip() == ends[0]:
             del ends[0]
         elif ends:
-            bodies[-len(ends)].append(line)
+            bodies[-len(ends)] += f"{line}\n"
         else:
             kept.append(line)
             ends = [match[2] for match in _HEREDOC.finditer(line)]
-            bodies += [[] for _ in ends]
-    return "\n".join(kept), ["\n".join(body) for body in bodies]
+            bodies += [""] * len(ends)
+    return "\n".join(kept), bodies
 
 
 @lru_cache(maxsize=32)  # of one command, which is asked for several things in a row
@@ -165,10 +111,8 @@ def _simple_commands(text: str) -> Sequence[Simple]:
                 words, writes, target, document = [], [], "", ""
                 certain = value in ("\n", ";") or (certain and value != "||")
             case "word" if target:
-                if ">" in target:
-                    writes.append(_plain(value))
-                elif target in ("<<", "<<-") and documents:
-                    document = documents.pop(0)
+                writes += [_plain(value)] if ">" in target else []
+                document = documents.pop(0) if target in ("<<", "<<-") and documents else document
                 target = ""
             case "word" if words or not _ASSIGNMENT.match(value):
                 words.append(_plain(value))
@@ -181,16 +125,14 @@ def _plain(word: str) -> str:
 
 def placed(text: str, cwd: str) -> Iterator[tuple[Simple, str]]:
     """The simple commands of a command line, each with the folder in which it ran."""
-    folder, nested = cwd, 0
+    folder = cwd
     for one in simple_commands(text):
         yield one, folder
         if one.words[:1] == ("cd",):
             target = next((word for word in one.words[1:] if word == "-" or word[0] != "-"), "~")
             folder = "?" if _NOT_LITERAL.search(target) else joined(folder, target)
-        if one.then == "(":  # of `$(…)`: that of a group has no words before it
-            nested += 1
-        elif one.then == ")":
-            folder, nested = folder if nested else cwd, max(nested - 1, 0)
+        if one.then == ")" and folder != cwd:
+            folder = "?"  # whether the `cd` was within the brackets is not known
 
 
 def joined(folder: str, path: str) -> str:
@@ -211,29 +153,24 @@ _LOOKS = frozenset(
     " Sort-Object Format-Table Format-List Out-String Where-Object ForEach-Object findstr dir where".split()
 )
 
-_GIT_LOOKS = (
-    "status|log|diff|diff-index|diff-tree|show|rev-parse|merge-base|ls-files|ls-tree|ls-remote|cat-file|blame|reflog"
-    "|describe|for-each-ref|shortlog|grep|rev-list|fsck|count-objects"
-    r"|branch (?:.* )?(?:-a|-vv?|-r|--list|--show-current)|config (?:.* )?(?:--list|--get|-l)|worktree (?:.* )?list"
-    r"|stash (?:.* )?(?:list|show)|remote (?:.* )?(?:-v|show)"
-)
-
-_HUB = regex(
-    r"api (?!.*(?<= )(?:-X|-f|-F|--method|--(?:raw-)?field|--input))|\S+ (?:view|list|diff|checks|status) ", re.S
-)
-
-_AWK = regex(r"(?!.*(?:(?<= )-i|>|system\())", re.S)
-
-_INLINE = {"sed": regex(r"-[nErsz]*i\S*|--in-place\S*"), "perl": regex(r"-[a-z0-9]*i\S*")}
+_HUB = regex(r"(?<!\S)\S++ (?:view|list|diff|checks|status) ")
 
 _LOOKS_IF = {
-    "git": regex(rf"(?:-[Cc] \S+ |--no-pager )*+(?:{_GIT_LOOKS}) ", re.S),
+    "git": regex(
+        r"(?:status|log|diff|diff-index|diff-tree|show|rev-parse|merge-base|ls-files|ls-tree|ls-remote|cat-file|blame"
+        r"|reflog|describe|for-each-ref|shortlog|grep|rev-list|stash (?:list|show)|worktree list|remote -v"
+        r"|branch (?:-a|-vv?|-r|--list|--show-current)|config (?:--list|--get|-l)) "
+    ),
     **dict.fromkeys(("gh", "glab"), _HUB),
-    **dict.fromkeys(("awk", "gawk", "mawk"), _AWK),
-    "sed": regex(r"(?!.*(?<= )(?:-[nErsz]*i|--in-place))", re.S),
-    "find": regex(r"(?!.*(?<= )(?:-delete|-exec|-execdir|-ok) )", re.S),
 }
-"""By program what its other words must be so that it only looks."""
+"""By program with what its words begin if it only looks."""
+
+_CHANGES = {
+    "sed": regex(r"^-[nErsz]*i|^--in-place"),
+    "find": regex(r"^-(?:delete|exec|execdir|ok)\Z"),
+    **dict.fromkeys(("awk", "gawk"), regex(r"^-i|>|system\(")),
+}
+"""By program what one of its words has if it changes something."""
 
 
 def only_looks(text: str) -> bool:
@@ -243,9 +180,26 @@ def only_looks(text: str) -> bool:
 
 
 def _looks(simple: Simple) -> bool:
-    name, rest = program_of(simple.words), "".join(f"{word} " for word in simple.words[1:])
-    does = _LOOKS_IF[name].match(f" {rest}", 1) is not None if name in _LOOKS_IF else name in _LOOKS or not simple.words
-    return does and all(target == "/dev/null" for target in simple.writes)
+    name, rest = program_of(simple.words), simple.words[1:]
+    if any(target != "/dev/null" for target in simple.writes):
+        return False
+    if name in _LOOKS_IF:
+        return _LOOKS_IF[name].match(" ".join([*git_words(rest)[0], ""])) is not None
+    if name in _CHANGES:
+        return not any(map(_CHANGES[name].search, rest))
+    return name in _LOOKS or not simple.words
+
+
+def git_words(words: Sequence[str], folder: str = "") -> tuple[list[str], str]:
+    """The words of a call of git without its own options, and the folder in which these make it run."""
+    left = list(words)
+    while len(left) > 1 and left[0].startswith("-"):
+        if left[0].startswith(("--git-dir", "--work-tree")):
+            folder = "?"
+        elif left[0] == "-C":
+            folder = joined(folder, left[1])
+        del left[: 2 if left[0] in ("-C", "-c") else 1]
+    return left, folder
 
 
 def program_of(words: Sequence[str]) -> str:
@@ -254,8 +208,6 @@ def program_of(words: Sequence[str]) -> str:
 
 
 # ---- what a command does to which files ----
-
-_ALL_OPERANDS = {"rm": "deleted", "unlink": "deleted", "tee": "edited"}
 
 _GIVES_SCRIPT = regex(r"-[a-zA-Z0-9]*[ef]|--expression|--file")
 
@@ -275,35 +227,25 @@ _SPECIAL = regex(r"(?:\.{1,2}|/|EOF|)$|/dev/|[-&]")
 
 
 def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
-    words = simple.words
-    while words and words[0] in ("sudo", "command", "time", "do"):
-        words = words[1:]
-    name, rest = program_of(words), words[1:]
-    if name in ("then", "else"):  # it may not have run
+    name, rest = program_of(simple.words), simple.words[1:]
+    if name in ("then", "else", "[[", "["):  # it may not have run; these compare
         return
-    if name not in ("[[", "["):
-        yield from ((target, "edited") for target in simple.writes if not target.isdigit())
+    yield from ((target, "edited") for target in simple.writes if not target.isdigit())
     if name == "git" and rest[:1] in (("rm",), ("mv",)) and not {"--cached", "-n", "--dry-run"} & set(rest):
         name, rest = rest[0], rest[1:]
-    operands = _operands(rest)
-    if name in _ALL_OPERANDS:
-        yield from ((one, _ALL_OPERANDS[name]) for one in operands)
-    elif name == "mv" and len(operands) > 1 and not any(word.startswith(("-t", "--target")) for word in rest):
-        yield from ((one, "deleted") for one in operands[:-1])
-        if len(operands) == 2 and "." in program_of(operands[1:]).strip("."):  # otherwise the target may be a folder
+    operands = [word for word in rest if not word.startswith("-")]
+    if name == "rm":
+        yield from ((one, "deleted") for one in operands)
+    elif name == "tee":
+        yield from ((one, "edited") for one in operands)
+    elif name == "mv" and len(operands) == 2:
+        yield operands[0], "deleted"
+        if "." in program_of(operands[1:]).strip("."):  # otherwise the target may be a folder
             yield operands[1], "created"
-    elif name in _INLINE and any(_INLINE[name].fullmatch(word) for word in rest):
+    elif name == "sed" and any(map(_CHANGES[name].search, rest)):
         values = {number + 1 for number, word in enumerate(rest) if _GIVES_SCRIPT.fullmatch(word)}
         files = [word for number, word in enumerate(rest) if word and word[0] != "-" and number not in values]
         yield from ((one, "edited") for one in (files if values else files[1:]))
-    else:
-        yield from _by_script(name, rest, simple.document)
-
-
-def _operands(words: tuple[str, ...]) -> list[str]:
-    """Words that are not options."""
-    place = words.index("--") if "--" in words else len(words)
-    return [word for word in words[:place] if not word.startswith("-")] + list(words[place + 1 :])
 
 
 _PATCHED = regex(r"(?m)^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]+)$")
@@ -354,7 +296,7 @@ def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
     return next((did for word, did in _VERBS.items() if word in name), "")
 
 
-_CHANGES = {"add": "created", "update": "edited", "delete": "deleted"}
+_PATCH_KINDS = {"add": "created", "update": "edited", "delete": "deleted"}
 
 
 def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -363,7 +305,7 @@ def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for path, change in given.items() if isinstance(given, Mapping) else ():
         told = change if isinstance(change, Mapping) else {}
-        did, moved = _CHANGES.get(str(told.get("type"))), told.get("move_path")
+        did, moved = _PATCH_KINDS.get(str(told.get("type"))), told.get("move_path")
         if did:
             found += [(path, "deleted"), (moved, "created")] if isinstance(moved, str) and moved else [(path, did)]
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ralf.facts.checks import PIPES, shows_status
-from ralf.facts.commands import joined, placed, simple_commands
+from ralf.facts.commands import git_words, joined, placed, simple_commands
 from ralf.model.entries import GitFact
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
@@ -133,13 +133,8 @@ def _calls(command: str, cwd: str, repository: Repository, *, passed: bool) -> I
     """The calls in the project's repository, in order; what makes another repository is noted."""
     simple = simple_commands(command)
     for place, (one, where) in enumerate(placed(command, cwd)):
-        program, words = one.words[:1], list(one.words[1:])
-        while len(words) > 1 and words[0].startswith("-"):
-            if words[0].startswith(("--git-dir", "--work-tree")):
-                where = "?"
-            elif words[0] == "-C":
-                where = joined(where, words[1])
-            del words[: 2 if words[0] in ("-C", "-c") else 1]
+        program = one.words[:1]
+        words, where = git_words(one.words[1:], where)
         if program not in (("git",), ("gh",)) or not words:
             continue
         verb = words[0] if program == ("git",) else f"gh {words[0]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ralf.facts.checks import PIPES, covers, has_filter, unwrapped
-from ralf.facts.commands import simple_commands
+from ralf.facts.commands import git_words, simple_commands
 from ralf.model.entries import Entry, GitFact, Item, Mark, Message, Step
 from ralf.text.cleaning import one_line
 
@@ -319,9 +319,9 @@ def simple_parts(command: str) -> tuple[str, ...]:
     """
     kept, is_piped = [], False
     for one in simple_commands(command):
-        words = list(unwrapped(one.words))
-        while words[:1] == ["git"] and len(words) > 3 and words[1] in ("-C", "-c"):
-            del words[1:3]
+        words = unwrapped(one.words)
+        if words[:1] == ("git",):
+            words = ("git", *git_words(words[1:])[0])
         if not is_piped and words and words[0] != "cd":
             kept.append(" ".join(word for word in words if not word.startswith("-")))
         is_piped = one.then in PIPES

@@ -33,7 +33,7 @@ _RULE = regex(r"\s*+(?:-{3,}|={3,}|\*{3,}|_{3,}|\|(?=[\s:|]*-)[\s:|-]*\|)\s*\Z")
 
 _HEADING = regex(r"\s{0,3}(?:#{1,6}\s+\S|\*\*(?=\S)[^*]+(?<=\S)\*\*:?\s*\Z)")  # a line of bold is one, too
 
-_ROW, _BORDER, _BOLD = regex(r"\s*\|.*\|\s*\Z"), regex(r"\s*(?<!\\)\|\s*"), regex(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
+_ROW, _BORDER, _BOLD = regex(r"\s*\|.*\|\s*\Z"), regex(r"(?<!\\)\|"), regex(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
 
 _ASKS, _LEADS_UP = ("?", "\uff1f", "\u061f"), (":", "\uff1a")
 
@@ -76,7 +76,7 @@ def _plain(text: str) -> list[Unit]:
             found.append(line)
         elif not _RULE.match(line.text):
             row = _ROW.match(line.text)
-            words = "; ".join(cell for cell in _BORDER.split(line.text) if cell) if row else line.text
+            words = "; ".join(filter(None, map(str.strip, _BORDER.split(line.text)))) if row else line.text
             found.append(replace(line, text=_BOLD.sub(r"\1", _HEAD.sub("", words))))
     return found
 

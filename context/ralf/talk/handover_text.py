@@ -31,7 +31,7 @@ _HEADINGS: dict[Kind, str] = {
 
 _KIND_OF: dict[str, Kind] = {word: kind for kind, words in _HEADINGS.items() for word in words.split("|")}
 
-_HEADING = regex(r"#{1,6}[ \t]+(.*?)[ \t]*#*()$")
+_HEADING = regex(r"#{1,6}[ \t]+(.*)()$")
 
 _BOLD = regex(r"(?:\*\*|__)([^*\n]{1,80}?):?(?:\*\*|__):?[ \t]*(.*)$")
 
@@ -129,7 +129,7 @@ def _heading(line: str) -> tuple[Kind, str, str] | None:
     found = _HEADING.match(line) or _BOLD.match(line) or _LEAD.match(line)
     if found is None:
         return None
-    words, rest = found[1].strip("*_: \uff1a"), found[2]
+    words, rest = found[1].rstrip("# \t").strip("*_: \uff1a"), found[2]
     kind = _KIND_OF.get(words.lower())
     if kind is None and (rest or line[:1] not in "#*_"):  # only a line of its own is an unknown heading
         return None

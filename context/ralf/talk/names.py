@@ -33,10 +33,10 @@ _NUMBERS = regex(r"\d[\d,._]*\d|\d")
 _HASH = regex(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 
 _IDENTIFIER = regex(
-    r"\w*[A-Za-z0-9]_\w+|_+[A-Za-z]\w*"  # snake_case, _private
-    r"|\w*[a-z][A-Z]\w*"  # camelCase
-    r"|(?:\w{2,}\.)+[A-Za-z_]\w*|\w+(?:::\w+)+"  # a.b, file.py, a::b
-    r"|[\w.]*[A-Za-z]\w*\(\)|--[A-Za-z][\w-]*(?:=\S+)?"  # call(), --flag
+    r"_*+[^\W_]++_\w++|_++[A-Za-z]\w*+"  # snake_case, _private
+    r"|(?:(?![a-z][A-Z])\w)*+[a-z][A-Z]\w*+"  # camelCase
+    r"|(?:\w{2,}+\.)++[A-Za-z_]\w*+|\w++(?:::\w++)++"  # a.b, file.py, a::b
+    r"|(?=[\d_.]*+[A-Za-z])[\w.]++\(\)|--[A-Za-z][\w-]*+(?:=\S+)?"  # call(), --flag
     r"|(?!(?:UTF|ISO|SHA|RFC|MD|CP)-)[A-Z][A-Z0-9]+-\d+"  # TASK-001; not UTF-8
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
