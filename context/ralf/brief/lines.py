@@ -144,9 +144,8 @@ def branch_and_commit(state: State) -> str:
     branch = f"detached HEAD (before: {state.branch})" if state.is_detached else f"branch {state.branch}"
     parts = [branch if state.branch else "", f"PR #{state.request}" if state.request else ""]
     if newest is not None:
-        others = "; no call of the agent made it" if newest.by_others else ""
         name = " ".join(filter(None, (newest.hash, newest.subject and f'"{newest.subject}"'))) or "by the agent"
-        parts.append(f"newest commit seen {name} ({clock(newest.at, day)}{others}){_by(newest.agent)}")
+        parts.append(f"newest commit seen {name} ({clock(newest.at, day)}){_by(newest.agent)}")
     if state.pushed:
         is_before = newest is not None and newest.is_own and not state.is_pushed
         parts.append(f"last push {clock(state.pushed, day)}" + (", before that commit" if is_before else ""))
@@ -185,7 +184,7 @@ def edited(state: State, most: int) -> str:
         time = clock(state.status_at, state.last[:10])
         parts.append(f"git status at {time}: not committed: {files(state.listed, most)}")
     if state.edited:
-        is_since = any(commit.is_own for commit in state.commits) and not state.has_left
+        is_since = any(commit.is_own for commit in state.commits)
         head = "by the agent since its last commit" if is_since else "by the agent, not committed by it"
         head = "after it" if state.listed else head if state.is_under_git else "by the agent"
         parts.append(f"edited {head}: {files(list(state.edited)[::-1], most)}")

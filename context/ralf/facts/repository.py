@@ -18,8 +18,6 @@ _COMMIT = regex(r"(?m)^\[([^\[\]\n]{1,200}) ([0-9a-f]{7,40})\] ([^\n]*)$")
 
 _CHANGED = regex(r"(?m)^ (?:\d+ files? changed|(?:create|delete) mode \d{6} |rename \S)")
 
-_NO_REPOSITORY = regex(r"(?m)^fatal: not a git repository")
-
 _SWITCHED = regex(r"(?m)^(?:Switched to (?:a new |and reset )?branch|Already on) '([^'\n]{1,200})'")
 
 _HEAD_IS = regex(r"(?m)^HEAD is now at ([0-9a-f]{7,40}) ?([^\n]*)$")
@@ -27,8 +25,6 @@ _HEAD_IS = regex(r"(?m)^HEAD is now at ([0-9a-f]{7,40}) ?([^\n]*)$")
 _DETACHED = regex(r"(?m)^(?:Note: switching to '|You are in 'detached HEAD' state)")
 
 _FORWARDED = regex(r"(?m)^Updating [0-9a-f]{7,40}\.\.([0-9a-f]{7,40})\nFast-forward")
-
-_UNMOVED = regex(r"(?m)^(?:Already up to date|Current branch \S+ is up to date)")
 
 _PUSHED = regex(
     r"(?m)^ (?:[ +] ?[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})[ ]{1,40}|\* \[new (?:branch|reference)\][ ]{1,40})"
@@ -43,8 +39,6 @@ _ADDRESS = regex(r"https?://\S{1,200}/pull/(\d{1,9})\b")
 
 _CONFLICT = regex(r"(?m)^(?:CONFLICT |Automatic merge failed|You have unmerged paths|All conflicts fixed but you are)")
 
-_IN_PROGRESS = regex(r"(?m)^(?:interactive )?(rebase) in progress|You are currently (rebas|cherry-pick|revert)ing")
-
 _HEADING = regex(r"(?m)^(Changes to be committed|Changes not staged for commit|Untracked files|Unmerged paths):")
 
 _LONG = regex(
@@ -57,7 +51,7 @@ _SHORT = regex(r"(?m)^(?!  )[ MADRCUT?]{2} (?! )([^\n]+)$")
 
 _ON_BRANCH = regex(r"(?m)^(?:On branch|##) (\S+?)(?:\.\.\.\S+)?(?: \[.*)?$")
 
-_BACK = regex(r"(?:HEAD|@)(?:~(\d{0,2})|(\^{1,9}))")
+_EARLIER = regex(r"(?:HEAD|@)[~^].*|[0-9a-f]{7,40}")
 
 _LISTS = frozenset(("--oneline", "--decorate", "--no-decorate"))
 
@@ -81,10 +75,7 @@ class Repository:
         path = joined(folder, path.strip())
         if path == self.base:
             return "."
-        if path[1:2] != ":":
-            return path[len(self.base) + 1 :] if self.base and path.startswith(f"{self.base}/") else path
-        path, base = path.replace("\\", "/"), self.base.replace("\\", "/")  # git names paths so on Windows, too
-        return path[len(base) + 1 :] if base and path.casefold().startswith(f"{base.casefold()}/") else path
+        return path[len(self.base) + 1 :] if self.base and path.startswith(f"{self.base}/") else path
 
     def named(self, words: Iterable[str], folder: str) -> Iterator[str]:
         """The paths that words of a call name in a folder; "" for all of the project."""
@@ -98,11 +89,11 @@ class Repository:
         places = {folder, *(folder[:at] for at, letter in enumerate(folder) if letter in "/\\")}
         return not self.base or (self.base in places and not places & self.others)
 
-    def note(self, verb: str, operands: Sequence[str], where: str) -> None:
+    def note(self, operands: Sequence[str], where: str) -> None:
         """Note the repository that `git init` or `git clone` makes."""
-        address = [one.rstrip("/").rpartition("/")[2].removesuffix(".git") for one in operands[:1] if verb == "clone"]
-        named = [*address, *operands[len(address) :]]
-        self.others |= {joined(where, named[-1] if named else "")} - {self.base}
+        name = operands[-1] if operands else ""
+        folder = name.rpartition("/")[2].removesuffix(".git") if ":" in name else name
+        self.others |= {joined(where, folder)} - {self.base}
 
 
 # ---- calls of git and gh ----
@@ -115,7 +106,7 @@ class _Call:
     verb    what git is to do; of a call of gh with "gh " before it
     words   what follows the verb; `options` and `operands` among it
     folder  where it ran
-    passed  the exit status says that it passed
+    passed  whether it passed by its exit status, None where that is hidden
     first   nothing but `cd` ran before it; `pipe`: the words of the command that read its output
     """
 
@@ -124,7 +115,7 @@ class _Call:
     options: set[str]
     operands: list[str]
     folder: str
-    passed: bool
+    passed: bool | None
     first: bool
     pipe: Sequence[str]
 
@@ -140,7 +131,7 @@ def _calls(command: str, cwd: str, repository: Repository, *, passed: bool) -> I
         verb = words[0] if program == ("git",) else f"gh {words[0]}"
         operands = [word for word in words[1:] if not word.startswith("-")]
         if verb in ("init", "clone"):
-            repository.note(verb, operands, where)
+            repository.note(operands, where)
         elif repository.has(where):
             yield _Call(
                 verb,
@@ -148,7 +139,7 @@ def _calls(command: str, cwd: str, repository: Repository, *, passed: bool) -> I
                 {word for word in words[1:] if word.startswith("-")},
                 operands,
                 where,
-                passed and shows_status(command, simple, place),
+                passed and (shows_status(command, simple, place) or None),
                 all(before.words[:1] == ("cd",) for before in simple[:place]),
                 simple[place + 1].words if one.then in PIPES and place + 1 < len(simple) else (),
             )
@@ -163,23 +154,19 @@ def git_facts(command: str, output: str, cwd: str, repository: Repository, *, pa
         return []
     calls = [*_calls(command, cwd, repository, passed=passed)]
     verbs = {call.verb for call in calls}
-    printed = _COMMIT.findall(output) if verbs & _COMMITTING else []
-    last = max((at for at, call in enumerate(calls) if printed and call.verb in _COMMITTING), default=-1)
+    committing = [call for call in calls if call.verb in _COMMITTING]
+    printed = [*_printed(committing, output)]
     found: list[GitFact] = []
-    for at, call in enumerate(calls):
-        if call.passed or at <= last:
-            found += _called(call, repository)
-        if at == last:
-            found += _committed(printed, [call for call in calls if call.verb == "commit"])
-        elif not printed or call.verb not in _COMMITTING:
-            found += _shown(call, output, repository, passed=passed)
+    for call in calls:
+        if not printed or call not in committing:
+            found += _shown(call, output, repository)
+        elif call is committing[-1]:
+            found += printed
     for among, kind, pattern in _HEADS:
         if verbs & among and (shown := [*pattern.finditer(output)]):
             found.append(GitFact(kind, *map(_subject, shown[-1].groups() or ["HEAD"])))
-    if calls and _NO_REPOSITORY.search(output):
-        found.append(GitFact("absent"))
     if verbs & (_COMMITTING | {"status"}) and _CONFLICT.search(output):
-        found.append(GitFact("merging", _in_progress(verbs, output)))
+        found.append(GitFact("merging", "merge or rebase"))
     return found
 
 
@@ -194,25 +181,31 @@ _HEADS = (
 """What calls print of what is checked out after them."""
 
 
-def _in_progress(verbs: set[str], output: str) -> str:
-    if found := _IN_PROGRESS.search(output):
-        return found[1] or {"rebas": "rebase"}.get(found[2], found[2])
-    return next((verb for verb in ("rebase", "cherry-pick", "revert", "am") if verb in verbs), "merge")
+def _printed(calls: Sequence[_Call], output: str) -> Iterator[GitFact]:
+    """The commits that calls which make some printed."""
+    own = [call for call in calls if call.verb == "commit"]
+    kind = "applied" if not own else "amended" if "--amend" in own[-1].options else "commit"
+    for where, digest, subject in _COMMIT.findall(output) if calls else ():
+        branch = where.replace("(root-commit)", "").strip()
+        if " " not in branch:
+            yield GitFact("branch", branch)
+        yield GitFact(kind, digest, _subject(subject))
 
 
-def _shown(call: _Call, output: str, repository: Repository, *, passed: bool) -> Iterator[GitFact]:
-    """What a call printed; `passed`: the exit status of the whole command is 0."""
+def _shown(call: _Call, output: str, repository: Repository) -> Iterator[GitFact]:
+    """What a call did, by its exit status, or by what it printed."""
+    options, paths = call.options, repository.named(call.operands, call.folder)
     match call.verb:
-        case "commit":
-            if not {"--dry-run", "-h"} & call.options:
-                has_committed = call.passed or _CHANGED.search(output)
-                yield GitFact(_kind(call) if has_committed else "tried", "", _subject(_message(call.words)))
-        case verb if verb in _COMMITTING and passed and not _UNMOVED.search(output):
+        case "commit" if "--dry-run" in options:
+            return
+        case "commit" if call.passed or _CHANGED.search(output):
+            yield GitFact("amended" if "--amend" in options else "commit", "", _subject(_message(call.words)))
+        case "commit" if call.passed is None:
+            yield GitFact("undone")
+        case verb if verb in _COMMITTING and call.passed:
             yield GitFact("moved")
-        case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & call.options:
-            pushed = [
-                one for one in _PUSHED.findall(output) if not one[2].endswith(f"/{one[1]}")
-            ]  # else it was fetched
+        case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & options:
+            pushed = [one for one in _PUSHED.findall(output) if not one[2].endswith(f"/{one[1]}")]  # else fetched
             if not _REJECTED.search(output) and (pushed or call.passed):
                 yield GitFact("push", *(pushed[-1][:2] if pushed else ()))
         case "status" if not call.operands:
@@ -221,19 +214,19 @@ def _shown(call: _Call, output: str, repository: Repository, *, passed: bool) ->
             yield GitFact("tip", tip[1], _subject(tip[2]))
         case "gh pr":
             yield from _requested(call, output)
+        case "stash" if call.passed and call.words[:1] in _STASHES:
+            yield GitFact("undone")
+        case "reset" if call.passed and "--hard" in options:
+            yield GitFact("undone")
+        case "reset" if call.passed and any(map(_EARLIER.fullmatch, call.operands)):
+            yield GitFact("dropped")
+        case "restore" if call.passed and not options:
+            yield from (GitFact("undone", path) for path in paths)
+        case "checkout" if call.passed and call.words[:1] == ("--",):
+            yield from (GitFact("undone", path) for path in paths)
 
 
-def _committed(printed: Sequence[tuple[str, str, str]], calls: Sequence[_Call]) -> Iterator[GitFact]:
-    """The commits that git printed; `calls`: those of `git commit` among what made them."""
-    for where, digest, subject in printed:
-        branch = where.replace("(root-commit)", "").strip()
-        if " " not in branch:
-            yield GitFact("branch", branch)
-        yield GitFact(_kind(calls[-1]) if calls else "applied", digest, _subject(subject))
-
-
-def _kind(call: _Call) -> str:
-    return "amended" if "--amend" in call.options else "commit"
+_STASHES = ((), ("push",), ("save",), ("-u",))
 
 
 def _message(words: Sequence[str]) -> str:
@@ -252,15 +245,13 @@ def _requested(call: _Call, output: str) -> Iterator[GitFact]:
     if verb not in _DONE or {"-R", "--repo", "--auto"} & call.options:
         return
     shown = _ADDRESS.findall(output)[-1:]
-    named = [number for word in call.words[1:] for number in (_ADDRESS.findall(word) or [word]) if number.isdecimal()]
-    number = (shown if verb == "create" else named or shown) or [""]
+    number = ([] if verb == "create" else [word for word in call.operands if word.isdecimal()]) or shown or [""]
     if number[0] if verb == "create" else call.passed:
         yield GitFact("request", number[0][:10], _DONE[verb])
 
 
 _DONE = {
     "create": "created",
-    "checkout": "checked out",
     "merge": "merged",
     "close": "closed",
     "comment": "commented",
@@ -269,51 +260,13 @@ _DONE = {
 }
 
 
-def _called(call: _Call, repository: Repository) -> Iterator[GitFact]:
-    """What a call that passed does to the working tree by itself."""
-    options, paths = call.options, [*repository.named(call.operands, call.folder)]
-    match call.verb:
-        case "add" | "rm" | "mv":
-            is_all = {"-A", "--all", "-u", "-Av"} & options or {"", ":/", "*"} & {*paths, *call.operands}
-            yield from [GitFact("add-all")] if is_all else (GitFact("add", path) for path in paths)
-        case "commit" if any(map(_TAKES_ALL.fullmatch, options)):
-            yield GitFact("add-all")
-        case "stash":
-            did = next((word for word in call.words[:1] if word[0] != "-"), "push")
-            yield from (GitFact(kind) for kind in _STASHES.get(did, ()))
-        case "reset":
-            yield from [GitFact("undone")] if "--hard" in options else ()
-            for back in [*filter(None, map(_BACK.fullmatch, call.operands))][:1]:
-                yield GitFact("dropped", str(len(back[2] or "") or int(back[1] or 1)))
-        case "switch" | "checkout" if {"-b", "-B", "-c", "-C"} & options and call.operands:
-            yield GitFact("branch", call.operands[0])
-        case "restore" if not any(map(_NOT_UNDONE.match, options)):
-            yield from (GitFact("undone", path) for path in paths)
-        case "checkout" if "--" in call.words and not any(map(_NOT_UNDONE.match, options)):
-            place = call.words.index("--")
-            if not set(call.words[:place]) - {"HEAD"}:
-                yield from (GitFact("undone", path) for path in repository.named(call.words[place + 1 :], call.folder))
-
-
-_TAKES_ALL = regex(r"--all|-(?!-)(?=.{0,3}$).*a.*")
-
-_STASHES = {
-    **dict.fromkeys(("push", "save"), ("stashed",)),
-    **dict.fromkeys(("pop", "apply"), ("unstashed",)),
-}
-
-_NOT_UNDONE = regex(r"(?:--staged|-S|-p|--patch|--theirs|--ours)$|--source|-s")
-"""Options with which files get other content than that of the newest commit, or the tree stays as it is."""
-
-
 def _status(call: _Call, output: str, repository: Repository) -> Iterator[GitFact]:
     """What `git status` shows: the branch, and all that is not committed; nothing of it where its output was cut."""
-    given = "".join(f" {option}" for option in call.options)
-    is_short = _IS_SHORT.search(given) is not None
-    branch = _ON_BRANCH.search(output) if not is_short or _WITH_BRANCH.search(given) else None
+    is_short = bool(call.options & _SHORT_FORMS)
+    branch = _ON_BRANCH.search(output) if not is_short or "-sb" in call.options else None
     if branch and branch[1] not in ("No", "HEAD"):
         yield GitFact("branch", branch[1])
-    is_part = call.pipe or "truncated" in output or _OF_A_PART.search(given)
+    is_part = call.pipe or call.options - _SHORT_FORMS - {"-b", "--branch"} or "truncated" in output
     if is_part or not (is_short or "nothing to commit" in output or _HEADING.search(output)):
         return
     yield GitFact("clean")
@@ -323,8 +276,10 @@ def _status(call: _Call, output: str, repository: Repository) -> Iterator[GitFac
         listed += (_UNTRACKED if heading == "Untracked files" else _LONG).findall(text)
     folder = repository.base if "--porcelain" in call.options else call.folder  # porcelain names paths from the top
     for path in (_unquoted(one.rpartition(" -> ")[2].strip()) for one in listed):  # of a renamed file the new one
-        if len(path) <= _LONGEST_PATH:
-            yield GitFact("changed", repository.relative(path, folder) + "/" * path.endswith("/"))
+        yield GitFact("changed", repository.relative(path, folder) + "/" * path.endswith("/"))
+
+
+_SHORT_FORMS = frozenset(("-s", "--short", "-sb", "--porcelain"))
 
 
 def _unquoted(name: str) -> str:
@@ -332,19 +287,10 @@ def _unquoted(name: str) -> str:
     if not name.startswith('"'):
         return name
     plain = _OCTAL.sub(lambda match: chr(int(match[1], 8)), name.strip('"'))
-    try:
-        return plain.encode("latin-1").decode()
-    except UnicodeError:
-        return plain
+    return plain.encode("latin-1", "replace").decode(errors="replace")
 
 
 _OCTAL = regex(r"\\([0-3][0-7]{2})")
-
-_IS_SHORT = regex(r" (?:--short|--porcelain|-\w*s)")
-
-_WITH_BRANCH = regex(r" (?:--branch|-\w*b)")
-
-_OF_A_PART = regex(r" (?:-u|--untracked|--porcelain=v2)")
 
 
 def _shows_head(call: _Call) -> bool:

@@ -12,8 +12,6 @@ from ralf.text.cleaning import one_line
 
 _COUNTED = ("", "queued", "command", "program", "answer", "plan", "refused")
 
-_ALL = ""  # the place in which every file lies
-
 _KILLED = (130, 137, 143)  # statuses of what a signal ended: they say nothing of what a check checks
 
 
@@ -62,7 +60,7 @@ class Commit:
     """A commit, and when it was seen.
 
     branch   that was checked out then
-    is_own   a call of the agent's made it; `by_others`: none did
+    is_own   a call of the agent's made it
     """
 
     hash: str
@@ -70,7 +68,6 @@ class Commit:
     at: str
     branch: str
     is_own: bool
-    by_others: bool = False
     agent: str = ""
 
 
@@ -83,8 +80,7 @@ class State:
     request   number of the branch's pull request, and whether it was merged or closed
     listed    what the newest whole `git status` calls changed, and has not been committed since; `status_at`: its time
     edited    path → what was done to it: by the agent since that, or since its last commit
-    has_left  something was edited before its last commit, and is not in it
-    merging   merge, rebase and the like, if one is in progress
+    merging   "merge or rebase", if one is in progress
     runs      the newest run of each check, oldest first
     items     the to-do list, and when it was last changed
     running   tasks in the background without an end: id → (time, what)
@@ -100,7 +96,6 @@ class State:
     listed: list[str] = field(default_factory=list)
     status_at: str = ""
     edited: dict[str, str] = field(default_factory=dict)
-    has_left: bool = False
     merging: str = ""
     runs: dict[str, Run] = field(default_factory=dict)
     items: tuple[Item, ...] = ()
@@ -111,11 +106,6 @@ class State:
     messages: int = 0
     last: str = ""
     _commits: list[Commit] = field(default_factory=list)
-    _is_absent: bool = False  # git found no repository
-    _tried: GitFact | None = None  # a commit of which is not known whether it was made
-    _has_moved: bool = False  # git made or took in commits that it did not print
-    _staged: set[str] = field(default_factory=set)  # files and folders; `_ALL` is the whole tree
-    _stashed: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> State:
@@ -132,8 +122,8 @@ class State:
 
     @property
     def is_under_git(self) -> bool:
-        """Whether the record shows a repository (a branch, a commit, a status), and git did not miss it since."""
-        return not self._is_absent and bool(self.branch or self._commits or self.status_at or self.pushed)
+        """Whether the record shows a repository: a branch, a commit, a status."""
+        return bool(self.branch or self._commits or self.status_at or self.pushed)
 
     @property
     def _here(self) -> str:
@@ -219,26 +209,21 @@ class State:
 
     def _git(self, fact: GitFact, step: Step) -> None:
         match fact.kind:
-            case "absent":
-                self._is_absent = True
             case "branch":
-                self._is_absent = False
                 self._checked_out(fact.value)
             case "commit" | "amended" | "applied":
                 self._committed(fact, step)
-            case "tried":
-                self._tried = fact
             case "tip":
                 self._tip(fact, step)
             case "moved":
-                self._has_moved, self.merging = True, ""
+                self.merging = ""
             case "dropped":
-                self._drop(self.commits[-int(fact.value) :])
+                self._drop(self.commits)
             case "push" if not self.branch or fact.subject in ("", "HEAD", self.branch):
                 self.pushed, self.is_pushed = step.at, True
                 if fact.value:
-                    self._tip(GitFact("tip", fact.value), step)
-            case "request" if fact.subject in ("created", "checked out"):
+                    self._tip(fact, step)
+            case "request" if fact.subject == "created":
                 self.request = fact.value
             case "request" if fact.subject in ("merged", "closed"):
                 number = self.request.partition(" ")[0]
@@ -246,61 +231,45 @@ class State:
                     self.request = f"{number} ({fact.subject})"
             case "merging":
                 self.merging = fact.value
-            case "add" | "add-all":
-                self._staged.add(fact.value.rstrip("/"))
-            case "stashed":
-                self._stashed.append({**dict.fromkeys(self.listed, "edited"), **self.edited})
-                self._take_off({_ALL})
-            case "unstashed" if self._stashed:
-                self.edited = {**self._stashed.pop(), **self.edited}
+            case "stashed":  # of earlier versions
+                self._take_off("")
             case "undone":
-                self._take_off({fact.value})
+                self._take_off(fact.value)
             case "clean":
                 self.listed = [each.value for each in step.git if each.kind == "changed"]
-                self.status_at, self.edited, self.has_left, self.merging = step.at, {}, False, ""
-                self._is_absent = False
+                self.status_at, self.edited, self.merging = step.at, {}, ""
 
-    def _take_off(self, places: set[str]) -> None:
-        """Take off the files in some places."""
-        self.listed = [one for one in self.listed if not _is_within(one.rstrip("/"), places)]
-        self.edited = {one: did for one, did in self.edited.items() if not _is_within(one, places)}
+    def _take_off(self, place: str) -> None:
+        """Take off the files in a place, "" for all."""
+        self.listed = [one for one in self.listed if not _is_within(one, place)]
+        self.edited = {one: did for one, did in self.edited.items() if not _is_within(one, place)}
 
     def _committed(self, fact: GitFact, step: Step) -> None:
-        """A commit was made: take off what it took in."""
+        """A commit was made: what was edited before it is not told any more, whether or not it is in it."""
         if fact.kind == "amended":
             self._drop(self.commits[-1:])
         self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own=True, agent=step.agent))
-        self.is_pushed, self.merging, self._has_moved = False, "", False
-        self._is_absent, self._tried = False, None
+        self.is_pushed, self.merging = False, ""
         if fact.kind != "applied":
-            self._take_off(self._staged or {_ALL})
-            self.has_left, self._staged = bool(self.edited), set()
+            self._take_off("")
 
     def _tip(self, fact: GitFact, step: Step) -> None:
-        """The newest commit of what is checked out was printed."""
+        """The newest commit of what is checked out was printed; of a push without its subject."""
+        subject = fact.subject if fact.kind == "tip" else ""
         known = self.commits
         at = next((n for n, one in enumerate(known) if _is_same(one.hash, fact.value)), None)
         newest = known[-1] if known else None
         if at is not None:
-            known[at].subject = known[at].subject or fact.subject
+            known[at].subject = known[at].subject or subject
             self._drop(known[at + 1 :])
-        elif newest is not None and newest.is_own and _is_renewed(newest, fact):
-            newest.hash, newest.subject = fact.value, fact.subject or newest.subject
-        elif self._tried is not None and _is_of(self._tried, fact):
-            self._committed(fact, step)
+        elif newest is not None and newest.is_own and (subject == newest.subject or not newest.hash):
+            newest.hash, newest.subject = fact.value, subject or newest.subject  # rebased, or its hash was not printed
         else:
             is_own = any(one.is_own and _is_same(one.hash, fact.value) for one in self._commits)
-            by_others = not is_own and not self._has_moved
-            self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own, by_others))
-        self._has_moved = False
+            self._commits.append(Commit(fact.value, subject, step.at, self._here, is_own))
 
     def _drop(self, commits: list[Commit]) -> None:
         self._commits = [one for one in self._commits if one not in commits]
-
-
-def _is_of(tried: GitFact, tip: GitFact) -> bool:
-    """Whether a commit that was printed is one that was tried before: its subject is the message's first line."""
-    return bool(tried.subject) and tried.subject == tip.subject
 
 
 def _repeats(step: Step, refused: Step) -> bool:
@@ -332,13 +301,6 @@ def _is_same(hash_: str, other: str) -> bool:
     return bool(hash_ and other) and (hash_.startswith(other) or other.startswith(hash_))
 
 
-def _is_renewed(commit: Commit, tip: GitFact) -> bool:
-    """Whether a tip is the agent's newest commit, rebased, or made without its hash being printed."""
-    is_same = bool(commit.subject) and commit.subject == tip.subject
-    return is_same or (not commit.hash and "" in (commit.subject, tip.subject))
-
-
-def _is_within(path: str, places: set[str]) -> bool:
-    """Whether a path is one of some places, or lies in one."""
-    names = path.split("/")
-    return any("/".join(names[:number]) in places for number in range(len(names) + 1))
+def _is_within(path: str, place: str) -> bool:
+    """Whether a path is a place, or lies in it."""
+    return not place or f"{path}/".startswith(f"{place}/")

@@ -60,11 +60,10 @@ class GitFact:
     """What a command of git's or its output says.
 
     kind   commit, amended (hash, subject; "" where git did not print them) · applied (as commit, but of no edits:
-           a merge, a cherry-pick) · tried (as commit: whether it was made is not shown) · tip (hash, subject) · moved
-           (commits were made or taken in, which git did not print) · dropped (how many commits) · branch (name, HEAD
-           for none) · push (new tip, branch) · request (number of a pull request, what was done to it) · add (path) ·
-           add-all · stashed · unstashed · undone (path, "" for all) · clean · changed (path, of a status) · merging (or
-           a rebase: value) · absent (there is no repository)
+           a merge, a cherry-pick) · tip (hash, subject) · moved (commits were made or taken in, which git did not
+           print) · dropped (commits, how many is not known) · branch (name, HEAD for none) · push (new tip, branch) ·
+           request (number of a pull request, what was done to it) · undone (path, "" for all: changes were taken back
+           or put away, or may be committed) · clean · changed (path, of a status) · merging; others of earlier versions
     """
 
     kind: str
