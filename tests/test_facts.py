@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from factskit import Extracted, extract
-from ralf.facts import commands, errors
-from ralf.facts.errors import says_failed
+from ralf.facts import checks, commands
+from ralf.facts.checks import says_failed
 from ralf.facts.facts import facts_of
 from ralf.facts.progress import combine
 from ralf.model import ActiveWork, CommandFact, ErrorFact, Facts, PathFact
@@ -195,29 +195,26 @@ def test_a_commit_is_taken_from_what_git_answered(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "output", "expected"),
+    ("output", "expected"),
     [
-        ("pytest", "===== 3 passed, 1 failed in 0.12s =====", "3 passed, 1 failed in 0.12s"),
-        ("pytest -q", "3 passed in 0.12s", "3 passed in 0.12s"),
-        ("go test ./...", "ok  \torchard/pear\t0.1s\nok  \torchard/plum\t(cached)", "ok orchard/plum (cached)"),
+        ("===== 3 passed, 1 failed in 0.12s =====", "3 passed, 1 failed in 0.12s"),
+        ("3 passed in 0.12s", "3 passed in 0.12s"),
+        ("ok  \torchard/pear\t0.1s\nok  \torchard/plum\t(cached)", "ok orchard/plum (cached)"),
         (
-            "go test ./...",
             "--- FAIL: TestPear (0.0s)\nFAIL\torchard/pear\t0.1s",
             "--- FAIL: TestPear (0.0s); FAIL orchard/pear 0.1s",
         ),
         (
-            "cargo test",
             "test result: ok. 4 passed; 0 failed; 0 ignored",
             "test result: ok. 4 passed; 0 failed; 0 ignored",
         ),
-        ("npm test", "Tests:       1 failed, 3 passed, 4 total", "Tests: 1 failed, 3 passed, 4 total"),
-        ("python -m unittest", "Ran 5 tests in 0.001s\n\nOK", "Ran 5 tests in 0.001s; OK"),
-        ("cat test.log", "3 passed in 0.12s", ""),
-        ("ls", "nothing", ""),
+        ("Tests:       1 failed, 3 passed, 4 total", "Tests: 1 failed, 3 passed, 4 total"),
+        ("Ran 5 tests in 0.001s\n\nOK", "Ran 5 tests in 0.001s"),
+        ("nothing", ""),
     ],
 )
-def test_a_test_run_is_told_in_its_own_words(command: str, output: str, expected: str) -> None:
-    assert errors.test_result(command, output) == expected
+def test_a_test_run_is_told_in_its_own_words(output: str, expected: str) -> None:
+    assert checks.test_result(output) == expected
 
 
 # ---- requests and to-dos ----

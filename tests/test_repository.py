@@ -248,7 +248,7 @@ def test_a_status_of_a_part_does_not_say_what_is_clean(command: str) -> None:
     [
         ("git stash", [("undone",)]),
         ("git stash pop", []),
-        ("git commit -qm x | cat", [("undone",)]),
+        ("git commit -qm x | cat", [("hidden",)]),
         ("git stash list", []),
         ("git reset --hard", [("undone",)]),
         ("git reset HEAD~2", [("dropped",)]),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ralf.facts.commands import Simple, program_of, simple_commands
-from ralf.facts.errors import says_failed, test_result
 from ralf.model.entries import Outcome
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.frozen import dataclass
@@ -218,24 +217,25 @@ def ending(command: str, output: str, *, failed: bool, status: int | None, check
     simple = simple_commands(command)
     own = [check for check in checks if shows_status(command, simple, check.place)]
     if checks and not own:
-        return _by_output(command, output, simple, checks)
+        return _by_output(output, simple, checks)
     if failed or status:
         lines = failing_lines(output)
         is_certain = any(map(_says_failure, _lines_of(output))) or not _others(simple, checks)
         return Ending("failed", lines, tuple(check.key for check in own) if is_certain else ())
-    if not own and not shows_status(command, simple, _last_segment(simple)):
+    ended = [at + 1 for at, one in enumerate(simple[:-1]) if one.then in (";", "\n", "&")]
+    if not own and not shows_status(command, simple, ended[-1] if ended else 0):
         return Ending("not shown", _line(output))
-    return Ending("ok", _line(output, _success(command, output)), tuple(check.key for check in own))
+    return Ending("ok", _line(output, _success(output) if checks else ""), tuple(check.key for check in own))
 
 
-def _by_output(command: str, output: str, simple: Sequence[Simple], checks: Sequence[Check]) -> Ending:
+def _by_output(output: str, simple: Sequence[Simple], checks: Sequence[Check]) -> Ending:
     """How checks ended whose exit status is hidden: the runner's own summary decides, else any mark of failure."""
     keys = tuple(check.key for check in checks)
-    result = _success(command, output)
+    result = _success(output)
     marks = _says_failure if result or _others(simple, checks) else is_failing
     if any(map(marks, _lines_of(output))) or says_failed(result):
         return Ending("failed by output", failing_lines(output), keys)
-    if not result or _may_lack_failures(simple, checks[-1].place, output):
+    if not result or _may_lack_failures(simple, checks[-1].place):
         return Ending("not shown", _line(output), keys)
     last = checks[-1].place
     led = (check.key for check in checks if all(one.then == "&&" for one in simple[check.place : last]))
@@ -253,11 +253,6 @@ def shows_status(command: str, simple: Sequence[Simple], place: int) -> bool:
     return simple[-1].then != "&" and all(one.then in joins for one in simple[place:-1])
 
 
-def _last_segment(simple: Sequence[Simple]) -> int:
-    """The place at which the last commands of a line begin that nothing but pipes, `&&` and `||` join."""
-    return next((at + 1 for at in reversed(range(len(simple) - 1)) if simple[at].then in (";", "\n", "&")), 0)
-
-
 def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
     """Whether a command that is no check may be the one of a line that failed."""
     places = {check.place for check in checks} | {at + 1 for at, one in enumerate(simple) if one.then in PIPES}
@@ -268,23 +263,19 @@ def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
 _HARDLY_FAIL = frozenset("cd echo printf export set source . true pwd date".split())
 
 
-def _may_lack_failures(simple: Sequence[Simple], place: int, output: str) -> bool:
+_SHOW_ALL = frozenset(("tail", "tee", "cat"))
+
+
+def _may_lack_failures(simple: Sequence[Simple], place: int) -> bool:
     """Whether what a check was piped through may have kept its failures from the output."""
     piped = (at for at in range(place, len(simple)) if simple[at].then not in PIPES)
-    return any(_hides(one.words, output) for one in simple[place + 1 : next(piped, len(simple)) + 1])
+    rest = (one.words for one in simple[place + 1 : next(piped, len(simple)) + 1])
+    return any(program_of(words) not in _SHOW_ALL and "fail" not in " ".join(words).lower() for words in rest)
 
 
-def _hides(words: Sequence[str], output: str) -> bool:
-    name = program_of(words)
-    if name == "head":
-        most = next((word.lstrip("-n") for word in words[1:] if word.lstrip("-n").isdecimal()), "10")
-        return len(output.splitlines()) >= int(most)
-    return name not in ("tail", "tee", "cat", "less") and "fail" not in " ".join(words).lower()
-
-
-def _success(command: str, output: str) -> str:
+def _success(output: str) -> str:
     """What a runner or linter says of itself, "" where it says nothing."""
-    return test_result(command, output) or next(filter(_PASSES.search, reversed(_lines_of(output))), "")
+    return test_result(output) or next(filter(_PASSES.search, reversed(_lines_of(output))), "")
 
 
 _PASSES = regex(
@@ -302,6 +293,52 @@ def _line(output: str, text: str = "") -> tuple[str, ...]:
     shown = text or next((line for line in reversed(output.splitlines()) if line.strip()), "")
     return (trimmed(one_line(shown), _LONGEST),) if shown else ()
 
+
+# ---- what it said of itself ----
+
+_SUMMARY = regex(
+    r"(?<!=)=++ (?=[^=\n]*+(?<= )=+$)"
+    r"(?P<pytest>(?=[^=\n]*\b(?:passed|failed|errors?|skipped|no tests ran)\b)[^=\n]* in [\d.:]+[^=\n]*?) =+$"
+    r"|^(?P<quiet>\d+ (?:passed|failed|skipped|errors?)\b[^\n]{0,200} in [\d.]+s.*)$"
+    r"|^(?P<cargo>test result: .*)$"
+    r"|^\s*(?P<jest>Tests:?\s+\d+ (?:passed|failed|skipped|todo|total).*)$"
+    r"|^\s*(?P<mocha>\d+ (?:passing|failing)\b.*)$"
+    r"|^(?P<unittest>Ran \d+ tests? in .*|FAILED \((?:failures|errors)=.*\))$"
+    r"|^(?P<rspec>\d+ (?:examples?|runs|tests), .*)$"
+    r"|^(?P<phpunit>OK \(\d+ tests?, .*\)|Tests: \d+, Assertions: .*)$"
+    r"|^(?:\[\w+\] )?(?P<maven>Tests run: .*)$"
+    r"|^(?P<gradle>\d+ tests? completed, .*)$"
+    r"|^(?P<ctest>\d+% tests passed, .*)$"
+    r"|^(?P<dotnet>(?:Passed|Failed)! {1,4}- .*)$"
+    r"|^# (?P<node>(?:tests|pass|fail) \d+)$"
+    r"|^\s*(?P<bun>\d+ (?:pass|fail))$"
+    r"|^(?:ok|FAILED) \| (?P<deno>\d+ passed.*)$"
+    r"|^(?P<gofail>--- FAIL: .*|FAIL\t.*)$"
+    r"|^(?P<go>ok  \t.*)$",
+)
+
+_ALL_LINES = frozenset({"unittest", "mocha", "node", "bun", "gofail"})  # runners whose summary takes several lines
+
+
+def test_result(output: str) -> str:
+    """What a test run said of itself in its last summary, in its own words; "" where there is none."""
+    found: dict[str, list[str]] = {}
+    for match in filter(None, (_SUMMARY.search(line.rstrip()) for line in output.splitlines() if len(line) < 600)):
+        runner = str(match.lastgroup)
+        found.setdefault(runner, []).append(one_line(match[runner]))
+    runner = "gofail" if "gofail" in found else next(reversed(found), "")
+    return "; ".join([*dict.fromkeys(found.get(runner, ()))][-4 if runner in _ALL_LINES else -1 :])
+
+
+_SAYS_FAILED = regex(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|fail)\b|\bFAIL(?:ED|URES)?\b|# fail [1-9]")
+
+
+def says_failed(result: str) -> bool:
+    """Whether a test result says that a test failed."""
+    return _SAYS_FAILED.search(result) is not None
+
+
+# ---- lines that say what failed ----
 
 _MOST_READ, _MOST_LINES = 4_000, 8  # lines of an output; failing lines
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from ralf import config
 from ralf.facts import noted
-from ralf.facts.checks import is_test, most_telling
+from ralf.facts.checks import is_test, most_telling, says_failed, test_result
 from ralf.facts.commands import did_by
-from ralf.facts.errors import NAMED, test_result
 from ralf.facts.progress import KEYS, LONG_PASSED, Collected
 from ralf.facts.repository import Repository
 from ralf.facts.state import simple_parts
@@ -18,6 +17,9 @@ from ralf.model import CommandFact, CommitFact, ErrorFact, Facts, PathFact, Requ
 from ralf.model.entries import Entry, Message, Step
 from ralf.text.cleaning import one_line, trimmed, without_middle
 from ralf.transcripts.events import Event
+
+NAMED = 120
+"""Characters of a command that name it beside an error or a test result."""
 
 _LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
 
@@ -96,10 +98,7 @@ def _within(text: str, most: int, ends: tuple[int, int]) -> tuple[str, int]:
 
 def _tested(step: Step, *, has_failed: bool) -> str:
     """What a test run came to, in the runner's words where it has some; "" for what runs no tests."""
-    if not step.checks:
+    if not any(map(is_test, step.checks)):
         return ""
-    said = test_result(step.object, "\n".join(step.lines))
-    if said or not any(map(is_test, step.checks)):
-        return said
-    line = one_line(next(iter(step.lines), ""))
-    return f"FAILED{f': {line}' if line else ''}" if has_failed else line
+    said = test_result("\n".join(step.lines)) or one_line(next(iter(step.lines), ""))
+    return f"FAILED: {said}" if has_failed and not says_failed(said) else said

@@ -201,7 +201,7 @@ def _shown(call: _Call, output: str, repository: Repository) -> Iterator[GitFact
         case "commit" if call.passed or _CHANGED.search(output):
             yield GitFact("amended" if "--amend" in options else "commit", "", _subject(_message(call.words)))
         case "commit" if call.passed is None:
-            yield GitFact("undone")
+            yield GitFact("hidden")
         case verb if verb in _COMMITTING and call.passed:
             yield GitFact("moved")
         case "push" if not {"-n", "--dry-run", "--delete", "-d", "--tags"} & options:

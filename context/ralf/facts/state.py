@@ -231,9 +231,7 @@ class State:
                     self.request = f"{number} ({fact.subject})"
             case "merging":
                 self.merging = fact.value
-            case "stashed":  # of earlier versions
-                self._take_off("")
-            case "undone":
+            case "undone" | "stashed" | "hidden":
                 self._take_off(fact.value)
             case "clean":
                 self.listed = [each.value for each in step.git if each.kind == "changed"]

@@ -16,13 +16,13 @@ from itertools import islice
 from typing import Any
 
 from ralf.errors import NotFound, RalfError
+from ralf.facts.checks import says_failed
 from ralf.facts.commands import is_shell
-from ralf.facts.errors import comparable, says_failed
 from ralf.format.codec import BadTree, from_tree
 from ralf.memory import records, writing
 from ralf.memory.fold import identity
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
-from ralf.memory.purposes import purpose_of, standing_commands
+from ralf.memory.purposes import comparable, purpose_of, standing_commands
 from ralf.memory.ranking import repeats
 from ralf.memory.records import Delta
 from ralf.memory.repairs import beginning, is_defect, repairs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ralf.facts.commands import only_looks, simple_commands
-from ralf.facts.errors import comparable
 from ralf.text.patterns import regex
 
 _LONGEST = 200  # characters of a command that is worth typing again
@@ -46,6 +45,21 @@ _SELECTS = frozenset(
 )
 
 _NOT_PLAIN = regex(r"\|\||[;`…]|&\s*$|(?<!&)&(?!&|>)|<<|\$\(")
+
+
+_VIEWED = regex(
+    r"(?<=\S) ?\| ?(?:head|tail|grep|rg|cat|less|sort|tee|wc)\b(?:[^|&;\"']|\"[^\"]{0,200}\"|'[^']{0,200}'){0,200}+\Z"
+)
+
+
+def comparable(command: str) -> str:
+    """One form for commands that differ only in spaces, in where their errors are sent, and in how much of their output
+    is shown.
+    """
+    shown, plain = "", " ".join(command.replace(" 2>&1", "").split())
+    while shown != plain:
+        shown, plain = plain, _VIEWED.sub("", plain)
+    return plain
 
 
 def program_of(command: str) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.checkpointing.due import EDIT_TOOLS
 from ralf.facts.commands import is_shell, only_looks
-from ralf.facts.errors import comparable
-from ralf.memory.purposes import program_of, purpose_of
+from ralf.memory.purposes import comparable, program_of, purpose_of
 from ralf.model import ErrorFact
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass

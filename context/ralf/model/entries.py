@@ -63,7 +63,8 @@ class GitFact:
            a merge, a cherry-pick) · tip (hash, subject) · moved (commits were made or taken in, which git did not
            print) · dropped (commits, how many is not known) · branch (name, HEAD for none) · push (new tip, branch) ·
            request (number of a pull request, what was done to it) · undone (path, "" for all: changes were taken back
-           or put away, or may be committed) · clean · changed (path, of a status) · merging; others of earlier versions
+           or put away) · hidden (a commit, of which is not known whether it was made) · clean · changed (path, of a
+           status) · merging; others of earlier versions
     """
 
     kind: str

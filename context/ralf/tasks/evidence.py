@@ -148,7 +148,7 @@ def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
 
 def _by_tests(context: RouteContext | None) -> Evidence:
     """What the last test run of a route says, if it came after the last edit."""
-    from ralf.facts.errors import says_failed
+    from ralf.facts.checks import says_failed
 
     if context is None or context.wholly_foreign:
         return Evidence()
@@ -166,7 +166,7 @@ def _by_tests(context: RouteContext | None) -> Evidence:
 
 
 def _is_run(fact: CommandFact, run: TestFact) -> bool:
-    from ralf.facts.errors import NAMED
+    from ralf.facts.facts import NAMED
 
     return trimmed(fact.command, NAMED) == run.command and not fact.omitted
 
