@@ -123,18 +123,6 @@ def test_a_long_command_loses_only_its_middle_and_says_how_much(session: Session
     assert len(fact.command) - len(" … ") + fact.omitted == len(command)
 
 
-def test_a_long_passed_command_is_kept_in_brief_and_is_the_same_when_it_fails_later(session: Session) -> None:
-    command = "./ripen " + "pear " * 300 + "end"
-    session.bash(command)
-    (brief,) = extracted(session).facts.commands
-    assert len(brief.command) < 240
-    assert command.endswith(brief.command[-25:])
-    session.bash(command, "boom: error", 1)
-    (fact,) = extracted(session).facts.commands
-    assert (fact.runs, fact.failures) == (2, 1)
-    assert len(fact.command) > 300
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

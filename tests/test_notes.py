@@ -124,7 +124,7 @@ def test_a_document_sets_no_labels_links_or_pins_and_wrong_types_are_left_out(tm
     context = ralf.get_context(ROUTE, root=tmp_path)
     (decision,) = context.decisions
     assert (decision.id, decision.pinned, decision.supersedes, decision.status) == ("DEC-001", False, "", "active")
-    assert (decision.rationale, decision.alternatives) == ("", ("one",))
+    assert (decision.rationale, decision.alternatives) == ("", ())
     assert (decision.origin, decision.kind) == ("import", "decision")
     assert context.active_work.plan_step is None
 

@@ -18,7 +18,7 @@ from ralf.checkpointing.due import Piece
 from ralf.checkpointing.section import Extractive, Segment, Summarizer, Summary, beginning
 from ralf.errors import TranscriptChanged
 from ralf.facts import noted, progress
-from ralf.facts.facts import facts_of, with_notes
+from ralf.facts.facts import facts_of
 from ralf.format.codec import dump_yaml, to_tree
 from ralf.model import ActiveWork, Attempt, Decision, Facts, RouteContext
 from ralf.model.entries import Entry, Mark, SessionEntries, to_tree as to_entry_tree
@@ -184,7 +184,8 @@ class RecordBuilder:
         others = (one for one in known if one.session != offset.session)
         talk = joined([*others, SessionEntries(offset.session, (*of_session, *entries))])
         unsolved = [error for error in context.facts.errors if not error.fixed_by]
-        found = with_notes(facts_of(own.entries, unsolved), piece.events, base)
+        notes = [event for event in piece.events if event.kind == "note"]
+        found = facts_of(own.entries, unsolved, notes, base)
         known_back = {message.id for message, _ in (*before.taken_back, *own.taken_back)}
         back = [message for message, _ in talk.taken_back if message.id not in known_back]
         return _Extracted(

@@ -10,7 +10,7 @@ from ralf import config
 from ralf.facts import noted
 from ralf.facts.checks import is_test, most_telling, says_failed, test_result
 from ralf.facts.commands import did_by
-from ralf.facts.progress import KEYS, LONG_PASSED, Collected
+from ralf.facts.progress import KEYS, Collected
 from ralf.facts.repository import Repository
 from ralf.facts.state import simple_parts
 from ralf.model import CommandFact, CommitFact, ErrorFact, Facts, PathFact, RequestFact, TestFact
@@ -21,19 +21,20 @@ from ralf.transcripts.events import Event
 NAMED = 120
 """Characters of a command that name it beside an error or a test result."""
 
-_LONG_FAILED, _FAILED_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
-
-_PASSED_KEPT = (90, 40)
+_LONGEST_COMMAND, _COMMAND_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
 
 _LONGEST_REQUEST, _REQUEST_KEPT = 4_000, (2_600, 1_380)  # characters
 
 _PASSED_LATER = "the same command passed later"
 
 
-def facts_of(entries: Iterable[Entry], unsolved: Iterable[ErrorFact] = ()) -> Facts:
+def facts_of(
+    entries: Iterable[Entry], unsolved: Iterable[ErrorFact] = (), notes: Iterable[Event] = (), base: str = ""
+) -> Facts:
     """The facts of some entries, of which none was taken back: oldest first, each once.
 
     unsolved  errors known before that nothing has fixed yet: where their command passes, they come back with `fixed_by`
+    notes     those of documents, whose fields hold facts; `base`: the project's folder
     """
     made, unsolved = Collected(), tuple(unsolved)
     for entry in entries:
@@ -44,18 +45,13 @@ def facts_of(entries: Iterable[Entry], unsolved: Iterable[ErrorFact] = ()) -> Fa
             for error in (*unsolved, *made.all("errors")):
                 if not error.fixed_by and simple_parts(error.command)[-1] in ran:
                     made.add("errors", replace(error, fixed_by=_PASSED_LATER, last=entry.at))
-    return Facts(**{kind: made.all(kind) for kind in KEYS})
-
-
-def with_notes(facts: Facts, events: Iterable[Event], base: str) -> Facts:
-    """Facts with those in the fields of a document's notes; `base`: the project's folder."""
-    made, relative = Collected(facts), Repository(base).relative
-    for told in (noted.facts(event) for event in events if event.kind == "note"):
-        paths = (PathFact(relative(path.path, ""), path.did or ("edited",)) for path in told.paths)
+    relative = Repository(base).relative
+    for told in map(noted.facts, notes):
+        paths = tuple(PathFact(relative(path.path, ""), path.did or ("edited",)) for path in told.paths)
         for kind in KEYS:
             for fact in paths if kind == "paths" else getattr(told, kind):
                 made.add(kind, fact)
-    return replace(facts, **{kind: made.all(kind) for kind in KEYS})
+    return Facts(**{kind: made.all(kind) for kind in KEYS})
 
 
 def _shown_by(entry: Entry) -> Iterator[tuple[str, Any]]:
@@ -78,14 +74,13 @@ def _shown_by(entry: Entry) -> Iterator[tuple[str, Any]]:
 def _ran(step: Step) -> Iterator[tuple[str, Any]]:
     """What a command shows."""
     named = trimmed(step.object, NAMED)
+    kept, omitted = _within(step.object, _LONGEST_COMMAND, _COMMAND_KEPT)
     has_failed = step.has_failed or bool(step.status)  # so did what left a merge in progress
     if has_failed:
-        kept, omitted = _within(step.object, _LONG_FAILED, _FAILED_KEPT)
         yield "commands", CommandFact(kept, "failed", step.status or None, 1, 1, step.at, omitted)
         error = next(iter(most_telling(step.lines, 1)), "") or f"exit {step.status}"
         yield "errors", ErrorFact(error, named, last=step.at)
     else:
-        kept, omitted = _within(step.object, LONG_PASSED, _PASSED_KEPT)
         yield "commands", CommandFact(kept, omitted=omitted)
     if said := _tested(step, has_failed=has_failed):
         yield "tests", TestFact(named, said, step.at)

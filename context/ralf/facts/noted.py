@@ -32,11 +32,8 @@ _COUNTED = ("attempts", "last_progress", "last_runs")
 
 def decisions(events: Iterable[Event], session: str, origin: str) -> tuple[Decision, ...]:
     """The decisions in the fields of notes, in order, each with the place of its note."""
-    return tuple(
-        decision
-        for event in events
-        if event.kind == "note" and (decision := _decision(event, session, origin)) is not None
-    )
+    made = (_decision(event, session, origin) for event in events if event.kind == "note")
+    return tuple(one for one in made if one.decision)
 
 
 def work(event: Event, known: ActiveWork) -> ActiveWork:
@@ -63,10 +60,8 @@ def place(event: Event) -> dict[str, Any]:
     }
 
 
-def _decision(event: Event, session: str, origin: str) -> Decision | None:
+def _decision(event: Event, session: str, origin: str) -> Decision:
     made = from_tree(Decision, _fields(event, "decision", Decision, _OURS))
-    if not made.decision.strip():
-        return None
     digest = hashlib.sha256(event.text.encode("utf-8", "replace")).hexdigest()[:SHA256_DIGITS]
     extra = {key: value for key, value in made.extra.items() if value not in (None, "", [], {})}
     by = "import" if made.origin == "import" else origin  # no document speaks as the user
@@ -87,17 +82,10 @@ def _decision(event: Event, session: str, origin: str) -> Decision | None:
 def _fields(
     event: Event, key: str, cls: type[ActiveWork | Decision | Facts], ours: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What a note says of a class under a key, without fields that are `ours`; what does not fit is left out, in a list
-    item by item.
-    """
+    """What a note says of a class under a key, without fields that are `ours`, and without those that do not fit."""
     told = event.input.get(key)
-    fitting: dict[str, Any] = {}
-    for name, value in told.items() if isinstance(told, Mapping) else ():
-        values = value if isinstance(value, list) else [value]
-        kept = [one for one in values if _fits(cls, name, [one] if isinstance(value, list) else one)]
-        if name not in ours and (kept or value == []):
-            fitting[name] = kept if isinstance(value, list) else value
-    return fitting
+    fields = told.items() if isinstance(told, Mapping) else ()
+    return {name: value for name, value in fields if name not in ours and _fits(cls, name, value)}
 
 
 def _fits(cls: type[ActiveWork | Decision | Facts], key: str, value: object) -> bool:

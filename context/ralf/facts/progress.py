@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralf.format.codec import from_tree, to_tree
-from ralf.model import ActiveWork, Attempt, Checkpoint, CommandFact, Facts
+from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
 
 if TYPE_CHECKING:
     from ralf.redact.redactor import Redactor
@@ -135,25 +135,14 @@ def idle_warning(work: ActiveWork, most: int) -> str:
 
 # ---- facts ----
 
-LONG_PASSED = 140
-"""Characters from which a command that passed is kept in brief."""
-
 _PASSED = 5  # commands that passed and never failed which a route keeps
 
 _TESTS = 5  # newest test results that a route keeps
 
 
-def same_command(fact: CommandFact) -> tuple[str, str, int]:
-    """What tells a command from others, also when one of two is kept longer than the other."""
-    if not fact.omitted and len(fact.command) <= LONG_PASSED:
-        return fact.command, "", 0
-    length = len(fact.command) + (fact.omitted - len(" … ") if fact.omitted else 0)
-    return fact.command[:70], fact.command[-20:], length
-
-
 KEYS: Mapping[str, Callable[[Any], object]] = {
     "paths": lambda fact: fact.path,
-    "commands": same_command,
+    "commands": lambda fact: (fact.command, fact.omitted),
     "errors": lambda fact: (fact.error, fact.command),
     "commits": lambda fact: fact.commit,
     "tests": lambda fact: fact.command,
@@ -177,9 +166,7 @@ class Collected:
         if old is not None and kind == "paths":
             fact = replace(fact, did=tuple(word for word in _DONE if word in (*old.did, *fact.did)))
         elif old is not None and kind == "commands":
-            longer = old if old.failures and len(old.command) > len(fact.command) else fact
-            counts = {"runs": old.runs + fact.runs, "failures": old.failures + fact.failures}
-            fact = replace(fact, command=longer.command, omitted=longer.omitted, **counts)
+            fact = replace(fact, runs=old.runs + fact.runs, failures=old.failures + fact.failures)
         self._found[kind][key] = fact
 
     def all(self, kind: str) -> Any:
@@ -208,14 +195,14 @@ def combine(before: Facts, new: Facts, retracted: Facts = Facts()) -> Facts:  # 
     from ralf.facts.commands import only_looks  # a reader whose snapshot is new joins nothing
 
     made = Collected(without(before, retracted))
-    ran = set(map(same_command, before.commands))
+    ran = {fact.command for fact in before.commands}
     for kind in KEYS:
         for fact in getattr(new, kind):
-            if kind != "commands" or fact.failures or same_command(fact) in ran or not only_looks(fact.command):
+            if kind != "commands" or fact.failures or fact.command in ran or not only_looks(fact.command):
                 made.add(kind, replace(fact, last=""))
     kinds = {kind: made.all(kind) for kind in KEYS}
-    old = [*map(id, (command for command in kinds["commands"] if not command.failures))][:-_PASSED]
-    kinds["commands"] = tuple(command for command in kinds["commands"] if id(command) not in old)
+    old = [command for command in kinds["commands"] if not command.failures][:-_PASSED]
+    kinds["commands"] = tuple(command for command in kinds["commands"] if command not in old)
     kinds["errors"] = tuple(error for error in kinds["errors"] if not error.fixed_by)
     kinds["tests"] = kinds["tests"][-_TESTS:]
     return replace(before, **kinds, names=new.names or before.names, extra={**before.extra, **new.extra})
