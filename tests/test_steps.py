@@ -175,7 +175,10 @@ def test_tasks_are_followed_by_their_numbers_and_the_printed_list_holds_over_the
     session.tool("TaskUpdate", {"taskId": "2", "status": "deleted"})
     assert items(session)[-1] == (Item("1", "Read", "completed"),)
     session.tool("TaskList", {}, "#1 [completed] Read\n#3 [in_progress] Sail (ada) [blocked by #1]")
-    assert items(session)[-1] == (Item("1", "Read", "completed"), Item("3", "Sail (ada)", "in_progress"))
+    assert items(session)[-1] == (
+        Item("1", "Read", "completed"),
+        Item("3", "Sail (ada) [blocked by #1]", "in_progress"),
+    )
 
 
 def test_the_to_dos_of_a_sub_agent_are_not_the_sessions() -> None:

@@ -21,7 +21,7 @@ from ralf.transcripts.events import Event
 NAMED = 120
 """Characters of a command that name it beside an error or a test result."""
 
-_LONGEST_COMMAND, _COMMAND_KEPT = 600, (320, 100)  # characters; the head and the tail that are kept of a longer one
+_LONGEST_COMMAND, _COMMAND_KEPT = 300, (200, 80)  # characters; the head and the tail that are kept of a longer one
 
 _LONGEST_REQUEST, _REQUEST_KEPT = 4_000, (2_600, 1_380)  # characters
 

@@ -23,7 +23,6 @@ class Run:
     edited         files that were edited after it
     failing        of a run that failed: those of its checks that have not passed since
     passed_in_part when a later run passed of a part of it, or with another filter; "" for never
-    before         failing lines of the run before it
     """
 
     key: str
@@ -31,7 +30,6 @@ class Run:
     edited: dict[str, None] = field(default_factory=dict)
     failing: set[str] = field(default_factory=set)
     passed_in_part: str = ""
-    before: tuple[str, ...] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -59,14 +57,12 @@ class Run:
 class Commit:
     """A commit, and when it was seen.
 
-    branch   that was checked out then
     is_own   a call of the agent's made it
     """
 
     hash: str
     subject: str
     at: str
-    branch: str
     is_own: bool
     agent: str = ""
 
@@ -75,6 +71,7 @@ class Commit:
 class State:
     """What the record shows at its end.
 
+    commits   those seen on what is checked out, oldest first: the newest is what it was last seen at
     branch    the branch, "" where none is named; `is_detached`: no branch is checked out
     pushed    when it was last pushed, "" for never; `is_pushed`: the agent has committed nothing since
     request   number of the branch's pull request, and whether it was merged or closed
@@ -103,9 +100,9 @@ class State:
     running: dict[str, tuple[str, str]] = field(default_factory=dict)
     refused: dict[str, tuple[Step, int]] = field(default_factory=dict)
     failed: dict[str, tuple[Step, int]] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
     messages: int = 0
     last: str = ""
-    _commits: list[Commit] = field(default_factory=list)
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> State:
@@ -116,18 +113,9 @@ class State:
         return state
 
     @property
-    def commits(self) -> list[Commit]:
-        """Commits that were seen on what is checked out, oldest first: the newest is what it was last seen at."""
-        return [one for one in self._commits if one.branch == self._here or "" in (one.branch, self._here)]
-
-    @property
     def is_under_git(self) -> bool:
         """Whether the record shows a repository: a branch, a commit, a status."""
-        return bool(self.branch or self._commits or self.status_at or self.pushed)
-
-    @property
-    def _here(self) -> str:
-        return "HEAD" if self.is_detached else self.branch
+        return bool(self.branch or self.commits or self.status_at or self.pushed)
 
     def take(self, entry: Entry) -> None:
         """Go on by one entry."""
@@ -180,12 +168,9 @@ class State:
             return
         has_failed = step.has_failed
         keys = [" && ".join(step.checks)] if has_failed else list(step.checks)
-        before = self.runs.get(keys[0])
         self.runs = {name: run for name, run in self.runs.items() if not run.is_over(name, step)}
-        lines = before.step.lines if has_failed and before is not None and before.has_failed else ()
-        gone = tuple(line for line in lines if line not in step.lines)
         for key in keys:  # where its status is not shown, a failure stands
-            self.runs.setdefault(key, Run(key, step, failing=set(step.checks if has_failed else ()), before=gone))
+            self.runs.setdefault(key, Run(key, step, failing=set(step.checks if has_failed else ())))
 
     # ---- files and commits ----
 
@@ -204,7 +189,7 @@ class State:
         self.is_detached = branch == "HEAD"
         if branch not in ("HEAD", "", self.branch):
             if self.branch:
-                self.pushed, self.is_pushed, self.request = "", False, ""
+                self.commits, self.pushed, self.is_pushed, self.request = [], "", False, ""
             self.branch = branch
 
     def _git(self, fact: GitFact, step: Step) -> None:
@@ -218,7 +203,7 @@ class State:
             case "moved":
                 self.merging = ""
             case "dropped":
-                self._drop(self.commits)
+                self.commits = []
             case "push" if not self.branch or fact.subject in ("", "HEAD", self.branch):
                 self.pushed, self.is_pushed = step.at, True
                 if fact.value:
@@ -245,8 +230,8 @@ class State:
     def _committed(self, fact: GitFact, step: Step) -> None:
         """A commit was made: what was edited before it is not told any more, whether or not it is in it."""
         if fact.kind == "amended":
-            self._drop(self.commits[-1:])
-        self._commits.append(Commit(fact.value, fact.subject, step.at, self._here, is_own=True, agent=step.agent))
+            del self.commits[-1:]
+        self.commits.append(Commit(fact.value, fact.subject, step.at, is_own=True, agent=step.agent))
         self.is_pushed, self.merging = False, ""
         if fact.kind != "applied":
             self._take_off("")
@@ -254,20 +239,15 @@ class State:
     def _tip(self, fact: GitFact, step: Step) -> None:
         """The newest commit of what is checked out was printed; of a push without its subject."""
         subject = fact.subject if fact.kind == "tip" else ""
-        known = self.commits
-        at = next((n for n, one in enumerate(known) if _is_same(one.hash, fact.value)), None)
-        newest = known[-1] if known else None
+        at = next((n for n, one in enumerate(self.commits) if _is_same(one.hash, fact.value)), None)
+        newest = self.commits[-1] if self.commits else None
         if at is not None:
-            known[at].subject = known[at].subject or subject
-            self._drop(known[at + 1 :])
+            self.commits[at].subject = self.commits[at].subject or subject
+            del self.commits[at + 1 :]
         elif newest is not None and newest.is_own and (subject == newest.subject or not newest.hash):
             newest.hash, newest.subject = fact.value, subject or newest.subject  # rebased, or its hash was not printed
         else:
-            is_own = any(one.is_own and _is_same(one.hash, fact.value) for one in self._commits)
-            self._commits.append(Commit(fact.value, subject, step.at, self._here, is_own))
-
-    def _drop(self, commits: list[Commit]) -> None:
-        self._commits = [one for one in self._commits if one not in commits]
+            self.commits.append(Commit(fact.value, subject, step.at, is_own=False))
 
 
 def _repeats(step: Step, refused: Step) -> bool:

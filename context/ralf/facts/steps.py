@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Any
 
 from ralf.facts import todos
@@ -107,6 +107,7 @@ class Steps:
         named = named_in(call.input)
         relative, base = self._repository.relative, self._repository.base
         paths = [relative(named, call.cwd)] if named else []
+        gone, added = _changed_lines(call.input, call.text)
         return Step(
             id=call.call_id,
             at=call.timestamp,
@@ -116,9 +117,9 @@ class Steps:
             object=without_middle(command or _object(kind, call, paths), _LONGEST_OBJECT - 500, 500)[0],
             folder="" if call.cwd in ("", base) else relative(call.cwd, ""),
             files=self._named(call, paths),
-            added=_added(call.input, call.text),
-            comments=() if _PROSE.search(named) or _OF_TESTS.search(named) else _comments(call.input, call.text),
-            uncommented=_comments(call.input, call.text, gone=True),
+            added=_added(added),
+            comments=() if _PROSE.search(named) or _OF_TESTS.search(named) else _comments(added),
+            uncommented=_comments(gone),
             agent=call.agent,
             looks=looks,
         )
@@ -239,48 +240,29 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def _texts(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[str, str]]:
-    """(old, new) text of each change that an edit's arguments or patch make."""
-    for given in (arguments, *_mappings(arguments.get("edits"))):
-        old, new = (
-            next((value for key in keys if isinstance(value := given.get(key), str)), "")
-            for keys in (OLD_KEYS, _NEW_KEYS)
-        )
-        if old or new:
-            yield old, new
+def _changed_lines(arguments: Mapping[str, Any], text: str) -> tuple[list[str], list[str]]:
+    """The lines that an edit takes out, and those that it puts in; "" in place of what both have."""
+    given = [arguments, *_mappings(arguments.get("edits"))]
+    old, new = ([str(one[key]) for one in given for key in keys if key in one] for keys in (OLD_KEYS, _NEW_KEYS))
     if "*** Begin Patch" in text:
-        old, new = ("\n".join(line[1:] for line in text.splitlines() if line.startswith(sign)) for sign in "-+")
-        yield old, new
+        old, new = ([line[1:] for line in text.splitlines() if line.startswith(sign)] for sign in "-+")
+    before, after = ([line for part in parts for line in part.splitlines()] for parts in (old, new))
+    known, kept = set(before), set(after)
+    return [line if line not in kept else "" for line in before], [line if line not in known else "" for line in after]
 
 
-def changed_lines(arguments: Mapping[str, Any], text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """(old, new) lines of each change, without those that both begin and both end with."""
-    for old, new in _texts(arguments, text):
-        before, after = old.splitlines(), new.splitlines()
-        start = _in_common(before, after)
-        end = _in_common(before[start:][::-1], after[start:][::-1])
-        yield before[start : len(before) - end], after[start : len(after) - end]
-
-
-def _in_common(lines: Sequence[str], others: Sequence[str]) -> int:
-    """How many lines two texts begin with that are the same."""
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(lines, others, strict=False))])
-
-
-def _added(arguments: Mapping[str, Any], text: str) -> str:
+def _added(lines: Sequence[str]) -> str:
     """The first lines that an edit adds, as they stand."""
-    lines = [line for _, after in changed_lines(arguments, text) for line in after if line.strip()]
+    lines = [line for line in lines if line.strip()]
     whole = sum(size <= _ADDED for size in accumulate(len(line) + 1 for line in lines))
     return "\n".join([*lines[:whole], *(["\u2026"] if whole < len(lines) else [])])
 
 
-def _comments(arguments: Mapping[str, Any], text: str, *, gone: bool = False) -> tuple[str, ...]:
-    """The comments that an edit adds, or those that are `gone` after it, neighbouring lines as one."""
-    changes = [pair[::-1] if gone else pair for pair in changed_lines(arguments, text)]
-    known = {line.strip() for before, _ in changes for line in before}
+def _comments(lines: Iterable[str]) -> tuple[str, ...]:
+    """The comments among the lines that an edit adds or takes out, neighbouring lines as one."""
     found, is_open = list[str](), False
-    for line in (line.strip() for _, after in changes for line in after):
-        match = None if line in known else _COMMENT.match(line)
+    for line in lines:
+        match = _COMMENT.match(line.strip())
         words = match[1].rstrip('*/" \t').strip() if match else ""
         if words and is_open:
             found[-1] += f" {words}"

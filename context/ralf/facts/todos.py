@@ -21,8 +21,6 @@ _NUMBER = regex(r"#(\w+)")
 
 _LISTED = regex(r"(?m)^#(\w+)[.:]? \[(\w+)\] (.+)$")
 
-_BLOCKED = " [blocked by "
-
 _STATUSES = {
     "in_progress": "in_progress",
     "in-progress": "in_progress",
@@ -54,7 +52,7 @@ def after(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...]
             return _updated(items, call.input)
         case "tasklist" if listed := _LISTED.findall(result.text):
             texts = {item.id: item.text for item in items}
-            return tuple(_item(_text_of(line, texts.get(id_)), status, id_) for id_, status, line in listed)
+            return tuple(_item(texts.get(id_, line), status, id_) for id_, status, line in listed)
     return None
 
 
@@ -104,10 +102,3 @@ def _item(text: str, status: object = None, id_: object = None) -> Item:
 def _content(entry: Mapping[str, Any]) -> str:
     keys = ("content", "step", "subject", "title", "text", "description")
     return next((entry[key] for key in keys if isinstance(entry.get(key), str)), "")
-
-
-def _text_of(line: str, before: str | None) -> str:
-    """What a line of a list says without the tasks that it waits for and, where the text before is known, its owner."""
-    place = line.find(_BLOCKED, line.rfind("]", 0, -1) + 1)
-    text = line[:place] if place > 0 and line.endswith("]") else line
-    return before if before and text.startswith(f"{before} (") and text.endswith(")") else text
