@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -120,10 +119,7 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
         kept.append(space + piece.text)
         size += length
     found = "".join(reversed(kept)).strip()
-    if units(found) <= most:
-        return found
-    end = found[-most * len(found) // units(found) :]
-    return f"\u2026 {end.partition(' ')[2] or end}"
+    return found if units(found) <= most else f"\u2026 {_end(found, most)}"
 
 
 def message(text: str, most: int) -> str:
@@ -238,58 +234,26 @@ def _shortened(
     return _joined(pieces, sorted(kept), drops_leads=not is_of_person)
 
 
-_AN_ITEM = regex(r"(\s*)(?:[-*+\u2022]|(\d{1,3})[.):\u3001]|[A-Ha-h][.)])\s*\S")
+_AN_ITEM = regex(r"\s*(?:[-*+\u2022]|\d{1,3}[.):\u3001]|[A-Ha-h][.)])\s*\S")
 
 _LONGEST_LEAD = 160  # units
 
 
 def _leads(pieces: Sequence[Unit]) -> list[list[int]]:
     """By piece the numbers of those above it without which it may say something else, nearest first: the line that
-    leads up to it or to its list ("Do not:"), its heading, the numbered item that it says more of.
+    leads up to it or to its list ("Do not:"), and its heading.
     """
     found: list[list[int]] = []
-    heading: list[int] = []
-    item: list[int] = []
-    listed: list[tuple[int, int]] = []  # lines that lead up to an open list: how far they stand in, their numbers
-    sections = _sections(pieces)
+    heading, up = list[int](), list[int]()
     for number, piece in enumerate(pieces):
-        match = None if piece.is_head or piece.before != "\n" else _AN_ITEM.match(piece.text)
-        depth = len(match[1]) if match else -1
-        is_section = match is not None and match[2] and number in sections
-        if is_section:
-            item = []
-        elif piece.is_head:
-            heading, item, listed = [], [], []
-        if match:
-            while listed and listed[-1][0] >= depth and listed[-1][1] != number - 1:
-                listed.pop()
-        elif piece.before == "\n":
-            listed = []
-        up = [listed[-1][1]] if match and listed else []
-        if not up and number and pieces[number - 1].ends_with(_LEADS_UP) and not piece.is_head:
-            up = [number - 1]
-        found.append([*dict.fromkeys([*up, *item, *heading])])
-        if piece.ends_with(_LEADS_UP):
-            listed.append((depth, number))
         if piece.is_head:
-            heading = [number]
-        elif is_section:
-            item = [number]
-    return found
-
-
-def _sections(pieces: Sequence[Unit]) -> set[int]:
-    """The numbered items of lists in which something else stands between the items: each says more below itself."""
-    found: set[int] = set()
-    items: list[int] = []
-    for number, piece in enumerate([*pieces, Unit("", "\n", is_head=True)]):
-        match = _AN_ITEM.match(piece.text) if piece.before == "\n" and not piece.is_head else None
-        if (match and match[2] == "1") or piece.is_head:
-            if any(after - before > 1 for before, after in pairwise(items)):
-                found |= {*items}
-            items = []
-        if match and match[2] and not match[1]:
-            items.append(number)
+            heading, up = [], []
+        elif number and pieces[number - 1].ends_with(_LEADS_UP):
+            up = [number - 1]
+        elif piece.before == "\n" and not _AN_ITEM.match(piece.text):
+            up = []
+        found.append([*dict.fromkeys([*up, *heading])])
+        heading = [number] if piece.is_head else heading
     return found
 
 
@@ -304,10 +268,7 @@ def _as_lead(piece: Unit) -> Unit:
     if not piece.ends_with(_LEADS_UP):
         return replace(piece, text=_inside(piece.text, _LONGEST_LEAD))
     *_, end = _sentences(piece.text)
-    if units(end) > _LONGEST_LEAD:
-        end = end[-_LONGEST_LEAD * len(end) // units(end) :]
-        end = end.partition(" ")[2] or end
-    return replace(piece, text=f"\u2026 {end.strip()}")
+    return replace(piece, text=f"\u2026 {_end(end.strip(), _LONGEST_LEAD)}")
 
 
 def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, heads: int) -> Iterator[int]:
@@ -345,3 +306,11 @@ def _inside(text: str, most: int) -> str:
         return text
     kept = text[: max(1, most * len(text) // units(text))]
     return kept.rpartition(" ")[0].rstrip() + " \u2026" if " " in kept[len(kept) // 2 :] else kept + "\u2026"
+
+
+def _end(text: str, most: int) -> str:
+    """The end of one long piece, cut at a space."""
+    if units(text) <= most:
+        return text
+    kept = text[-max(1, most * len(text) // units(text)) :]
+    return kept.partition(" ")[2] or kept
