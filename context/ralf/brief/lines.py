@@ -119,7 +119,7 @@ def check(run: Run, day: str, *, lines: int) -> str:
     ran = command(_CHANGES_FOLDER.sub("", step.object))
     text = f"- check {ran} {clock(step.at, day)}: {outcome(step)}{last}{_by(step.agent)}"
     if run.passed_in_part:
-        text += f"; a later run of a part of it was ok ({clock(run.passed_in_part, day)})"
+        text += f"; a later run over other paths or with another filter was ok ({clock(run.passed_in_part, day)})"
     if run.edited:
         text += f"; edited after it: {files(list(run.edited)[::-1], 3)}"
     shown = most_telling(step.lines, lines) if run.has_failed else []

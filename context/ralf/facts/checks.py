@@ -64,23 +64,11 @@ _WRAPPED = regex(
 _TARGETS = frozenset("make gmake ninja just task invoke rake pre-commit".split())
 """Programs whose words name what they run, as those behind `run` do; the words of others are paths."""
 
-_FILTERS = {
-    "": "-k -m -run --run --test --filter --grep -g --tests --testNamePattern -only --only --lf --last-failed"
-    " --deselect --ignore -p --package -pl",
-    **dict.fromkeys(("jest", "vitest", "npm", "yarn", "pnpm", "bun"), "-t"),
-    "tox": "-e",
-    "nox": "-s -e",
-}
-"""Options that choose what is checked, by program; "" for any."""
-
-_VALUED = {
-    "": "-c --config -o -W -r --cov --tb --rootdir -tags -coverprofile --color --reporter --output",
-    "pytest": "-p",
-    "docker": "-t -f",
-}
-"""Other options that have a value, by program; one of its own is no filter."""
-
-_ALONE = frozenset(("--lf", "--last-failed"))  # filters without a value
+_FILTERS = frozenset(
+    "-k -m -t -run --run --test --filter --grep -g --tests --testNamePattern -only --only --lf --last-failed --deselect"
+    " --ignore -p --package -pl".split()
+)
+"""Options that choose what is checked. Their values are part of a check's key as paths are."""
 
 _RUNS_NOTHING = frozenset("--version -V --help -h --collect-only --co --dry-run --list --listTests --fixtures".split())
 
@@ -93,7 +81,7 @@ _LONGEST_KEY = 300  # characters
 class Check:
     """A check within a command.
 
-    key    its program, its paths, and then its filter, if it has one: equal for two runs of the same check
+    key    its program, and its paths and filters, if it has any: equal for two runs of the same check
     place  of it among the command's simple commands
     """
 
@@ -101,15 +89,14 @@ class Check:
     place: int
 
 
-def covers(key: str, other: str, *, filtered: bool = True) -> bool:
-    """Whether a run of one check says what one of another did: the same program, over all or more of its paths, without
-    a filter or with the same one; `filtered` False: whatever their filters.
-    """
-    program, paths, chosen = _split(key)
-    other_program, others, other_chosen = _split(other)
-    if program != other_program or (filtered and chosen not in ("", other_chosen)):
-        return False
-    return not paths or (bool(others) and all(any(_holds(program, path, one) for path in paths) for one in others))
+def covers(key: str, other: str) -> bool:
+    """Whether a run of one check says what one of another did: it is the same, or the same program over everything."""
+    return key == other or (not _split(key)[1] and is_same_program(key, other))
+
+
+def is_same_program(key: str, other: str) -> bool:
+    """Whether two checks differ at most in what they run over."""
+    return _split(key)[0] == _split(other)[0]
 
 
 _TESTS = frozenset(
@@ -123,25 +110,13 @@ def is_test(key: str) -> bool:
     return not _TESTS.isdisjoint(words) or not {"test", "spec"}.isdisjoint(words[1:])
 
 
-def has_filter(key: str) -> bool:
-    """Whether a check ran only what a filter chose."""
-    return bool(_split(key)[2])
-
-
-def _split(key: str) -> tuple[list[str], list[str], str]:
-    """The program, the paths and the filter of a key."""
-    called, _, chosen = key.partition(" -")
-    words = called.split(" ")
-    has_verb = words[1:2] and words[1] in _BY_VERB.get(words[0], "").split()
-    count = len(words) if words[0] in _TARGETS or words[1:2] == ["run"] else 2 if has_verb else 1
-    return words[:count], words[count:], chosen
-
-
-def _holds(program: Sequence[str], path: str, other: str) -> bool:
-    """Whether a path of a check is another one, or holds it."""
-    folder = path.removesuffix("...").rstrip("/")
-    is_whole = program[0] != "go" or path.endswith("...")  # a package of Go does not hold those below it
-    return path == other or (is_whole and other.startswith((f"{folder}/", f"{path}::")))
+def _split(key: str) -> tuple[list[str], list[str]]:
+    """The program of a key, and what it runs over: paths, and a filter."""
+    words = key.split(" ")
+    if words[0] in _TARGETS or words[1:2] == ["run"]:
+        return words, []
+    count = 2 if words[1:2] and words[1] in _BY_VERB.get(words[0], "").split() else 1
+    return words[:count], words[count:]
 
 
 def checks_in(simple: Sequence[Simple], more: frozenset[str] = frozenset()) -> list[Check]:
@@ -163,29 +138,17 @@ def _key(words: Sequence[str], more: frozenset[str]) -> str:
     if verb:
         rest.remove(verb)
     program = [name, verb] if verb and not verb.startswith("-") else [name]
-    if name in _TARGETS:
-        return "" if "-n" in rest else " ".join([*program, *(word for word in rest if not word.startswith("-"))])
-    paths, chosen = _operands(name, rest)
-    return " ".join([*program, *dict.fromkeys(paths), *chosen])
+    if name in _TARGETS and "-n" in rest:
+        return ""
+    return " ".join([*program, *dict.fromkeys(filter(None, map(_chosen, rest)))])
 
 
-def _operands(name: str, words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The paths and the filters among the words of a check."""
-    filters, valued = (f"{of['']} {of.get(name, '')}".split() for of in (_FILTERS, _VALUED))
-    paths, chosen, ignored = list[str](), list[str](), list[str]()
-    into: list[str] | None = None  # where the value of an option goes
-    for word in words:
-        flag, *value = word.split("=", 1)
-        if into is not None:
-            into.append(word)
-            into = None
-        elif flag in (*filters, *valued):
-            into = chosen if flag in filters else ignored
-            into += [flag, *value]
-            into = None if value or flag in _ALONE else into
-        elif word[:1] not in ("", "-") and word not in (".", "./...", "...") and not _NUMBER.fullmatch(word):
-            paths.append(word.removeprefix("./").rstrip("/"))
-    return paths, chosen
+def _chosen(word: str) -> str:
+    """What a word of a check says of what is checked, "" for nothing."""
+    if word.startswith("-"):
+        return word.replace("=", " ", 1) if word.partition("=")[0] in _FILTERS else ""
+    is_all = word in (".", "./...", "...") or _NUMBER.fullmatch(word)
+    return "" if is_all else word.removeprefix("./").rstrip("/")
 
 
 def unwrapped(words: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ralf.facts.checks import PIPES, covers, has_filter, unwrapped
+from ralf.facts.checks import PIPES, covers, is_same_program, unwrapped
 from ralf.facts.commands import git_words, simple_commands
 from ralf.model.entries import Entry, GitFact, Item, Mark, Message, Step
 from ralf.text.cleaning import one_line
@@ -21,8 +21,8 @@ class Run:
 
     key            see `ralf.facts.checks.Check.key`; of a chain that failed, those of all its checks
     edited         files that were edited after it
+    passed_in_part when a later run passed over other paths or with another filter; "" for never
     failing        of a run that failed: those of its checks that have not passed since
-    passed_in_part when a later run passed of a part of it, or with another filter; "" for never
     """
 
     key: str
@@ -39,17 +39,16 @@ class Run:
     def is_over(self, name: str, later: Step) -> bool:
         """Whether a later run takes the place of this one; one that passed in part is noted.
 
-        One that passed is over when a later run covers it; had it a filter, that of the later run does not count. One
-        that failed is over when each of its checks has passed, or a run of all of them has failed.
+        One that passed is over when a later run covers it. One that failed is over when each of its checks has passed,
+        or a run of all of them has failed.
         """
         if not self.has_failed:
-            filtered = not has_filter(name)
-            return any(covers(key, name, filtered=filtered) for key in later.checks)
+            return any(covers(key, name) for key in later.checks)
         left = {one for one in self.failing if not any(covers(key, one) for key in later.checks)}
         if later.has_passed:
             self.failing = left
-            if any(covers(one, key, filtered=False) for one in left for key in later.checks):
-                self.passed_in_part = later.at
+            is_part = any(is_same_program(key, one) for one in left for key in later.checks)
+            self.passed_in_part = later.at if is_part else self.passed_in_part
         return not left and later.outcome != "not shown"
 
 
