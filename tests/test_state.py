@@ -240,7 +240,7 @@ def test_a_commit_that_was_rebased_is_still_the_agents() -> None:
 def test_a_commit_without_a_printed_hash_gets_it_from_the_list() -> None:
     session = Session()
     session.bash("git commit -qm 'Mend the valve'")
-    assert standing(session) == 'newest commit seen "Mend the valve" (10:01)'
+    assert standing(session) == "newest commit seen by the agent (10:01)"
     session.bash("git log --oneline -1", "64274e0f Mend the valve")
     assert standing(session) == 'newest commit seen 64274e0f "Mend the valve" (10:01)'
 

@@ -213,9 +213,9 @@ def _tail(entry: Kept) -> str:
 
 def _is_completed(step: str, items: Iterable[Item]) -> bool:
     """Whether a to-do that a next step names, by its number or its words, is completed."""
-    words, numbers = plain(step)[0], {word.strip(".,:;()") for word in step.split()}
+    words, numbers = plain(step), {word.strip(".,:;()") for word in step.split()}
     done = [item for item in items if item.status == "completed"]
-    return any(f"#{item.id}" in numbers or plain(item.text)[0] in words for item in done)
+    return any(f"#{item.id}" in numbers or plain(item.text) in words for item in done)
 
 
 def said(carried: Carried, *, is_old: bool = False) -> Iterator[tuple[str, str]]:

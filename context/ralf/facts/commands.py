@@ -302,13 +302,11 @@ _PATCH_KINDS = {"add": "created", "update": "edited", "delete": "deleted"}
 def changed(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(path, what was done to it) of a call whose arguments list changes by path, as Codex tells a patch's outcome."""
     given = arguments.get("changes")
-    found: list[tuple[str, str]] = []
-    for path, change in given.items() if isinstance(given, Mapping) else ():
-        told = change if isinstance(change, Mapping) else {}
-        did, moved = _PATCH_KINDS.get(str(told.get("type"))), told.get("move_path")
-        if did:
-            found += [(path, "deleted"), (moved, "created")] if isinstance(moved, str) and moved else [(path, did)]
-    return found
+    changes = given.items() if isinstance(given, Mapping) else ()
+    told = [(path, one) for path, one in changes if isinstance(one, Mapping)]
+    kinds = [(path, "delete" if one.get("move_path") else str(one.get("type"))) for path, one in told]
+    kinds += [(str(one["move_path"]), "add") for _, one in told if one.get("move_path")]
+    return [(path, _PATCH_KINDS[kind]) for path, kind in kinds if kind in _PATCH_KINDS]
 
 
 OLD_KEYS = ("old_string", "old_str", "oldText")

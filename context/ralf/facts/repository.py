@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from ralf.facts.checks import PIPES, shows_status
 from ralf.facts.commands import git_words, joined, placed, simple_commands
@@ -12,7 +11,7 @@ from ralf.model.entries import GitFact
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
 
-_SUBJECT, _LONGEST_PATH = 160, 1_024  # characters
+_SUBJECT = 160  # characters
 
 _COMMIT = regex(r"(?m)^\[([^\[\]\n]{1,200}) ([0-9a-f]{7,40})\] ([^\n]*)$")
 
@@ -76,13 +75,6 @@ class Repository:
         if path == self.base:
             return "."
         return path[len(self.base) + 1 :] if self.base and path.startswith(f"{self.base}/") else path
-
-    def named(self, words: Iterable[str], folder: str) -> Iterator[str]:
-        """The paths that words of a call name in a folder; "" for all of the project."""
-        for word in words:
-            if len(word) <= _LONGEST_PATH:
-                path = self.relative(word, folder)
-                yield "" if path == "." else path
 
     def has(self, folder: str) -> bool:
         """Whether a folder lies in the project's repository; one that is not known does not, if a project is."""
@@ -194,12 +186,12 @@ def _printed(calls: Sequence[_Call], output: str) -> Iterator[GitFact]:
 
 def _shown(call: _Call, output: str, repository: Repository) -> Iterator[GitFact]:
     """What a call did, by its exit status, or by what it printed."""
-    options, paths = call.options, repository.named(call.operands, call.folder)
+    options, named = call.options, (repository.relative(one, call.folder) for one in call.operands)
     match call.verb:
         case "commit" if "--dry-run" in options:
             return
         case "commit" if call.passed or _CHANGED.search(output):
-            yield GitFact("amended" if "--amend" in options else "commit", "", _subject(_message(call.words)))
+            yield GitFact("amended" if "--amend" in options else "commit")
         case "commit" if call.passed is None:
             yield GitFact("hidden")
         case verb if verb in _COMMITTING and call.passed:
@@ -221,22 +213,12 @@ def _shown(call: _Call, output: str, repository: Repository) -> Iterator[GitFact
         case "reset" if call.passed and any(map(_EARLIER.fullmatch, call.operands)):
             yield GitFact("dropped")
         case "restore" if call.passed and not options:
-            yield from (GitFact("undone", path) for path in paths)
+            yield from (GitFact("undone", "" if path == "." else path) for path in named)
         case "checkout" if call.passed and call.words[:1] == ("--",):
-            yield from (GitFact("undone", path) for path in paths)
+            yield from (GitFact("undone", "" if path == "." else path) for path in named)
 
 
 _STASHES = ((), ("push",), ("save",), ("-u",))
-
-
-def _message(words: Sequence[str]) -> str:
-    """The first line of a message that a call of `git commit` is given."""
-    given = (value for flag, value in pairwise(words) if flag == "--message" or _GIVES_MESSAGE.fullmatch(flag))
-    message = next(given, "")
-    return "" if message.startswith("$(") else message.strip().partition("\n")[0]
-
-
-_GIVES_MESSAGE = regex(r"-[^-]*m")
 
 
 def _requested(call: _Call, output: str) -> Iterator[GitFact]:

@@ -216,13 +216,13 @@ def carry(
         for entry in before.kept:
             if entry.marks and (entry.author, entry.at) == (handover.author, before.last.at) and entry.ended is None:
                 old[entry.id] = replace(entry, ended=Ended(handover.author, "handed over again", handover.at))
-    current = {(entry.kind, plain(entry.text)[0]): entry.id for entry in old.values() if entry.ended is None}
-    offered = {plain(entry.text)[0] for entry in before.offers}
+    current = {(entry.kind, plain(entry.text)): entry.id for entry in old.values() if entry.ended is None}
+    offered = {plain(entry.text) for entry in before.offers}
     new: list[Kept] = []
 
     def add(entry: Kept) -> str:
         """The id of an entry, which is a new one unless a current one says the same."""
-        key = entry.kind, plain(entry.text)[0]
+        key = entry.kind, plain(entry.text)
         if key not in current:
             current[key] = next_id(KEPT[entry.kind], [*old, *taken, *(one.id for one in new)])
             new.append(replace(entry, id=current[key]))
@@ -231,9 +231,7 @@ def carry(
     ids = [(entry.kind, add(entry)) for entry in kept if entry.kind in KEPT]
     decisions = [id_ for kind, id_ in ids if kind == "decision"]
     named = {f"#{number}": id_ for number, id_ in enumerate(decisions, start=1)}
-    offers = [
-        one for one in kept if one.kind == "lasting" and _can_be_offered(one) and plain(one.text)[0] not in offered
-    ]
+    offers = [one for one in kept if one.kind == "lasting" and _can_be_offered(one) and plain(one.text) not in offered]
     for ending in endings:
         known = old.get(ending.id)
         if known is None or known.ended is not None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 
 from ralf.model.entries import Entry, Mark, Message, Said, Step
 from ralf.model.handover import HandOver, Kept
-from ralf.talk.cutting import units
 from ralf.text.cleaning import trimmed
 from ralf.text.patterns import regex
 
 _WIDE = "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uff60"
 
-_WORD = regex(rf"(?:(?![{_WIDE}])\w)+")
+_LETTER = rf"(?![{_WIDE}])\w"  # with which a word goes on; scripts with wide characters put no space between words
+
+_WORD = regex(rf"(?:{_LETTER})+")
 
 _RUN = regex(rf"(?:(?![{_WIDE}])[\w~@$#./\\:+=-])+(?:\(\))?")
 
@@ -147,15 +147,9 @@ class Shown:
 
     def _stands(self, name: str) -> bool:
         """Whether it stands there as a whole, in any case: what borders on it goes on with none of its words."""
-        at = self._text.find(name)
-        while at >= 0:
-            end = at + len(name)
-            begins = not (_WORD.match(name[0]) and at and _WORD.match(self._text[at - 1]))
-            ends = not (_WORD.match(name[-1]) and _WORD.match(self._text[end : end + 1]))
-            if begins and ends:
-                return True
-            at = self._text.find(name, at + 1)
-        return False
+        begins = rf"(?<!{_LETTER})" if _WORD.match(name[0]) else ""
+        ends = rf"(?!{_LETTER})" if _WORD.match(name[-1]) else ""
+        return name in self._text and re.search(begins + re.escape(name) + ends, self._text) is not None
 
 
 _TEXTS = {
@@ -192,24 +186,28 @@ def marked(handover: HandOver, kept: Iterable[Kept], shown: Shown) -> tuple[Hand
 _MOST_WORDS, _LONGEST_WORDS, _LONGEST_BESIDE = 15, 240, 120  # words, characters; characters of a message shown instead
 
 
+_BEGINS = rf"(?:(?<!{_LETTER})|(?<=_)|(?=[{_WIDE}]))"
+
+_ENDS = rf"(?:(?!{_LETTER})|(?=_)|(?<=[{_WIDE}]))"
+
+
 class Quotes:
     """The messages of a segment, in which quoted words are looked for: letters and digits are compared."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._messages = [one for one in entries if isinstance(one, Message | Said)]
-        self._plain = cache(plain)
 
     def find(self, words: str, line: int, *, persons: bool = False) -> tuple[str, Message | Said] | None:
         """The words as they stand in the message nearest to a line, and that message, `persons`: one of the person."""
-        wanted, _ = plain(words)
-        if not wanted:
+        letters = [re.escape(char) for char in words if char.isalnum()]
+        if not letters:
             return None
+        same = re.compile(_BEGINS + r"[\W_]*+".join(letters) + _ENDS, re.I)
         whose = Message if persons else Message | Said
         near = [message for message in self._messages if isinstance(message, whose)]
         for message in sorted(near, key=lambda one: (abs(one.line - line), not isinstance(one, Message))):
-            if span := _span(wanted, *self._plain(message.text), message.text):
-                exact = " ".join(message.text[span[0] : span[1]].split()[:_MOST_WORDS])
-                return trimmed(exact, _LONGEST_WORDS), message
+            if found := same.search(message.text):
+                return trimmed(" ".join(found[0].split()[:_MOST_WORDS]), _LONGEST_WORDS), message
         return None
 
     def beside(self, line: int) -> str:
@@ -218,25 +216,6 @@ class Quotes:
         return trimmed(" ".join(next(at_line, "").split()), _LONGEST_BESIDE)
 
 
-def plain(text: str) -> tuple[str, list[int]]:
-    """The letters and digits of a text, without case, and the place of each in it."""
-    pairs = [(one, place) for place, char in enumerate(text) if char.isalnum() for one in char.casefold()]
-    return "".join(char for char, _ in pairs), [place for _, place in pairs]
-
-
-def _span(wanted: str, have: str, places: Sequence[int], text: str) -> tuple[int, int] | None:
-    """Where words stand in a text as whole words, from and to."""
-    at = have.find(wanted)
-    while at >= 0:
-        first, last = places[at], places[at + len(wanted) - 1]
-        if _is_border(text, first - 1, first) and _is_border(text, last + 1, last):
-            return first, last + 1
-        at = have.find(wanted, at + 1)
-    return None
-
-
-def _is_border(text: str, beyond: int, within: int) -> bool:
-    """Whether a word can end between two neighbouring characters: scripts with wide characters put no space there."""
-    if not 0 <= beyond < len(text) or not text[beyond].isalnum():
-        return True
-    return units(text[beyond]) > 1 or units(text[within]) > 1
+def plain(text: str) -> str:
+    """The letters and digits of a text, without case."""
+    return "".join(filter(str.isalnum, text.casefold()))
