@@ -90,7 +90,7 @@ def test_the_end_of_a_text_is_whole_sentences_outside_code():
     assert cut_end(text, 90, 240) == "Everything passes now. Shall I commit this to the branch?"
     assert cut_end(f"{text} I wait.", 5, 240) == "I wait."
     assert cut_end(f"{text} I wait.", 20, 240, to_question=True) == "Shall I commit this to the branch?"
-    assert cut_end(f"{'long ' * 60}way. Ok?", 30, 120) == "\u2026 long long long long way. Ok?"
+    assert cut_end(f"{'long ' * 60}way. Ok?", 30, 34) == "\u2026 long long long long long way. Ok?"
     assert cut_end(text + "\n```\ny = 2\n```", 20, 240) == "Shall I commit this to the branch?"
 
 

@@ -281,18 +281,21 @@ def named_in(arguments: Mapping[str, Any]) -> str:
     return next((arguments[key] for key in _PATH_KEYS if isinstance(arguments.get(key), str)), "")
 
 
-_FINDS = regex(r"grep|glob|search|list|find|issue|comment")
+def flat(tool: str) -> str:
+    """A tool's name without case and marks. One of an MCP server keeps the server's name."""
+    return tool.lower().replace("_", "").replace("-", "")
 
-_FILE = regex(r"[^/\\]\.[A-Za-z]\w{0,7}$")
+
+_FINDS = regex(r"grep|glob|search|list|find|issue|comment")
 
 
 def did_by(tool: str, arguments: Mapping[str, Any]) -> str:
     """What a tool of this name does to the file that its arguments name; "" if it is no file tool."""
-    name = tool.lower().rpartition("__")[2].replace("_", "").replace("-", "").replace(".", "")
+    name = flat(tool.rpartition("__")[2]).replace(".", "")
     if "strreplace" in name or "texteditor" in name:
         return {"view": "read", "create": "created"}.get(str(arguments.get("command", "")), "edited")
     if _FINDS.search(name) and "replace" not in name:
-        return "read" if "grep" in name and _FILE.search(named_in(arguments)) else ""  # one file was searched
+        return ""
     return next((did for word, did in _VERBS.items() if word in name), "")
 
 

@@ -10,14 +10,11 @@ from typing import Any
 from ralf.format.codec import BadTree, from_tree, to_tree
 from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.text.cleaning import trimmed
-from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 
 _TEXT, _REASON, _OPTION = 600, 1_000, 300  # characters of a decision, its reason, an option: the file is capped
 
 _MOST_OPTIONS = 12
-
-_DIGEST = regex(r"[0-9a-f]{64}\Z")
 
 _KINDS = ("decision", "rule", "failed-approach")
 
@@ -49,15 +46,8 @@ def facts(event: Event) -> Facts:
 
 def place(event: Event) -> dict[str, Any]:
     """The document in which a note stands, and its first line there; {} where it does not say."""
-    path, line = event.input.get("path"), event.input.get("line")
-    if not isinstance(path, str) or not path:
-        return {}
-    digest = event.input.get("file_sha256")
-    return {
-        "path": path,
-        **({"line": line} if isinstance(line, int) and line > 0 else {}),
-        **({"file_sha256": digest} if isinstance(digest, str) and _DIGEST.match(digest) else {}),
-    }
+    told = {key: event.input.get(key) for key in ("path", "line", "file_sha256")}
+    return {key: value for key, value in told.items() if value and told["path"]}
 
 
 def _decision(event: Event, session: str, origin: str) -> Decision:

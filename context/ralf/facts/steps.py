@@ -14,6 +14,7 @@ from ralf.facts.commands import (
     changed,
     command_text,
     did_by,
+    flat,
     is_shell,
     named_in,
     only_looks,
@@ -146,7 +147,7 @@ class Steps:
         if result.task and not result.agent:
             text = step.object if step.kind == "command" else f"{step.tool}: {step.object}"
             yield Mark("started", step.at, step.line, result.task, trimmed(one_line(text), _OUTPUT))
-        elif _flat(step.tool) in _STOPS and not result.failed:
+        elif flat(step.tool) in _STOPS and not result.failed:
             stopped = filter(None, (call.input.get(key) for key in ("shell_id", "task_id", "bash_id")))
             yield from (Mark("finished", step.at, step.line, str(task)) for task in stopped)
 
@@ -204,14 +205,10 @@ def _kind(tool: str, command: str, arguments: Mapping[str, Any]) -> tuple[StepKi
     """What kind of step a call is, and whether it only looks."""
     if command:
         return "command", only_looks(command)
-    flat, did = _flat(tool), did_by(tool, arguments)
-    if flat in _KINDS or did in ("created", "edited", "deleted"):
-        return _KINDS.get(flat, "edit"), False
-    return ("look", True) if did == "read" or _SEARCHES.search(flat) else ("other", False)
-
-
-def _flat(tool: str) -> str:
-    return tool.lower().replace("_", "").replace("-", "")
+    name, did = flat(tool), did_by(tool, arguments)
+    if name in _KINDS or did in ("created", "edited", "deleted"):
+        return _KINDS.get(name, "edit"), False
+    return ("look", True) if did == "read" or _SEARCHES.search(name) else ("other", False)
 
 
 def _object(kind: str, call: Event, paths: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ralf.facts.commands import flat
 from ralf.model.entries import Item
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
@@ -35,7 +36,7 @@ _GONE = ("deleted", "cancelled", "canceled")
 
 def is_todo_tool(tool: str) -> bool:
     """Whether a tool of this name changes or shows the client's own to-do list."""
-    return _flat(tool) in _WHOLE | _TASK
+    return flat(tool) in _WHOLE | _TASK
 
 
 def after(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...] | None:
@@ -43,7 +44,7 @@ def after(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...]
     if result.failed:
         return None
     lists = [call.input[key] for key in ("todos", "plan", "items") if isinstance(call.input.get(key), list)]
-    match _flat(call.tool):
+    match flat(call.tool):
         case name if name in _WHOLE and lists:
             return _items(lists[0])
         case "taskcreate":
@@ -56,18 +57,12 @@ def after(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...]
     return None
 
 
-def _flat(tool: str) -> str:
-    return tool.lower().replace("_", "")  # a tool of an MCP server keeps the server's name, and is none of the client's
-
-
 def _created(items: Sequence[Item], call: Event, result: Event) -> tuple[Item, ...] | None:
     number = _NUMBER.search(result.text)
     subject = str(call.input.get("subject") or call.input.get("description") or "").strip()
     if not subject:
         return None
     new = _item(subject, "pending", number[1] if number else "")
-    if any(new.id and (old.id, old.text) == (new.id, new.text) for old in items):
-        return None
     is_next_list = items and all(old.status == "completed" for old in items) and new.id == "1"
     return (new,) if is_next_list else (*items, new)[-_MOST:]
 

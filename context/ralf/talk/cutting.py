@@ -102,24 +102,14 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
     to_question  of a text that asks something: the end of it up to its last question
     """
     pieces = [*_pieces(_plain(text), longest=0)]
-    asks = next((number for number in reversed(range(len(pieces))) if pieces[number].ends_with(_ASKS)), -1)
-    kept: list[str] = []
-    size = 0
-    for piece in reversed(pieces[: asks + 1 if to_question else None] or pieces):
-        if (piece.is_code and kept) or (kept and size >= least):
+    asks = [number for number, piece in enumerate(pieces) if piece.ends_with(_ASKS)]
+    kept = ""
+    for piece in reversed(pieces[: asks[-1] + 1] if asks and to_question else pieces):
+        if kept and (piece.is_code or units(kept.strip()) >= least):
             break
-        if piece.is_code:
-            continue
-        length = units(piece.text)
-        space = " " if piece.before else ""
-        if kept and size + length > most:
-            words = piece.text.split(" ")
-            kept.append(f"{space}\u2026 {' '.join(words[-max(1, len(words) * (least - size) // length) :])}")
-            break
-        kept.append(space + piece.text)
-        size += length
-    found = "".join(reversed(kept)).strip()
-    return found if units(found) <= most else f"\u2026 {_end(found, most)}"
+        if not piece.is_code:
+            kept = (" " if piece.before else "") + piece.text + kept
+    return _end(kept.strip(), most)
 
 
 def message(text: str, most: int) -> str:
@@ -267,8 +257,8 @@ def _as_lead(piece: Unit) -> Unit:
         return piece
     if not piece.ends_with(_LEADS_UP):
         return replace(piece, text=_inside(piece.text, _LONGEST_LEAD))
-    *_, end = _sentences(piece.text)
-    return replace(piece, text=f"\u2026 {_end(end.strip(), _LONGEST_LEAD)}")
+    *_, sentence = _sentences(piece.text)
+    return replace(piece, text=f"\u2026 {sentence.strip()[-_LONGEST_LEAD:]}")
 
 
 def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, heads: int) -> Iterator[int]:
@@ -313,4 +303,4 @@ def _end(text: str, most: int) -> str:
     if units(text) <= most:
         return text
     kept = text[-max(1, most * len(text) // units(text)) :]
-    return kept.partition(" ")[2] or kept
+    return f"\u2026 {kept.partition(' ')[2] or kept}"
