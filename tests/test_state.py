@@ -289,15 +289,12 @@ def test_a_branch_has_its_own_commits_push_and_pull_request() -> None:
     assert standing(session) == "branch main"
 
 
-def test_a_pull_request_that_was_merged_says_so_and_one_of_somebody_else_is_not_the_branchs() -> None:
+def test_a_pull_request_that_the_agent_did_not_open_is_not_the_branchs() -> None:
     session = Session()
     session.bash("git checkout -b rows", "Switched to a new branch 'rows'")
     session.bash("gh pr merge 7 --squash")
     session.bash("gh pr view 8", "https://github.com/a/b/pull/8")
     assert standing(session) == "branch rows"
-    session.bash("gh pr create", "https://github.com/a/b/pull/12")
-    session.bash("gh pr merge --squash")
-    assert standing(session) == "branch rows; PR #12 (merged)"
 
 
 def test_a_detached_head_is_told_with_the_branch_before() -> None:

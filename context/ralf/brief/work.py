@@ -101,7 +101,7 @@ def _tree(state: State) -> WorkingTree:
         uncommitted=tuple(dict.fromkeys([*state.listed, *state.edited]))[-_MOST_FILES:],
         commits=tuple(_named(one.hash, one.subject) for one in own[-_MOST_COMMITS:]),
         pushed=state.is_pushed,
-        pull_request=state.request.partition(" ")[0],
+        pull_request=state.request,
         untested=tuple(newest.edited)[-_MOST_FILES:] if newest is not None else (),
     )
 

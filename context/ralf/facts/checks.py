@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ralf.facts.commands import Simple, program_of, simple_commands
 from ralf.model.entries import Outcome
@@ -17,7 +17,7 @@ _ALWAYS = frozenset(
     "pytest py.test tox nox jest vitest mocha ava tap ctest rspec phpunit phpstan psalm eslint stylelint tsc flake8"
     " pylint mypy pyright basedpyright pyre ty golangci-lint staticcheck shellcheck yamllint markdownlint clippy"
     " pre-commit make gmake ninja rubocop ktlint detekt swiftlint xcodebuild biome oxlint lint-imports bats hlint"
-    " ansible-lint hadolint luacheck busted just task invoke".split()
+    " ansible-lint hadolint luacheck busted just task invoke unittest compileall doctest".split()
 )
 """Programs that check whatever they are given."""
 
@@ -49,8 +49,6 @@ _BY_VERB = {
 }
 """Programs that check by one of these verbs or options."""
 
-_MODULES = frozenset("pytest unittest mypy tox nox ruff flake8 pylint compileall doctest black build".split())
-
 _WRAPPED = regex(
     r"(?:(?:[^\0]*/)?(?:"
     r"(?:sudo|time|command|env|nice|npx|bunx|pnpx|xvfb-run|winpty|stdbuf|nohup|exec)\0(?:(?:-|[^\0]*=)[^\0]*\0)*+"
@@ -75,18 +73,6 @@ _RUNS_NOTHING = frozenset("--version -V --help -h --collect-only --co --dry-run 
 _NUMBER = regex(r"[\d.]+[smhx]?")
 
 _LONGEST_KEY = 300  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A check within a command.
-
-    key    its program, and its paths and filters, if it has any: equal for two runs of the same check
-    place  of it among the command's simple commands
-    """
-
-    key: str
-    place: int
 
 
 def covers(key: str, other: str) -> bool:
@@ -119,10 +105,12 @@ def _split(key: str) -> tuple[list[str], list[str]]:
     return words[:count], words[count:]
 
 
-def checks_in(simple: Sequence[Simple], more: frozenset[str] = frozenset()) -> list[Check]:
-    """The checks of a command, in order; `more`: programs that a project calls checks, too."""
+def checks_in(simple: Sequence[Simple], more: frozenset[str] = frozenset()) -> dict[int, str]:
+    """The checks of a command: by the place of each its program with its paths and filters, equal for two runs of the
+    same check; `more`: programs that a project calls checks, too.
+    """
     keys = ((place, _key(unwrapped(one.words), more)) for place, one in enumerate(simple))
-    return [Check(trimmed(one_line(key), _LONGEST_KEY), place) for place, key in keys if key]
+    return {place: trimmed(one_line(key), _LONGEST_KEY) for place, key in keys if key}
 
 
 def _key(words: Sequence[str], more: frozenset[str]) -> str:
@@ -130,7 +118,7 @@ def _key(words: Sequence[str], more: frozenset[str]) -> str:
     if not words or _RUNS_NOTHING & set(words):
         return ""
     name, rest = program_of(words), list(words[1:])
-    if name.startswith("python") and rest[:1] == ["-m"] and not _MODULES.isdisjoint(rest[1:2]):
+    if name.startswith("python") and rest[:1] == ["-m"] and len(rest) > 1:
         name, rest = rest[1], rest[2:]
     verb = next((word for word in rest if word in _BY_VERB.get(name, "").split()), "")
     if not verb and (name in _BY_VERB or (name not in _ALWAYS and more.isdisjoint((name, words[0])))):
@@ -169,7 +157,7 @@ class Ending:
     checks: tuple[str, ...] = ()
 
 
-def ending(command: str, output: str, *, failed: bool, status: int | None, checks: Sequence[Check]) -> Ending:
+def ending(command: str, output: str, *, failed: bool, status: int | None, checks: Mapping[int, str]) -> Ending:
     """How a command ended that ran.
 
     A check ended by its exit status where the command's is its own; by what it printed where a pipe, `||` or `;` hides
@@ -178,30 +166,29 @@ def ending(command: str, output: str, *, failed: bool, status: int | None, check
     failed, status  what the client says
     """
     simple = simple_commands(command)
-    own = [check for check in checks if shows_status(command, simple, check.place)]
+    own = tuple(key for place, key in checks.items() if shows_status(command, simple, place))
     if checks and not own:
         return _by_output(output, simple, checks)
     if failed or status:
         lines = failing_lines(output)
         is_certain = any(map(_says_failure, _lines_of(output))) or not _others(simple, checks)
-        return Ending("failed", lines, tuple(check.key for check in own) if is_certain else ())
+        return Ending("failed", lines, own if is_certain else ())
     ended = [at + 1 for at, one in enumerate(simple[:-1]) if one.then in (";", "\n", "&")]
     if not own and not shows_status(command, simple, ended[-1] if ended else 0):
         return Ending("not shown", _line(output))
-    return Ending("ok", _line(output, _success(output) if checks else ""), tuple(check.key for check in own))
+    return Ending("ok", _line(output, _success(output) if checks else ""), own)
 
 
-def _by_output(output: str, simple: Sequence[Simple], checks: Sequence[Check]) -> Ending:
+def _by_output(output: str, simple: Sequence[Simple], checks: Mapping[int, str]) -> Ending:
     """How checks ended whose exit status is hidden: the runner's own summary decides, else any mark of failure."""
-    keys = tuple(check.key for check in checks)
+    keys, last = tuple(checks.values()), max(checks)
     result = _success(output)
     marks = _says_failure if result or _others(simple, checks) else is_failing
     if any(map(marks, _lines_of(output))) or says_failed(result):
         return Ending("failed by output", failing_lines(output), keys)
-    if not result or _may_lack_failures(simple, checks[-1].place):
+    if not result or _may_lack_failures(simple, last):
         return Ending("not shown", _line(output), keys)
-    last = checks[-1].place
-    led = (check.key for check in checks if all(one.then == "&&" for one in simple[check.place : last]))
+    led = (key for place, key in checks.items() if all(one.then == "&&" for one in simple[place:last]))
     return Ending("passed by output", _line(output, result), tuple(led))
 
 
@@ -216,9 +203,9 @@ def shows_status(command: str, simple: Sequence[Simple], place: int) -> bool:
     return simple[-1].then != "&" and all(one.then in joins for one in simple[place:-1])
 
 
-def _others(simple: Sequence[Simple], checks: Sequence[Check]) -> bool:
+def _others(simple: Sequence[Simple], checks: Mapping[int, str]) -> bool:
     """Whether a command that is no check may be the one of a line that failed."""
-    places = {check.place for check in checks} | {at + 1 for at, one in enumerate(simple) if one.then in PIPES}
+    places = {*checks} | {at + 1 for at, one in enumerate(simple) if one.then in PIPES}
     rest = [one.words for place, one in enumerate(simple) if place not in places]
     return any(words and words[0] not in _HARDLY_FAIL for words in rest)
 

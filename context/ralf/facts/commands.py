@@ -236,8 +236,6 @@ def _touched(simple: Simple) -> Iterator[tuple[str, str]]:
     operands = [word for word in rest if not word.startswith("-")]
     if name == "rm":
         yield from ((one, "deleted") for one in operands)
-    elif name == "tee":
-        yield from ((one, "edited") for one in operands)
     elif name == "mv" and len(operands) == 2:
         yield operands[0], "deleted"
         if "." in program_of(operands[1:]).strip("."):  # otherwise the target may be a folder

@@ -19,7 +19,7 @@ _KILLED = (130, 137, 143)  # statuses of what a signal ended: they say nothing o
 class Run:
     """The newest run of a check.
 
-    key            see `ralf.facts.checks.Check.key`; of a chain that failed, those of all its checks
+    key            see `ralf.facts.checks.checks_in`; of a chain that failed, those of all its checks
     edited         files that were edited after it
     passed_in_part when a later run passed over other paths or with another filter; "" for never
     failing        of a run that failed: those of its checks that have not passed since
@@ -73,7 +73,7 @@ class State:
     commits   those seen on what is checked out, oldest first: the newest is what it was last seen at
     branch    the branch, "" where none is named; `is_detached`: no branch is checked out
     pushed    when it was last pushed, "" for never; `is_pushed`: the agent has committed nothing since
-    request   number of the branch's pull request, and whether it was merged or closed
+    request   number of the branch's pull request that was opened
     listed    what the newest whole `git status` calls changed, and has not been committed since; `status_at`: its time
     edited    path → what was done to it: by the agent since that, or since its last commit
     merging   "merge or rebase", if one is in progress
@@ -207,12 +207,8 @@ class State:
                 self.pushed, self.is_pushed = step.at, True
                 if fact.value:
                     self._tip(fact, step)
-            case "request" if fact.subject == "created":
-                self.request = fact.value
-            case "request" if fact.subject in ("merged", "closed"):
-                number = self.request.partition(" ")[0]
-                if number and fact.value in ("", number):
-                    self.request = f"{number} ({fact.subject})"
+            case "request" if fact.subject in ("created", "merged", "closed"):
+                self.request = fact.value if fact.subject == "created" else ""
             case "merging":
                 self.merging = fact.value
             case "undone" | "stashed" | "hidden":
