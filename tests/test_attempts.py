@@ -67,6 +67,7 @@ def test_progress_is_a_changed_file_a_commit_or_a_new_result_of_a_test() -> None
     known = Facts(tests=(model.TestFact("make test", "3 passed"),))
     assert not has_progressed(known, Facts(paths=(PathFact("a.py", ("read",)),), tests=known.tests))
     assert has_progressed(known, Facts(paths=(PathFact("a.py", ("edited", "read")),)))
+    assert has_progressed(known, Facts(commands=(model.CommandFact("python - <<EOF"),)))
     assert has_progressed(known, Facts(commits=(CommitFact("9a4894a7", "Prune"),)))
     assert has_progressed(known, Facts(tests=(model.TestFact("make test", "4 passed"),)))
 

@@ -88,11 +88,14 @@ def is_newest(work: ActiveWork, run: Attempt) -> bool:
 
 
 def has_progressed(known: Facts, new: Facts) -> bool:
-    """Whether a stretch changed a file, made a commit, or saw a test's result that was not known."""
+    """Whether a stretch changed a file, made a commit, or saw a test's result that was not known; or may have changed a
+    file by a script, whose files are not read.
+    """
     results = {(test.command, test.result) for test in known.tests}
     return (
         any(set(path.did) - {"read"} for path in new.paths)
         or bool(new.commits)
+        or any("<<" in fact.command and fact.status == "passed" for fact in new.commands)
         or any((test.command, test.result) not in results for test in new.tests)
     )
 

@@ -120,7 +120,5 @@ def _lists(text: str) -> Iterator[dict[str, str]]:
 
 
 def _next(items: dict[str, str]) -> str:
-    if not items:
-        return "\0"
-    last = next(reversed(items))
-    return str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
+    last = next(reversed(items), "")
+    return str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1) if last else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -106,7 +105,6 @@ class Shown:
         self._words = set(_WORD.findall(text))
         self._folded = {word.casefold() for word in self._words}
         self._numbers = {_digits(number) for number in _NUMBERS.findall(text)}
-        self._sorted = sorted(self._words)
 
     def missing(self, *texts: str) -> tuple[str, ...]:
         """Names in some texts that stand nowhere in it."""
@@ -137,8 +135,7 @@ class Shown:
         if _WORD.fullmatch(name) and (name in self._words or name.casefold() in self._folded):
             return True
         if _HASH.fullmatch(name):  # of a hash its beginning is enough
-            place = bisect_left(self._sorted, name)
-            return place < len(self._sorted) and self._sorted[place].startswith(name)
+            return any(word.startswith(name) for word in self._words)
         if number := _NUMBER.fullmatch(name):
             return _digits(number[1]) in self._numbers
         if any(word.casefold() not in self._folded for word in _WORD.findall(name)):
