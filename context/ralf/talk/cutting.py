@@ -107,7 +107,7 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
     for piece in reversed(pieces[: asks[-1] + 1] if asks and to_question else pieces):
         if kept and (piece.is_code or units(kept.strip()) >= least):
             break
-        if not piece.is_code:
+        if piece.text and not piece.is_code:
             kept = (" " if piece.before else "") + piece.text + kept
     return _end(kept.strip(), most)
 
@@ -210,7 +210,7 @@ def _shortened(
     words = [number for number in content if not pieces[number].is_code]
     heads = 1 if is_of_person else 2
     order = _order([pieces[n] for n in words], is_answered=is_answered, begins_at_end=begins_at_end, heads=heads)
-    for number in [*(words[place] for place in order), *(n for n in content if n not in words)]:
+    for number in [*(words[place] for place in order), *(n for n in content if pieces[n].is_code)]:
         above = [lead for lead in leads[number] if lead not in kept]
         for lead in above:
             pieces[lead] = _as_lead(pieces[lead])
