@@ -43,11 +43,17 @@ class Since:
 
 
 def since(handover: HandOver, entries: Iterable[Entry]) -> Since:
-    """What of some entries came after a hand-over: a message, an edit or a check makes it old."""
+    """What of some entries came after a hand-over: a message, an edit, a script or a check makes it old."""
     after = [entry for entry in entries if entry.at > handover.at]
     messages = [entry for entry in after if isinstance(entry, Message) and entry.form not in ("ran", "unsent")]
     steps = [entry for entry in after if isinstance(entry, Step)]
-    return Since(len(messages), len(steps), not messages and not any(step.files or step.checks for step in steps))
+    is_fresh = not messages and not any(step.files or step.checks or _is_script(step) for step in steps)
+    return Since(len(messages), len(steps), is_fresh)
+
+
+def _is_script(step: Step) -> bool:
+    """Whether a command holds a script: what that edits is not read."""
+    return step.kind == "command" and "<<" in step.object
 
 
 # ---- in the brief ----

@@ -108,7 +108,7 @@ class Steps:
         named = named_in(call.input)
         relative, base = self._repository.relative, self._repository.base
         paths = [relative(named, call.cwd)] if named else []
-        gone, added = _changed_lines(call.input, call.text)
+        gone, added = changed_lines(call.input, call.text)
         return Step(
             id=call.call_id,
             at=call.timestamp,
@@ -237,7 +237,7 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def _changed_lines(arguments: Mapping[str, Any], text: str) -> tuple[list[str], list[str]]:
+def changed_lines(arguments: Mapping[str, Any], text: str) -> tuple[list[str], list[str]]:
     """The lines that an edit takes out, and those that it puts in; "" in place of what both have."""
     given = [arguments, *_mappings(arguments.get("edits"))]
     old, new = ([str(one[key]) for one in given for key in keys if key in one] for keys in (OLD_KEYS, _NEW_KEYS))

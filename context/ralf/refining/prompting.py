@@ -306,12 +306,12 @@ def _sent(step: Step) -> str:
 
 def detail_of(arguments: Mapping[str, Any], text: str = "", output: str = "") -> Detail:
     """The detail of a call with these arguments, the text of its patch and its result."""
-    changes = [*changed_lines(arguments, text)]
-    before, after = ([line for change in changes for line in change[side] if line.strip()] for side in (0, 1))
-    words = [] if changes or "command" in arguments else [one for one in arguments.values() if isinstance(one, str)]
+    before, after = changed_lines(arguments, text)
+    is_text = not (before or after or "command" in arguments)
+    words = [one for one in arguments.values() if isinstance(one, str)] if is_text else []
     return Detail(
-        added="\n".join(line for line in after if line not in before),
-        removed="\n".join(line for line in before if line not in after),
+        added="\n".join(line for line in after if line.strip()),
+        removed="\n".join(line for line in before if line.strip()),
         sent=max((word for word in words if len(word) > _ANNOUNCEMENT), key=len, default=""),
         output=clean(output),
     )
