@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import calendar
 import hashlib
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -69,7 +68,6 @@ class Blobs:
 
     def open(self, digest: Digest) -> BinaryIO:
         """See `ralf.storage.journal.Store.open_blob`."""
-        self._unzip()
         damage = None
         for path in self._places(digest):
             try:
@@ -78,34 +76,42 @@ class Blobs:
                 continue
             except DamagedBlob as error:
                 damage = error
+        for found, content in self.zipped({digest}):
+            if found == digest:
+                return io.BytesIO(content)
         raise damage or BlobNotFound(digest, "no such blob")
 
-    def _unzip(self) -> None:
-        """Rewrite the zip files that an earlier version kept old blobs in as blobs like others. What cannot be read
-        stays where it is.
-        """
+    def zipped(self, wanted: Container[str] | None = None) -> Iterator[tuple[Digest, bytes]]:
+        """The blobs in zip files, where an earlier version kept old ones, with their bytes; whole ones only."""
         for path in self._old.glob("*.zip"):
-            import zipfile  # once, for a store of an earlier version
+            import zipfile  # only for a store of an earlier version
 
-            with suppress(OSError, zipfile.BadZipFile, zlib.error), self.archiving(), zipfile.ZipFile(path) as kept:
+            with suppress(OSError, zipfile.BadZipFile, zlib.error), zipfile.ZipFile(path) as kept:
                 for info in kept.infolist():
-                    content = kept.read(info) if info.file_size <= LARGEST else b""
-                    digest = hashlib.sha256(content).hexdigest()
-                    if digest == info.filename and not self._places(digest)[1].exists():
-                        put = calendar.timegm((*info.date_time, 0, 0, 0))
-                        self._place_old(self._places(digest)[1], zlib.compress(content, 6), put)
+                    if info.file_size <= LARGEST and (wanted is None or info.filename in wanted):
+                        content = kept.read(info)
+                        if hashlib.sha256(content).hexdigest() == info.filename:
+                            yield info.filename, content
+
+    def _unzip(self) -> None:
+        """Rewrite zip files as blobs like others. What cannot be read is lost with them, and told of as lost."""
+        zips = [*self._old.glob("*.zip")]
+        if zips:
+            with self.archiving():
+                for digest, content in self.zipped():
+                    path = self._places(digest)[1]
+                    if not path.exists():
+                        self._place_old(path, zlib.compress(content, 6), zips[0].stat().st_mtime)
                 durable.sync_parents(self._old, self._folder)
-                durable.removed([path])
+                durable.removed(zips)
 
     def has(self, digest: Digest) -> bool:
         """See `ralf.storage.journal.Heap.has_blob`."""
         loose, old = self._places(digest)
-        self._unzip()
-        return loose.exists() or old.exists()
+        return loose.exists() or old.exists() or any(True for _ in self.zipped({digest}))
 
     def all(self) -> Iterator[Blob]:
         """See `ralf.storage.journal.Heap.blobs`."""
-        self._unzip()
         seen = set()
         for path in self.paths():
             with suppress(FileNotFoundError):  # dropped meanwhile
@@ -113,11 +119,15 @@ class Blobs:
                 if path.name not in seen:
                     seen.add(path.name)
                     yield Blob(path.name, status.st_size, status.st_mtime, archived=self._old in path.parents)
+        for digest, content in self.zipped():
+            if digest not in seen:
+                yield Blob(digest, len(content), 0.0, archived=True)
 
     def drop(self, digest: Digest) -> None:
         """See `ralf.storage.journal.Heap.drop_blob`."""
         if self.has(digest):
             self.note_gone([digest])
+        self._unzip()
         with self.archiving():
             durable.removed(path for path in self._places(digest) if not path.parent.is_symlink())
 

@@ -459,6 +459,7 @@ class FileHealth(Health):
                     pass
                 except (DamagedBlob, OSError) as error:
                     found.append(Finding(path, _what(error), "move it to damaged/; `why` says that it is gone"))
+        held |= {digest for digest, _ in self._blobs.zipped() if only is None or digest in only}
         return held, found
 
     def missing(self, named: Mapping[Digest, Iterable[str]], held: Container[Digest]) -> Iterator[Finding]:
