@@ -141,8 +141,9 @@ _BEGINNING = 60  # characters of a message, a command, a decision by which a sum
 
 
 def after_compaction(context: RouteContext, summary: str, max_tokens: int) -> str:
-    """The brief without the messages, each with what was done for it, and the decisions whose first 60 characters the
-    summary has, letters and digits compared. At most that many tokens; "" where the route has no record.
+    """A fresh hand-over, the state, the last message and where it stands, pins; and of messages, failed commands and
+    decisions those whose first 60 characters the summary lacks, letters and digits compared. At most that many tokens;
+    "" where the route has no record.
     """
     if not context.sessions:
         return ""
@@ -151,8 +152,11 @@ def after_compaction(context: RouteContext, summary: str, max_tokens: int) -> st
     handover = context.handover if wording.new_handover(context) is not None else Carried()
     view = view_of(replace(context, decisions=tuple(lacking), handover=handover))
     for turn in view.talk.turns:
-        if turn is not view.talk.last and turn.message is not None and _has(said, turn.message.text):
-            turn.message = None
+        if turn is not view.talk.last:  # what the agent said and did for the others the summary has as far as it wants
+            if turn.message is not None and _has(said, turn.message.text):
+                turn.message = None
+            failed = (step for step in turn.steps if step.kind == "command" and step.has_failed)
+            turn.entries = [step for step in failed if not _has(said, step.object)]
     return composed(view, max_tokens)[0]
 
 
