@@ -139,6 +139,17 @@ def test_a_paste_takes_little_as_long_as_anything_else_is_left_out():
     assert len(re.findall(r"request \d+ took", brief(session, 2_500))) < 20
 
 
+def test_an_order_that_somebody_wrote_is_no_paste_however_long_it_is():
+    rules = "\n".join(
+        f"- keep the harbour {number} open, whatever the tide table says about it" for number in range(64)
+    )
+    session = (
+        Session().typed(f"# What to do\n{rules}\nBegin with the first.").said("I see.").typed("and be quick please")
+    )
+    assert len(rules) > 4_000
+    assert brief(session, 2_500).count("keep the harbour") > 40
+
+
 def test_a_prompt_of_a_loop_is_shown_once_with_how_often_it_was_sent():
     session = Session()
     for _ in range(14):
@@ -225,6 +236,15 @@ def test_a_comment_that_a_later_edit_took_out_is_not_said_to_stand_in_the_code()
     session = Session().typed("go").edited("a.go", comments=(words,))
     assert words in section(brief(session), "Written into the code")
     assert words not in brief(session.edited("a.go", uncommented=(words,)))
+
+
+def test_a_check_whose_status_is_hidden_shows_its_last_line():
+    session = Session().typed("go").ran("pytest | head", "not shown", checks=("pytest",), lines=("ok tests/a.py",))
+    session.ran("mypy | head", "not shown", checks=("mypy",), lines=("tide.py: a note",))
+    assert section(brief(session), "Since").count("\n    ") == 2
+    state = section(brief(session.typed("and now?")), "State")
+    assert "exit status not shown: tide.py: a note" in state
+    assert "exit status not shown: `pytest` 08:02, its last line: ok tests/a.py" in state
 
 
 def test_a_push_that_was_forced_is_called_so():

@@ -189,7 +189,7 @@ def test_a_status_says_what_is_not_committed_and_what_was_edited_after_it_is_tol
     assert edited(session) == "git status at 10:05: not committed: a.py; person.txt"  # build/ is ignored
     session.edit("c.py")
     assert edited(session) == "git status at 10:05: not committed: a.py; person.txt; edited after it: c.py"
-    assert upcoming(session)[-1] == "3 files not committed"
+    assert upcoming(session)[-1] == "2 files not committed by git status, 1 edited after it"
     session.bash("git status", "On branch rows\nnothing to commit, working tree clean")
     assert edited(session) == ""
 

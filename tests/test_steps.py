@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -25,6 +26,14 @@ def test_the_prose_of_a_document_is_no_comment_in_code() -> None:
     session = Session()
     session.tool("Write", {"file_path": f"{BASE}/a.md", "content": "# A heading that is long enough for a comment"})
     assert session.steps[0].comments == ()
+
+
+def test_a_result_that_a_log_has_before_its_call_is_the_result_of_that_call() -> None:
+    session = Session()
+    session.add("result", "3 passed in 0.1s", tool="Bash", call_id="c9", exit_status=0)
+    session.call("Bash", {"command": "pytest"})
+    session.events[-1] = dataclasses.replace(session.events[-1], call_id="c9")
+    assert [(step.outcome, step.checks) for step in session.steps] == [("ok", ("pytest",))]
 
 
 def test_a_file_that_the_tool_says_it_created_is_created() -> None:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralf.facts.checks import failing_lines, is_failing, most_telling
+from ralf.facts.commands import simple_commands
 from ralf.facts.state import Run, State
 from ralf.model.entries import Item, Mark, Message, Said, Step
 from ralf.storage.git_files import Status
@@ -21,8 +22,6 @@ _COMMAND = 120  # characters of a command, a call's object
 _FILES, _FEW = 12, 6
 
 _CHANGES_FOLDER = regex(r"\A\s*cd [^&|;\n]+&&\s*")
-
-_FORCED = regex(r"\bpush\b[^;&|\n]*\s(?:-f|--force(?:-with-lease)?(?:=\S+)?)(?=\s|$)")
 
 
 def clock(at: str, day: str = "") -> str:
@@ -131,9 +130,10 @@ def passing(runs: Sequence[Run], day: str) -> str:
     words = {"ok": "passed", "passed by output": "passed by output", "not shown": "exit status not shown"}
     groups: dict[str, list[str]] = {}
     for run in runs:
+        last = f", its last line: {run.step.lines[0]}" if run.step.lines and run.step.outcome == "not shown" else ""
         after = " (edited after it)" if run.edited else ""
         groups.setdefault(words.get(run.step.outcome, outcome(run.step)), []).append(
-            f"{command(run.key, 60)} {clock(run.step.at, day)}{after}"
+            f"{command(run.key, 60)} {clock(run.step.at, day)}{last}{after}"
         )
     return "\n".join(f"- {word}: {', '.join(each)}" for word, each in groups.items())
 
@@ -239,14 +239,18 @@ def upcoming(state: State, since_list: int = 0) -> str:
     run = next(reversed(state.runs.values()), None)
     if run is not None and run.edited and not run.has_failed:
         parts.append(f"edited after the last check: {files(list(run.edited), 3)}")
-    places = tuple(f"{one.rstrip('/')}/" for one in state.listed)
-    since = [path for path in state.edited if path not in state.listed and not path.startswith(places)]
-    if (count := len(state.listed) + len(since)) and state.is_under_git:
-        by = "" if state.listed else " by the agent"
-        parts.append(f"{count} file{'s' * (count > 1)} not committed{by}")
+    if state.listed:
+        later = f", {len(state.edited)} edited after it" if state.edited else ""
+        parts.append(f"{_counted(len(state.listed))} not committed by git status{later}")
+    elif state.edited and state.is_under_git:
+        parts.append(f"{_counted(len(state.edited))} not committed by the agent")
     if state.commits and state.commits[-1].is_own and state.pushed and not state.is_pushed:
         parts.append("the newest commit not pushed")
     return _item_of(parts)
+
+
+def _counted(count: int) -> str:
+    return f"{count} file{'s' * (count > 1)}"
 
 
 # ---- what was done ----
@@ -286,9 +290,15 @@ def git(steps: Iterable[Step]) -> Iterator[str]:
                 subject = f'"{fact.subject}"' if fact.subject else ""
                 yield " ".join(filter(None, (word, fact.value, subject))) + _by(step.agent)
             elif fact.kind == "push":
-                yield "force-pushed" if _FORCED.search(step.object) else "pushed"
+                yield "force-pushed" if _is_forced(step.object) else "pushed"
             elif fact.kind == "request":
                 yield f"pull request {fact.value and f'#{fact.value} '}{fact.subject}"
+
+
+def _is_forced(text: str) -> bool:
+    """Whether a command line pushes with force."""
+    pushes = (one.words for one in simple_commands(text) if "push" in one.words)
+    return any(word == "-f" or word.startswith("--force") for words in pushes for word in words)
 
 
 def own_command(message: Message, lines: int = 3) -> str:

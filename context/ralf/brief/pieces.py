@@ -139,8 +139,8 @@ class Composer:
     def _last(self, turn: Turn, message: Message, answers: str) -> None:
         now = lines.standing(turn)
         words = _words(message)
-        is_pasted = len(words) > cutting.PASTE
-        texts = [cutting.message(words, most) for most in (order.LAST_PASTED if is_pasted else order.LAST)]
+        is_pasted = cutting.is_pasted(words)
+        texts = cutting.messages(words, order.LAST_PASTED if is_pasted else order.LAST)
         follows = f"after {answers}" if message.form == "refused" and answers else self._follows(turn)
         head = self._head(turn, message, "") + (f" ({follows})" if follows else "")
         self.add("last", (LAST, 0), *(f"{head}\n{lines.quotation(text)}" for text in texts))
@@ -262,7 +262,8 @@ class Composer:
                 return f"- {'; '.join(told)}"
             if step.outcome == "ok" and not step.checks:
                 return f"- ran {lines.command(step.object)}{who}"
-            shown = [] if step.checks else most_telling(step.lines, 3)  # the state has those of a check
+            is_told = step.checks and step.outcome != "not shown"  # the state has the lines of a check
+            shown = [] if is_told else most_telling(step.lines, 3)
             return "\n".join([f"- {lines.command(step.object)}: {end}{who}", *(f"    {line}" for line in shown)])
         if step.kind == "agent":
             report = f": {lines.indented(cutting.cut_end(step.output, 200, 400))}" if step.output else ""
@@ -277,8 +278,8 @@ class Composer:
         answers = found.get(id(turn), "")
         day = message.at[:10]
         words = _words(message)
-        is_pasted = len(words) > cutting.PASTE
-        texts = [cutting.message(words, most) for most in (order.PASTED if is_pasted else order.MESSAGE)]
+        is_pasted = cutting.is_pasted(words)
+        texts = cutting.messages(words, order.PASTED if is_pasted else order.MESSAGE)
         head = f"- {self._head(turn, message, day)}"
         behind = f" [{lines.indented(answers)}]" if answers else ""
         quoted = [f'{head} "{lines.indented(text)}"' for text in texts]

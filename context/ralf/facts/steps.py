@@ -79,6 +79,7 @@ class Steps:
     ) -> None:
         self._repository = Repository(base)
         self._calls: dict[str, Event] = {}
+        self._results: dict[str, Event] = {}
         self._checks = checks
         self.items = tuple(items)
 
@@ -90,10 +91,14 @@ class Steps:
     def take(self, event: Event) -> Iterator[Step | Mark]:
         """What a call, a result or an event about a task of the background adds to the log."""
         match event.kind:
+            case "call" if result := self._results.pop(event.call_id, None):
+                yield from self._ended(event, result)
             case "call":
                 self._calls[event.call_id] = event
             case "result" if call := self._calls.pop(event.call_id, None):
                 yield from self._ended(call, event)
+            case "result" if event.call_id:  # calls that ran at once stand in some logs after their results
+                self._results[event.call_id] = event
             case "other":
                 if event.task:
                     yield Mark("finished", event.timestamp, event.start.line + 1, event.task)

@@ -88,7 +88,7 @@ _MOST_ENTRIES = 14  # of what is done, and of facts
 
 _SENDS = frozenset("git gh glab tea hub jira az".split())
 
-_REMINDER = regex(r"(?s)<system-reminder>.*?</system-reminder>")
+_REMINDER = regex(r"(?s)<system-reminder>(?:(?!</?system-reminder>).)*+</system-reminder>")
 
 
 @dataclass(frozen=True, slots=True)

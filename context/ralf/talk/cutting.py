@@ -5,8 +5,10 @@ What is shown at a length is shown at every larger one: pieces are taken in an o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
 
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -15,8 +17,7 @@ _LONG_LINE, _LONG_CODE = 240, 260  # characters from which a line is cut into se
 
 _PASTE_LINES, _PASTE = 6, 300  # lines and characters from which a code block in a message is a paste
 
-PASTE = 4_000
-"""Characters from which a message is mostly something pasted."""
+_LONG = 4_000  # characters from which a message is mostly something pasted, but for lists and headings
 
 _SAYS_SIZE = 1_500  # characters of a message from which a cut one says its size
 
@@ -68,7 +69,8 @@ def plain(text: str) -> str:
     return "\n".join(line.text for line in _plain(text))
 
 
-def _plain(text: str) -> list[Unit]:
+@lru_cache(maxsize=8)  # a brief shows one text in several places
+def _plain(text: str) -> Sequence[Unit]:
     found = []
     for line in _lines(_without_blank_lines(text)):
         if line.is_code:
@@ -76,7 +78,7 @@ def _plain(text: str) -> list[Unit]:
         elif not _RULE.match(line.text):
             row = _ROW.match(line.text)
             words = "; ".join(filter(None, map(str.strip, _BORDER.split(line.text)))) if row else line.text
-            found.append(replace(line, text=_BOLD.sub(r"\1", _HEAD.sub("", words))))
+            found.append(Unit(_BOLD.sub(r"\1", _HEAD.sub("", words)), is_head=line.is_head))
     return found
 
 
@@ -93,7 +95,9 @@ def cuts(text: str, lengths: Iterable[int], *, is_answered: bool = False) -> lis
     lines = _plain(text)
     text = "\n".join(line.text for line in lines)
     size = units(text)
-    return [text if size <= most else _shortened(lines, most, is_answered=is_answered) for most in lengths]
+    lengths = [*lengths]
+    shorter = _shortened(lines, [most for most in lengths if most < size], is_answered=is_answered)
+    return [text if size <= most else next(shorter) for most in lengths]
 
 
 def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> str:
@@ -112,20 +116,38 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
     return _end(kept.strip(), most)
 
 
-def message(text: str, most: int) -> str:
-    """A person's message of at most about `most` units: pasted blocks go first, and a long one says its size.
+def is_pasted(text: str) -> bool:
+    """Whether a person's message is mostly something pasted: it is long, and less than a third of it are list items
+    and headings, as of orders that somebody wrote.
+    """
+    if len(text) <= _LONG:
+        return False
+    lines = _without_blank_lines(text).split("\n")
+    return 3 * sum(_AN_ITEM.match(line) is not None or _HEADING.match(line) is not None for line in lines) < len(lines)
+
+
+def messages(text: str, lengths: Iterable[int]) -> list[str]:
+    """A person's message at several lengths, of at most about so many units: pasted blocks go first, and a long one
+    says its size.
 
     As much is kept of its end, where the request often stands, as of its head; of one that is mostly something pasted
     the end is the last to go: there stands what the person says of it.
     """
-    text = _without_blank_lines(text)
-    if units(text) <= most:
-        return text
-    text = "\n".join(line.text for line in _lines(text) if line.is_code or not _RULE.match(line.text))
-    kept = "\n".join(_paste(line.text) if line.is_code else line.text for line in _lines(text))
-    if units(kept) > most:
-        kept = _shortened(_lines(kept), most, begins_at_end=len(text) > PASTE, is_of_person=True)
-    return kept + (f" [{len(text):,} characters in all]" if len(text) > _SAYS_SIZE else "")
+    lengths, whole = [*lengths], _without_blank_lines(text)
+    if units(whole) <= min(lengths):
+        return [whole for _ in lengths]
+    text = "\n".join(line.text for line in _lines(whole) if line.is_code or not _RULE.match(line.text))
+    lines = [*_lines("\n".join(_paste(line.text) if line.is_code else line.text for line in _lines(text)))]
+    kept, size = "\n".join(line.text for line in lines), units(whole)
+    short = [most for most in lengths if most < units(kept)]
+    shorter = _shortened(lines, short, begins_at_end=is_pasted(text), is_of_person=True)
+    says = f" [{len(text):,} characters in all]" if len(text) > _SAYS_SIZE else ""
+    return [whole if size <= most else (next(shorter) if most in short else kept) + says for most in lengths]
+
+
+def message(text: str, most: int) -> str:
+    """A person's message at one length, as of `messages`."""
+    return messages(text, [most])[0]
 
 
 # ---- what a text is made of ----
@@ -193,35 +215,60 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def _shortened(
-    lines: Iterable[Unit],
-    most: int,
+    lines: Sequence[Unit],
+    lengths: Sequence[int],
     *,
     is_answered: bool = False,
     begins_at_end: bool = False,
     is_of_person: bool = False,
-) -> str:
-    """The pieces that fit, with what leads up to them; what only leads up is no content, but for a person's words."""
-    pieces = [*_pieces(lines)]
+) -> Iterator[str]:
+    """By length the pieces that fit, with what leads up to them; what only leads up is no content, but for a person's
+    words.
+    """
+    pieces = [*_pieces(_ends(lines, max(lengths, default=0)))]
     leads = _leads(pieces)
     leading = set[int]() if is_of_person else {lead for above in leads for lead in above}
     content = [n for n, piece in enumerate(pieces) if is_of_person or not (n in leading or _only_leads(piece))] or [0]
-    kept: set[int] = set()
-    room = most
     words = [number for number in content if not pieces[number].is_code]
     heads = 1 if is_of_person else 2
     order = _order([pieces[n] for n in words], is_answered=is_answered, begins_at_end=begins_at_end, heads=heads)
-    for number in [*(words[place] for place in order), *(n for n in content if pieces[n].is_code)]:
-        above = [lead for lead in leads[number] if lead not in kept]
-        for lead in above:
-            pieces[lead] = _as_lead(pieces[lead])
-        room -= sum(units(pieces[one].text) + 1 for one in (number, *above))
+    wanted = [*(words[place] for place in order), *(n for n in content if pieces[n].is_code)]
+    for most in lengths:
+        yield _joined(pieces, _fitting(pieces, leads, wanted, most), drops_leads=not is_of_person)
+
+
+def _ends(lines: Sequence[Unit], most: int) -> Sequence[Unit]:
+    """The lines of a text that may be shown of it at a length: those at its head and at its end that fill it, the
+    latter from the heading on under which they stand, and from what leads up to their list.
+    """
+    head = next((at for at, size in enumerate(accumulate(map(_least, lines))) if size > most), len(lines))
+    tail = next((at for at, size in enumerate(accumulate(map(_least, reversed(lines)))) if size > most), len(lines))
+    start = len(lines) - 1 - tail
+    while start > head and _AN_ITEM.match(lines[start].text):
+        start -= 1
+    start = next((at for at in range(start, head, -1) if lines[at].is_head), start)
+    return lines if start <= head + 1 else [*lines[: head + 1], *lines[start:]]
+
+
+def _least(line: Unit) -> int:
+    """The least room that a line takes where it is shown whole."""
+    return min(len(line.text), len("[code]") if line.is_code else len(line.text)) + 1
+
+
+def _fitting(pieces: Sequence[Unit], leads: Sequence[list[int]], wanted: Iterable[int], most: int) -> dict[int, str]:
+    """The text of each piece that fits, by its number, with what leads up to it; `wanted`: most needed first."""
+    kept: dict[int, str] = {}
+    room = most
+    for number in wanted:
+        new = {lead: _as_lead(pieces[lead]) for lead in leads[number] if lead not in kept}
+        new[number] = pieces[number].text
+        room -= sum(units(text) + 1 for text in new.values())
         if room < 0 and kept:
             break
-        kept |= {number, *above}
+        kept |= new
         if room < 0:
-            whole = units(pieces[number].text)
-            pieces[number] = replace(pieces[number], text=_inside(pieces[number].text, max(whole + room, most // 2)))
-    return _joined(pieces, sorted(kept), drops_leads=not is_of_person)
+            kept[number] = _inside(new[number], max(units(new[number]) + room, most // 2))
+    return kept
 
 
 _AN_ITEM = regex(r"\s*(?:[-*+\u2022]|\d{1,3}[.):\u3001]|[A-Ha-h][.)])\s*\S")
@@ -251,14 +298,14 @@ def _only_leads(piece: Unit) -> bool:
     return piece.is_head or piece.ends_with(_LEADS_UP)
 
 
-def _as_lead(piece: Unit) -> Unit:
-    """A piece that is shown for what is below it: of a long one the sentence that leads up to that, else the head."""
+def _as_lead(piece: Unit) -> str:
+    """A piece as it is shown for what is below it: of a long one the sentence that leads up to that, else the head."""
     if units(piece.text) <= _LONGEST_LEAD:
-        return piece
+        return piece.text
     if not piece.ends_with(_LEADS_UP):
-        return replace(piece, text=_inside(piece.text, _LONGEST_LEAD))
+        return _inside(piece.text, _LONGEST_LEAD)
     *_, sentence = _sentences(piece.text)
-    return replace(piece, text=f"\u2026 {sentence.strip()[-_LONGEST_LEAD:]}")
+    return f"\u2026 {sentence.strip()[-_LONGEST_LEAD:]}"
 
 
 def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, heads: int) -> Iterator[int]:
@@ -279,13 +326,13 @@ def _order(pieces: Sequence[Unit], *, is_answered: bool, begins_at_end: bool, he
         yield len(pieces) - 1
 
 
-def _joined(pieces: Sequence[Unit], numbers: Sequence[int], *, drops_leads: bool) -> str:
+def _joined(pieces: Sequence[Unit], kept: Mapping[int, str], *, drops_leads: bool) -> str:
     text = ""
     expected = 0
-    for number in numbers:
+    for number in sorted(kept):
         if number > expected and not (drops_leads and all(map(_only_leads, pieces[expected:number]))):
             text += f" {LEFT_OUT}" if text else LEFT_OUT
-        text += (pieces[number].before if text else "") + pieces[number].text
+        text += (pieces[number].before if text else "") + kept[number]
         expected = number + 1
     return text + (f" {LEFT_OUT}" if expected < len(pieces) and not text.endswith("\u2026") else "")
 

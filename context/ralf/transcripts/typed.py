@@ -110,7 +110,9 @@ BUILT_IN = frozenset(
 
 _SHELL_INPUT = "<bash-input>"
 
-_PRINTED = r"(?s)\s*<bash-(stdout|stderr|exit-code)>(.*?)</bash-\1>(?=\s*(?:<bash-(?:stdout|stderr|exit-code)>|\Z))"
+_PRINTED = regex(
+    r"(?s)\s*<bash-(stdout|stderr|exit-code)>(.*?)</bash-\1>(?=\s*(?:<bash-(?:stdout|stderr|exit-code)>|\Z))"
+)
 
 _PRINTS = ("<bash-stdout>", "<bash-stderr>", "<bash-exit-code>")
 
@@ -274,7 +276,7 @@ def _printed(text: str) -> str:
     """What a command printed, on both of its outputs. What the text holds may have the closing tags in it, too."""
     found: list[str] = []
     at = 0
-    while match := re.compile(_PRINTED).match(text, at):
+    while match := _PRINTED.match(text, at):
         at = match.end()
         if match[1] != "exit-code" and match[2].strip():
             found.append(match[2].strip("\n"))
