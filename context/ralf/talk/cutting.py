@@ -17,7 +17,11 @@ _LONG_LINE, _LONG_CODE = 240, 260  # characters from which a line is cut into se
 
 _PASTE_LINES, _PASTE = 6, 300  # lines and characters from which a code block in a message is a paste
 
-_LONG = 4_000  # characters from which a message is mostly something pasted, but for lists and headings
+_LONG, _LONGEST_TYPED = 4_000, 10_000  # characters from which a message may be, and is, mostly something pasted
+
+_NO_PROSE = regex(r"[0-9_/\\|=<>{}\[\]@$%&^~+]")
+
+_MOST_NO_PROSE = 0.08  # of the characters of orders that somebody wrote; a log has twice as many
 
 _SAYS_SIZE = 1_500  # characters of a message from which a cut one says its size
 
@@ -117,13 +121,11 @@ def cut_end(text: str, least: int, most: int, *, to_question: bool = False) -> s
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a person's message is mostly something pasted: it is long, and less than a third of it are list items
-    and headings, as of orders that somebody wrote.
-    """
+    """Whether a person's message is mostly something pasted: it is long, and no prose, or longer than anybody types."""
     if len(text) <= _LONG:
         return False
-    lines = _without_blank_lines(text).split("\n")
-    return 3 * sum(_AN_ITEM.match(line) is not None or _HEADING.match(line) is not None for line in lines) < len(lines)
+    prose = "".join(line.text for line in _lines(text) if not line.is_code)
+    return len(text) > _LONGEST_TYPED or len(_NO_PROSE.findall(prose)) > len(prose) * _MOST_NO_PROSE
 
 
 def messages(text: str, lengths: Iterable[int]) -> list[str]:
