@@ -38,7 +38,6 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     \b
     Exit status: 0 · 2 invalid name, bad configuration · 4 damaged data, also of another route
     """
-    from collections import Counter
     from shlex import quote
 
     import ralf
@@ -58,7 +57,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}
         emit_json(fields_of(found) | spent | more)
         return found
-    known, new = shared.others(project)
+    known = shared.others(project)[0]
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
@@ -91,7 +90,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     if found.unresolved:
         fields = f"{found.unresolved} field{'s' * (found.unresolved != 1)} with two values"
         click.echo(f"unresolved       {fields}: ralf context verify; to settle: ralf context edit {found.route}")
-    for name, count in sorted(Counter(note.by for note in new).items()):
+    for name, count in shared.waiting(project).items():
         click.echo(f"shared           {count:,} new by {name}: ralf context trust {quote(name)}")
     if known and not project.git.shares():
         click.echo("sharing          others share what they decide here, and you do not: ralf init --share")

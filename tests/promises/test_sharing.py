@@ -110,3 +110,18 @@ def test_git_sees_the_decisions_of_a_shared_project_and_neither_talk_nor_output(
     seen = ann.git("diff", "--cached")
     assert "Take no foreign coins" in seen
     assert not [words for words in ("doubloons", "guineas", "ducats") if words in seen]
+
+
+def test_a_search_says_what_it_did_not_look_into_and_finds_it_under_the_name_of_its_author_once_it_is_accepted(
+    team: tuple[User, User],
+) -> None:
+    ann, _ = team
+    assert merged(ann, "bob")
+    before = ann.does("search", "feet")
+    assert "levels in feet" not in before.out
+    assert "not searched: 1 shared by Bob, not accepted: ralf context trust Bob" in before.err
+    status, _ = ann.types("trust", "Bob", answer="y\n")
+    assert status == 0
+    after = ann.does("search", "feet")
+    assert "levels in feet" in after.out and "by Bob" in after.out
+    assert "not searched" not in after.err

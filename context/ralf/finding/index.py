@@ -15,14 +15,14 @@ from ralf.errors import Busy, Damaged
 from ralf.finding import units
 from ralf.finding.units import Unit
 from ralf.project import Project
-from ralf.route import history
+from ralf.route import history, shared
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.files import open_single_link
 from ralf.storage.journal import stream_of
 from ralf.text.patterns import regex
 
-VERSION = 12
+VERSION = 13
 
 WAIT = 30.0
 """Seconds for which we wait for another process that writes the index."""
@@ -42,7 +42,8 @@ create table doc(
 create index doc_of_decision on doc(label) where kind = 'decision';
 create index doc_of_unit on doc(unit);
 create index doc_at on doc(session, first) where kind in ('turn', 'text');
-create table route(number integer primary key, name text unique, token text, next integer, mark text default '');
+create table route(number integer primary key, name text unique, token text, next integer, mark text default '',
+  foreign_part integer default 0);
 create virtual table said using fts5(text, parts, mark, tokenize='porter unicode61');
 create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
 create view piece as select doc.*, coalesce(said.text, printed.text, '') as words from doc
@@ -201,6 +202,14 @@ class SearchIndex:
         (name,) = self._db.execute("select name from route where number = ?", (row.route,)).fetchone()
         return str(name)
 
+    def not_searched(self, span: tuple[int, int]) -> list[str]:
+        """Routes that have what came from elsewhere and nobody has accepted: none of that is here."""
+        rows = self._db.execute(
+            "select name from route where foreign_part and number between ? and ? order by name",
+            (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
+        )
+        return [name for (name,) in rows]
+
     def size(self, span: tuple[int, int]) -> int:
         """How many rows a span has."""
         (found,) = self._db.execute("select count(*) from doc where id between ? and ?", span).fetchone()
@@ -258,14 +267,16 @@ class SearchIndex:
         index had all of it is not opened.
         """
         known = {row[0]: row[1:] for row in self._db.execute("select name, token, mark from route")}
+        theirs = shared.states(project)
         marks = journal.marks(project.store, "routes") if len(routes) > 1 else {}
+        marks = {route: f"{mark}{theirs.get(route, '')}" for route, mark in marks.items()}
         unchanged = {}
         for route in routes:
             was, mark = known.get(route, ("", ""))
             if mark and mark == marks.get(route):
                 continue
             head = project.store.head(stream_of(route))
-            token = head if head is not None else _token_of_file(project, route)
+            token = (head if head is not None else _token_of_file(project, route)) + theirs.get(route, "")
             if token == was and route in marks:
                 unchanged[route] = marks[route]
             if token and token != was:
@@ -294,11 +305,14 @@ class SearchIndex:
         put = _Writer(self._db, number, after)
         if not journaled:
             state = load_state(project, route)
-            own = state is not None and state.status != "foreign"  # what is foreign is never found
+            own = state is None or state.status != "foreign"  # what is foreign is never found
             put.forget_others([])
+            is_foreign = not own
             put.all(units.of_context(state.context) if state is not None and own else ())
+            put.all(units.of_others(project, route))
         else:
             records = list(history.records(project, route))
+            is_foreign = any(record.foreign for _, record in records)
             with journal.understood(route):
                 spans = units.spans(project, route, records)
                 put.forget_others(span.key for span in spans)
@@ -307,7 +321,8 @@ class SearchIndex:
                     if span.key not in held:
                         put.all(units.of_evidence(project.store, span), span.key)
                 put.all(units.of_route(project, route, records, spans))
-        self._db.execute("update route set token = ?, next = ? where number = ?", (token, put.next, number))
+        values = (token, put.next, is_foreign, number)
+        self._db.execute("update route set token = ?, next = ?, foreign_part = ? where number = ?", values)
 
 
 def _span(route: int) -> tuple[int, int]:

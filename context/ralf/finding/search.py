@@ -7,6 +7,7 @@ rebuilt when it is missing, damaged or of another version.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ralf import project as projects, routing
 from ralf.finding.index import SearchIndex, rebuilt_when_damaged
 from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
+from ralf.route import shared
 from ralf.text import matcher
 from ralf.text.cleaning import one_line, trimmed
 
@@ -74,7 +76,8 @@ def search(
 
     route     search this route only; None: all of the project
     limit     how many hits at most; a larger one adds hits below and changes none above
-    warnings  is given why the user's `embedder` found less than it might, or nothing; then the words alone count
+    warnings  is given what was not looked into, since nobody here has accepted it, and why the user's `embedder`
+              found less than it might, or nothing; then the words alone count
 
     Of units that hold the same words, a decision in force comes first, then what was said, evidence last; the newer
     before the older. Where `config.local.yaml` names an embedder, what is near the query in meaning is found, too;
@@ -86,7 +89,7 @@ def search(
     if not matcher.words(query) or limit < 1 or not project.folder.exists():
         return []
     told = warnings if warnings is not None else []
-    return _with_index(project, lambda path: _search(project, path, query, route, limit, told if by_meaning else None))
+    return _with_index(project, lambda path: _search(project, path, query, route, limit, told, by_meaning=by_meaning))
 
 
 def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
@@ -100,13 +103,30 @@ def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
 
 
 def _search(
-    project: Project, path: Path | None, query: str, route: str | None, limit: int, warnings: list[str] | None
+    project: Project,
+    path: Path | None,
+    query: str,
+    route: str | None,
+    limit: int,
+    warnings: list[str],
+    *,
+    by_meaning: bool,
 ) -> list[SearchHit]:
     with closing(SearchIndex(path)) as index:
         index.renew(project, [route] if route is not None else routing.names_of(project))
         span = index.within(route)
-        near = _near(project, index, query, span, warnings) if warnings is not None else ()
+        warnings += _not_searched(project, index.not_searched(span))
+        near = _near(project, index, query, span, warnings) if by_meaning else ()
         return list(islice(_hits(index, ranked(index, query, span, near)), limit))
+
+
+def _not_searched(project: Project, routes: Sequence[str]) -> Iterator[str]:
+    """What was not looked into, and the command that accepts it."""
+    trust = f"{project.command} context trust"
+    for name, count in shared.waiting(project).items():
+        yield f"not searched: {count:,} shared by {name}, not accepted: {trust} {shlex.quote(name)}"
+    for route in routes:
+        yield f"{route}: what came from elsewhere is not searched: {trust} {route}"
 
 
 def _near(

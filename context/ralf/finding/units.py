@@ -12,10 +12,10 @@ from ralf.brief import lines
 from ralf.brief.handover import said
 from ralf.errors import NotFound
 from ralf.format.codec import from_tree
-from ralf.model import EXTRACTED, Carried, Decision, RouteContext, Section
+from ralf.model import EXTRACTED, Carried, Decision, Header, RouteContext, Section
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import cap, extracted, history
+from ralf.route import cap, extracted, history, shared
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
 from ralf.storage.journal import Record, Store
@@ -77,11 +77,18 @@ def of_route(
     state = load_state(project, route)
     own = state.recorded if state is not None else RouteContext()
     ours = [(name, record) for name, record in records if not record.foreign]
+    theirs = shared.with_others(project, own)
     yield from _notes(own)
     yield from _of_records(ours, {one.label for one in checkpoints if one.is_undone})
     for session in sessions_of(project, route):
         yield from _of_session(session, checkpoints)
-    yield from _decisions(own, [record for _, record in ours])
+    yield from _decisions(theirs, [record for _, record in ours], {item.id for item in own.decisions})
+
+
+def of_others(project: Project, route: str) -> Iterator[Unit]:
+    """The units of a route of which there is only what other clones have shared, and this user has accepted."""
+    known = shared.with_others(project, RouteContext(context_checkpoint=Header(route=route)))
+    yield from map(_decision, known.decisions)
 
 
 def of_context(context: RouteContext) -> Iterator[Unit]:
@@ -243,8 +250,11 @@ def _end(payload: Mapping[str, Any]) -> str:
 # ---- decisions ----
 
 
-def _decisions(own: RouteContext, records: Iterable[Record]) -> Iterator[Unit]:
-    """Every decision that was ever recorded, with the status that it has now."""
+def _decisions(known: RouteContext, records: Iterable[Record], own: Container[str]) -> Iterator[Unit]:
+    """Every decision that was ever recorded, with the status that it has now.
+
+    known  the route with what other clones say of it: there a label has the tag of its clone; `own`: labels without
+    """
     found: dict[str, Unit] = {}
     for record in records:
         by_rules = record.kind == "checkpoint" and extracted.is_by_rules(record.payload)
@@ -257,10 +267,11 @@ def _decisions(own: RouteContext, records: Iterable[Record]) -> Iterator[Unit]:
         for label, status, successor in _ended(record):
             for one in [*found] if label is None else [label]:
                 _mark(found, one, status, successor)
-    for decision in own.decisions:  # as edits have left them
-        now, known = _decision(decision), found.get(decision.id)
-        if known is not None and cap.is_bare(decision) and known.text.startswith(now.text):
-            now = known._replace(status=now.status, successor=now.successor)
+    for decision in known.decisions:  # as edits have left them
+        plain = decision.id.rpartition("-")[0]
+        now, before = _decision(decision), found.pop(plain if plain in own else decision.id, None)
+        if before is not None and cap.is_bare(decision) and before.text.startswith(now.text):
+            now = before._replace(label=now.label, status=now.status, successor=now.successor)
         found[decision.id] = now
     yield from found.values()
 
@@ -275,7 +286,8 @@ def _decision(decision: Decision) -> Unit:
     rejected = f"Rejected: {'; '.join(decision.alternatives)}" if decision.alternatives else ""
     further = decision.extra.get("further_labels")
     labels = [decision.extra.get("label"), *(further if isinstance(further, list | tuple) else ())]  # of a document
-    parts = [decision.decision, decision.rationale, rejected, *labels]
+    by = f"by {decision.extra['by']}" if decision.origin == shared.ORIGIN else ""
+    parts = [decision.decision, decision.rationale, rejected, *labels, by]
     text = "\n".join(part for part in parts if part and isinstance(part, str))
     is_extracted = decision.origin == EXTRACTED and decision.status == "active"
     status = EXTRACTED if is_extracted else decision.status

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -261,6 +262,22 @@ def others(project: Project, route: str | None = None) -> tuple[list[Note], list
     notes = [note for note in read(project).notes if note.clone != own and route in (None, note.route)]
     known = accepted(project) if notes else frozenset()
     return [note for note in notes if note.path in known], [note for note in notes if note.path not in known]
+
+
+def states(project: Project) -> dict[str, str]:
+    """By route of which other clones have shared something what it depends on how that is read."""
+    if not folder_of(project).is_dir():
+        return {}
+    found: dict[str, list[str]] = {}
+    for notes, is_accepted in zip(others(project), (True, False), strict=True):
+        for note in notes:
+            found.setdefault(note.route, []).append(f"{note.path} {is_accepted}")
+    return {route: f" {hashlib.sha256(' '.join(paths).encode()).hexdigest()}" for route, paths in found.items()}
+
+
+def waiting(project: Project) -> dict[str, int]:
+    """How many files of other clones this user has not accepted, by person."""
+    return dict(sorted(Counter(note.by for note in others(project)[1]).items()))
 
 
 def decision_of(project: Project, route: str, label: str) -> Decision | None:
