@@ -16,6 +16,7 @@ import ralf
 import storekit
 from kit.claude_log import ClaudeLog
 from ralf.errors import TranscriptChanged, UsageError
+from ralf.model.entries import Step
 from ralf.text import tokens
 from storekit import checkpoints_of, configure, grow, kept_bytes, records_of, route_file, write_session
 
@@ -384,3 +385,18 @@ def test_a_program_that_the_configuration_names_is_a_check(tmp_path: Path) -> No
     ralf.checkpoint("tide", log.log, root=tmp_path)
     text = ralf.get_context("tide", root=tmp_path).render(max_tokens=2_000)
     assert "- check `./verify.sh`" in text and "check `./other.sh`" not in text
+
+
+def test_a_call_that_the_log_has_behind_its_result_is_answered_and_comes_back_in_no_later_checkpoint(
+    tmp_path: Path,
+) -> None:
+    log = ClaudeLog(tmp_path / "session.jsonl", "s-1", tmp_path)
+    log.says("Carry the gauges over.")
+    log.edits("gauge.py")
+    *before, call, result = log.log.read_text().splitlines()
+    log.log.write_text("\n".join([*before, result, call, ""]))
+    ralf.checkpoint("tide", log.log, root=tmp_path)
+    log.says("And now the levels.")
+    ralf.checkpoint("tide", log.log, root=tmp_path)
+    [found] = ralf.get_context("tide", root=tmp_path).sessions
+    assert [entry.outcome for entry in found.entries if isinstance(entry, Step)] == ["ok"]

@@ -241,10 +241,11 @@ def test_a_comment_that_a_later_edit_took_out_is_not_said_to_stand_in_the_code()
 def test_a_check_whose_status_is_hidden_shows_its_last_line():
     session = Session().typed("go").ran("pytest | head", "not shown", checks=("pytest",), lines=("ok tests/a.py",))
     session.ran("mypy | head", "not shown", checks=("mypy",), lines=("tide.py: a note",))
-    assert section(brief(session), "Since").count("\n    ") == 2
+    said = "exit status not shown, its last line: tide.py: a note"
+    assert f"`mypy | head`: {said}" in section(brief(session), "Since")
     state = section(brief(session.typed("and now?")), "State")
-    assert "exit status not shown: tide.py: a note" in state
-    assert "exit status not shown: `pytest` 08:02, its last line: ok tests/a.py" in state
+    assert f"`mypy | head` 08:03: {said}" in state
+    assert "exit status not shown, its last line: ok tests/a.py: `pytest` 08:02" in state
 
 
 def test_a_push_that_was_forced_is_called_so():

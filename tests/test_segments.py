@@ -58,7 +58,9 @@ def _streams(draw: st.DrawFn) -> list[Any]:
             records.append((("assistant", draw(_count)), *made))
         else:
             records += made
-        records += [("result", draw(_count), name) for name in draw(st.permutations(names))]
+        results = [("result", draw(_count), name) for name in draw(st.permutations(names))]
+        ends_in_a_call = records[-1:] == made[-1:] and draw(st.booleans())  # some logs have a call behind its result
+        records[-1:] = [*results, *records[-1:]] if ends_in_a_call else [*records[-1:], *results]
     return records
 
 
@@ -69,10 +71,8 @@ def groups(events: list[Event]) -> Iterator[list[Event]]:
     for _, record in itertools.groupby(events, key=lambda event: event.start):
         for event in record:
             group.append(event)
-            if event.kind == "call":
-                waiting.add(event.call_id)
-            if event.kind == "result":
-                waiting.discard(event.call_id)
+            if event.kind in ("call", "result"):
+                waiting ^= {event.call_id}
         if not waiting:
             yield group
             group = []

@@ -92,7 +92,7 @@ def outcome(step: Step) -> str:
         "running": "running in the background",
         "failed by output": "FAILED (by its output)",
         "passed by output": "passed by its output",
-        "not shown": "exit status not shown",
+        "not shown": "exit status not shown" + (f", its last line: {step.lines[0]}" if step.lines else ""),
     }
     return words.get(step.outcome, step.outcome)
 
@@ -114,7 +114,11 @@ def _by(agent: str) -> str:
 def check(run: Run, day: str, *, lines: int) -> str:
     """A check and its newest result, with so many of the lines that say it; `day`: the one that goes without saying."""
     step = run.step
-    last = f": {step.lines[0]}" if len(step.checks) == 1 and step.lines and not run.has_failed else ""
+    last = (
+        f": {step.lines[0]}"
+        if len(step.checks) == 1 and step.lines and step.outcome in ("ok", "passed by output")
+        else ""
+    )
     ran = command(_CHANGES_FOLDER.sub("", step.object))
     text = f"- check {ran} {clock(step.at, day)}: {outcome(step)}{last}{_by(step.agent)}"
     if run.passed_in_part:
@@ -127,13 +131,12 @@ def check(run: Run, day: str, *, lines: int) -> str:
 
 def passing(runs: Sequence[Run], day: str) -> str:
     """The checks that did not fail, in one line."""
-    words = {"ok": "passed", "passed by output": "passed by output", "not shown": "exit status not shown"}
+    words = {"ok": "passed", "passed by output": "passed by output"}
     groups: dict[str, list[str]] = {}
     for run in runs:
-        last = f", its last line: {run.step.lines[0]}" if run.step.lines and run.step.outcome == "not shown" else ""
         after = " (edited after it)" if run.edited else ""
         groups.setdefault(words.get(run.step.outcome, outcome(run.step)), []).append(
-            f"{command(run.key, 60)} {clock(run.step.at, day)}{last}{after}"
+            f"{command(run.key, 60)} {clock(run.step.at, day)}{after}"
         )
     return "\n".join(f"- {word}: {', '.join(each)}" for word, each in groups.items())
 

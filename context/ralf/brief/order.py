@@ -7,8 +7,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from ralf.brief.recorded import Recorded
 from ralf.text.patterns import regex
 
-MESSAGE = (280, 280, 500, 1_000, 1_500, 2_000, 3_000, 4_000)
-PASTED = (280, 280, 400, 400, 500, 500, 700, 1_000, 2_000, 3_000, 4_000)  # up to 1,000 where a message is whole
+MESSAGE = (280, 280, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000)
+PASTED = (280, 280, 400, 400, 500, 500, 700, 700, 1_000, 1_000, 1_000, 2_000, 3_000, 4_000)  # 1,000 beside a whole one
 LAST = (200, 400, 900, 1_800, 2_800, 4_000)
 LAST_PASTED = (200, 400, 700, 1_000, 2_000, 3_000, 4_000)
 CLOSING = (160, 300, 600, 1_200, 1_800, 2_500, 3_500, 5_000, 7_000, 10_000)
@@ -39,7 +39,7 @@ _STEPS = (
     "closings[:2] closing@2 closings[:2]@1",
     "decided.1 messages[12:18] messages[:18]@1 closings[:4]@1 todos@1 edited@1 log[3:8]",  # step 4
     "messages[18:30]@1 did[:18] messages[:9]@2 messages[-1:]@4 messages[:12]@3 messages[:3]@5",  # step 5
-    "pinned.2 work messages[30:60]@1 messages[:30]@2 messages[-1:]@7 last@5 messages@7",
+    "pinned.2 work messages[30:60]@1 messages[:30]@2 messages[-1:]@10 last@5 messages@10",
     "closings[:4]@2 agreed[:4]@2 back- passes-0",
     "closing@3 fails-@2 closings[:20]@1 log[8:] log[:6]@1 looks passes-1 commits",  # step 6
     "decided.2 closings[:8]@2 agreed[:8]@3 failed-",

@@ -262,7 +262,7 @@ class Composer:
                 return f"- {'; '.join(told)}"
             if step.outcome == "ok" and not step.checks:
                 return f"- ran {lines.command(step.object)}{who}"
-            is_told = step.checks and step.outcome != "not shown"  # the state has the lines of a check
+            is_told = step.checks or step.outcome == "not shown"  # the state has the lines of a check
             shown = [] if is_told else most_telling(step.lines, 3)
             return "\n".join([f"- {lines.command(step.object)}: {end}{who}", *(f"    {line}" for line in shown)])
         if step.kind == "agent":

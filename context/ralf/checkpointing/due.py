@@ -394,11 +394,13 @@ def _piece(records: list[_Record]) -> Piece:
 
 
 def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_Record]:
-    """The events by record. A record may begin a segment when no call before it waits for its result.
+    """The events by record. A record may begin a segment when no call before it waits for its result, and no result,
+    which some logs have before its call, for that.
 
     An agent that speaks again has its results, or will never get them.
     """
     waiting: set[str] = set()
+    early: set[str] = set()
     finishing: set[str] = set()
     record: _Record | None = None
     for event in events:
@@ -407,17 +409,18 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
                 yield record
             if event.kind in ("assistant", "thinking"):
                 waiting.clear()
-            record = _Record([], 0, not waiting, False)
+                early.clear()
+            record = _Record([], 0, not (waiting or early), False)
         record.events.append(event)
         if event.kind not in ("compaction", "other") and not event.agent:
             record.tokens += count(event.text)
         record.asked = record.asked or event.kind == "user"
         if event.kind == "call":
-            waiting.add(event.call_id)
+            (early.discard if event.call_id in early else waiting.add)(event.call_id)
             if not event.agent and completes(event.input):
                 finishing.add(event.call_id)
         elif event.kind == "result":
-            waiting.discard(event.call_id)
+            (waiting.discard if event.call_id in waiting else early.add)(event.call_id)
             record.completed = record.completed or (event.call_id in finishing and not event.failed)
         elif event.kind == "assistant" and not event.agent:
             record.completed = record.completed or promises(event.text)

@@ -258,13 +258,8 @@ def _marked(line: str, shown: Shown) -> str:
 
 def _unanswered(events: Sequence[Event]) -> tuple[Event, ...]:
     """The calls among some events that have no result."""
-    calls: dict[str, Event] = {}
-    for event in events:
-        if event.kind == "call":
-            calls[event.call_id] = event
-        elif event.kind == "result":
-            calls.pop(event.call_id, None)
-    return tuple(calls.values())
+    results = {event.call_id for event in events if event.kind == "result"}  # some logs have one before its call
+    return tuple(event for event in events if event.kind == "call" and event.call_id not in results)
 
 
 def _is_in(cwd: str, root: Path) -> bool:
