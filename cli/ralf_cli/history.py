@@ -58,7 +58,10 @@ def log(route: str, limit: int | None, since: str | None, root: str | None, as_j
     if as_json:
         emit_json([fields_of(event) for event in events])
     elif events:
-        rows = [(f"r{e.revision}", shown(e.time), e.kind, e.id or "-", e.who or "-", e.text or "-") for e in events]
+        rows = [
+            (f"r{e.revision}" if e.revision else "-", shown(e.time), e.kind, e.id or "-", e.who or "-", e.text or "-")
+            for e in events
+        ]
         table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), rows)
     elif since:
         say(f"{route}: nothing since {since}")
@@ -215,7 +218,8 @@ def _emit(reason: Reason) -> None:
     click.echo()
     source = reason.source
     if source is None:
-        click.echo(f"Recorded {reason.recorded}, revision {reason.revision}; no lines were given.")
+        revision = f", revision {reason.revision}" if reason.revision else ""
+        click.echo(f"Recorded {reason.recorded}{revision}; no lines were given.")
         _emit_quotes("Recorded with", reason.quotes)
         _emit_turn(reason)
         return

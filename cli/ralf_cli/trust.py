@@ -94,7 +94,8 @@ def _accept_clone(project: Project, name: str, notes: list[Note], *, as_json: bo
         for line in (line for found in lines.values() for line in found):
             click.echo(f"  {line}")
     check_person(project.folder, "ralf context trust", [name])
-    if click.confirm(f"Accept these {len(notes):,} records? Agents read them under that name", default=False, err=True):
+    these = "this record" if len(notes) == 1 else f"these {len(notes):,} records"
+    if click.confirm(f"Accept {these}? Agents read them under that name", default=False, err=True):
         shared.accept(project, notes)
         click.echo(f"{name}: {len(notes):,} accepted")
 

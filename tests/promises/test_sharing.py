@@ -125,3 +125,14 @@ def test_a_search_says_what_it_did_not_look_into_and_finds_it_under_the_name_of_
     after = ann.does("search", "feet")
     assert "levels in feet" in after.out and "by Bob" in after.out
     assert "not searched" not in after.err
+
+
+def test_log_and_why_name_the_person_whose_clone_has_decided(team: tuple[User, User]) -> None:
+    ann, _ = team
+    assert merged(ann, "bob")
+    assert ann.types("trust", "Bob", answer="y\n")[0] == 0
+    [line] = [one for one in ann.does("log", "harbour").out.splitlines() if "levels in feet" in one]
+    assert "Bob" in line.split("Draw")[0]
+    label = next(word for word in line.split() if word.startswith("DEC-"))
+    why = ann.does("why", "harbour", label).out
+    assert "Draw the levels in feet" in why and "by Bob" in why and "in another clone" in why

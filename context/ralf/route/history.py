@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from ralf import routing
@@ -19,7 +21,7 @@ from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.model import BODY, Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
-from ralf.route import fold
+from ralf.route import fold, shared
 from ralf.route.cap import is_bare
 from ralf.route.comparing import Told, in_words
 from ralf.route.load import load_state
@@ -300,11 +302,12 @@ _MOST_NAMED = 4  # places of an edit, or decisions of a checkpoint, that are nam
 class Event:
     """One record of a route.
 
-    kind   checkpoint, refinement, unrefined, decision, edit, drop, forget, revert, import …
+    kind   checkpoint, refinement, unrefined, decision, edit, drop, forget, revert, import …; shared: by another clone
     id     what it brought or is about: cp-002, DEC-003, "" for nothing that has a label
     time   ISO 8601, "" where the record has none
-    who    user, agent, human-edit, import, or the name of a model
+    who    user, agent, human-edit, import, the name of a model, or of the person whose clone it is
     text   what it brought, on one line
+    revision  of the route, 0 where it is another clone's
     foreign  this user's ralf did not write the record: of what stands in it only that is told
     """
 
@@ -331,6 +334,9 @@ def log(
     words: dict[str, str] = {}
     with journal.understood(found):
         events = [_event(label, record, words) for label, record in records(project, found)]
+    times = accumulate((event.time for event in events), max)  # those of a route's own records stay in their order
+    ordered = [*zip(times, events, strict=True), *((event.time, event) for event in _shared(project, found))]
+    events = [event for _, event in sorted(ordered, key=itemgetter(0))]
     if since is not None:
         events = [event for event in events if is_since(event.time, since)]
     return events[::-1][:limit]
@@ -368,6 +374,13 @@ def times_of_items(project: Project, route: str) -> dict[str, str]:
         if name:
             found[name] = time
     return found
+
+
+def _shared(project: Project, route: str) -> Iterator[Event]:
+    """What other clones have shared of a route, and this user has accepted."""
+    for note in shared.others(project, route)[0]:
+        label = next((item.id for item in note.decisions), next(iter(note.dropped), ""))
+        yield Event(0, "shared", note.at, label, note.by, "; ".join(shared.lines_of(note)))
 
 
 def _event(label: str, record: Record, words: dict[str, str]) -> Event:

@@ -16,7 +16,7 @@ from ralf.format.codec import Tree, from_tree
 from ralf.model import EXTRACTED, SHA256_DIGITS, Decision, Source
 from ralf.model.entries import Message, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import extracted, history
+from ralf.route import extracted, history, shared
 from ralf.route.edits import by_label
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
@@ -51,8 +51,8 @@ class Reason:
     status     of a decision: active, superseded, reversed, done, proposed, dropped
     supersedes  labels of the decisions that it replaced; `superseded_by`: of the one that replaced it, "" for none
     recorded   how it came into the route: "checkpoint cp-002", "by hand", "edit of the route file", "import"; FOREIGN
-               where it did not: this user's ralf has not written it
-    revision   of the journal's record that brought it, 0 where it has not been taken in yet
+               where it did not: this user's ralf has not written it; "in another clone" that shares it
+    revision   of the journal's record that brought it, 0 where the journal has none
     edited     a person has put the claim in other words since: the quotes are what it was taken from
     source     where it was found; None for what no transcript holds
     evidence   kept; purged: kept, but some of its words were forgotten (`ralf.forgetting`); pruned: it is known which
@@ -124,7 +124,7 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
             recorded += f" {name}" if name else ""
         said = said or str(tree.get("decision", ""))
     if decision is None and not tree:
-        raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
+        return _of_clone(project, route, label)
     decision = decision or from_tree(Decision, tree)
     source = decision.source or from_tree(Decision, tree).source
     replaced = [item.id for item in present if item.superseded_by == decision.id]
@@ -156,6 +156,27 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     if (message := _said_at(sessions, source)) is not None:
         return replace(reason, evidence="kept", matches=True, quotes=(message,))
     return _quoted(project, reason, source, records)
+
+
+def _of_clone(project: Project, route: str, label: str) -> Reason:
+    """What another clone has shared of a decision of its own, and this user has accepted."""
+    decision = shared.decision_of(project, route, label)
+    if decision is None:
+        raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
+    return Reason(
+        route=route,
+        id=decision.id,
+        kind=decision.kind,
+        claim=decision.decision,
+        rationale=decision.rationale,
+        alternatives=decision.alternatives,
+        status=decision.status,
+        origin=str(decision.extra["by"]),
+        timestamp=decision.timestamp,
+        recorded="in another clone",
+        supersedes=tuple(filter(None, [decision.supersedes])),
+        superseded_by=decision.superseded_by,
+    )
 
 
 FOREIGN = "foreign: came with the repository"
