@@ -186,6 +186,18 @@ class Project:
         """
         return self.cache
 
+    def room_for(self, index: str) -> Path | None:
+        """Where an index lies; None where it can lie nowhere."""
+        owner = self.owner
+        if owner.registration is None and not owner.vouches:
+            return None
+        path = self.indexes / index
+        try:
+            self.make_room(path)
+        except (OSError, RalfError):
+            return None
+        return path
+
     def name_of(self, path: Path) -> str:
         """How a file of the store is called in what is printed: from the store's folder on, the cache's by `cache/`."""
         if path.is_relative_to(self.cache):

@@ -19,12 +19,14 @@ from ralf.storage.files import open_single_link
 
 NAME = "index.db"
 
-_VERSION = 1  # of the tables
+_VERSION = 2  # of the tables
 
 _WAIT = 0.05  # seconds for another process that writes
 
 _SCHEMA = """
-create table document(name text primary key, token text) without rowid;
+drop table if exists document;
+drop table if exists row;
+create table document(name text primary key, token text, turn integer) without rowid;
 create table row(name text, key text, value text, primary key(name, key)) without rowid;
 """
 
@@ -55,6 +57,7 @@ class Index:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._turns: dict[str, int] = {}  # how often each document had been kept when its rows were asked for
         files.make(path.parent)
         os.close(open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT))  # for this user only, and no link
         for ending in _BESIDE:
@@ -83,32 +86,39 @@ class Index:
         with suppress(sqlite3.Error):
             self._db.execute("rollback")
         self._ask("begin")
-        found = self._ask("select token from document where name = ?", name)
-        return (found[0][0], _Kept(self, name)) if found else None
+        found = self._ask("select token, turn from document where name = ?", name)
+        if not found:
+            return None
+        token, self._turns[name] = found[0]
+        return token, _Kept(self, name)
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
-        """Keep what changed from one place of a journal to another; nothing where somebody else was first.
+        """Keep what changed since `state` was asked; nothing where somebody else was first.
 
-        before  None where the rows are all there are
+        before  the place of the journal then, None where the rows are all there are; token: the place by now
         """
         with suppress(sqlite3.Error, OSError, Unusable):
             self._db.execute("rollback") if self._db.in_transaction else None
             with self._db:
                 self._db.execute("begin immediate")
-                found = self._db.execute("select token from document where name = ?", (name,)).fetchone()
+                found = self._db.execute("select token, turn from document where name = ?", (name,)).fetchone()
                 if before is None:
                     self._db.execute("delete from row where name = ?", (name,))
-                elif found is None or found[0] != before:
+                elif found != (before, self._turns.get(name)):
                     return
                 rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
                 gone = [(name, key) for key, value in changed.items() if value is None]
                 self._db.executemany("delete from row where name = ? and key = ?", gone)
                 self._db.executemany("insert or replace into row values(?, ?, ?)", rows)
-                self._db.execute("insert or replace into document values(?, ?)", (name, token))
+                turn = self._turns[name] = found[1] + 1 if found else 1
+                self._db.execute("insert or replace into document values(?, ?, ?)", (name, token, turn))
 
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        return [*self._asked(statement, *values)]
+
+    def _asked(self, statement: str, *values: str) -> Iterator[tuple[Any, ...]]:
         try:
-            return self._db.execute(statement, values).fetchall()
+            yield from self._db.execute(statement, values)
         except sqlite3.DatabaseError as error:
             _remove_if_damaged(self._path, error)
             raise Unusable from error
@@ -129,7 +139,7 @@ class _Kept:
     def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
         """See `Source.under`."""
         statement = "select key, value from row where name = ? and key >= ? and key < ? order by key"
-        for key, value in self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff"):
+        for key, value in self._index._asked(statement, self._name, prefix, f"{prefix}\U0010ffff"):
             yield key, _value(value)
 
 

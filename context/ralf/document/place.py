@@ -33,6 +33,7 @@ class Place:
     left   why the file is neither written nor read as an edit, "" where it is: asked before either
     head   what git has of the file in HEAD, None for nothing: asked about what is not ours
     most   bytes of a file that is read
+    mode   of a new file
     """
 
     file: Path
@@ -42,6 +43,7 @@ class Place:
     left: Callable[[], str]
     head: Callable[[], bytes | None]
     most: int
+    mode: int = 0o600
 
 
 def content(path: Path, most: int) -> bytes:
@@ -71,7 +73,7 @@ def put(place: Place, made: bytes) -> None:
     with durable.naming(place.file):
         descriptor = os.open(half, _WRITE, 0o600)
         try:
-            os.fchmod(descriptor, _mode_of(target))
+            os.fchmod(descriptor, _mode_of(target, place.mode))
             rest = memoryview(made)
             while rest:  # the last bytes before a disk is full are taken, then it says so
                 rest = rest[os.write(descriptor, rest) :]
@@ -90,13 +92,13 @@ def _beside(place: Place, ending: str) -> Path:
     return place.prev.with_name(f".{place.prev.name}{ending}")
 
 
-def _mode_of(path: str) -> int:
+def _mode_of(path: str, new: int) -> int:
     """The mode of a new version of a file: the one that a person gave it, but for everybody's right to write."""
     with suppress(OSError):
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode):
             return 0o600 | (found.st_mode & 0o664)
-    return 0o600
+    return new
 
 
 def _swap(new: str, target: str, aside: str) -> None:

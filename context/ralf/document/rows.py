@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Protocol
 
 
@@ -31,11 +33,14 @@ class Rows:
 
     def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
         """Keys that begin so, with their values, in the order of the keys."""
-        found = dict(self._source.under(prefix)) if self._source is not None else {}
-        found |= {key: value for key, value in self.changed.items() if key.startswith(prefix)}
-        for key in sorted(found):
-            if found[key] is not None:
-                yield key, found[key]
+        changed = sorted(key for key in self.changed if key.startswith(prefix))
+        above = [(key, 0, self.changed[key]) for key in changed]
+        below = ((key, 1, value) for key, value in (self._source.under(prefix) if self._source is not None else ()))
+        last = ""
+        for key, _, value in merge(above, below, key=itemgetter(0, 1)):
+            if key != last and value is not None:
+                yield key, value
+            last = key
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value under a key; None: remove it."""

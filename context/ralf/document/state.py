@@ -129,8 +129,8 @@ class State:
         self.token = entry.token
 
     def keep(self, stream: str, index: Index | None) -> None:
-        """Leave in the index what came since the state was read from it."""
-        if index is not None and self.token is not None and self.token != self._kept:
+        """Leave in the index what changed since the state was read from it."""
+        if index is not None and self.token is not None and self.rows.changed:
             index.keep(stream, self._kept, self.token, self.rows.changed)
             self._kept = self.token
 

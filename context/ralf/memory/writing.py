@@ -13,7 +13,7 @@ from ralf.document.access import Document, Look
 from ralf.document.index import NAME
 from ralf.document.place import Place
 from ralf.document.state import State, state_at
-from ralf.errors import NotFound, RalfError, UsageError
+from ralf.errors import NotFound, UsageError
 from ralf.memory import document, records
 from ralf.memory.checking import Checker
 from ralf.memory.family import MemoryFamily
@@ -47,7 +47,7 @@ def document_of(project: Project, agent: str) -> Document:
         file=file,
         prev=project.folder / "prev" / "memory" / file.name,
         lock=project.folder / "locks" / "memory" / f"{agent}.lock",
-        index=_index_of(project),
+        index=project.room_for(NAME),
         left=left,
         head=lambda: project.git.in_head(file),
         most=document.LONGEST_FILE,
@@ -58,19 +58,6 @@ def document_of(project: Project, agent: str) -> Document:
 def path_of(project: Project, agent: str) -> Path:
     """The file of an agent's memory."""
     return project.folder / "memory" / f"{agent}.md"
-
-
-def _index_of(project: Project) -> Path | None:
-    """Where the index lies; None where it can lie nowhere."""
-    owner = project.owner
-    if owner.registration is None and not owner.vouches:
-        return None
-    path = project.indexes / NAME
-    try:
-        project.make_room(path)
-    except (OSError, RalfError):
-        return None
-    return path
 
 
 def agents(project: Project) -> list[str]:
