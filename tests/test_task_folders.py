@@ -13,7 +13,7 @@ import pytest
 
 from clocks import in_line
 from ralf.tasks import folders
-from ralf.tasks.folders import new_id, place, scan_changed
+from ralf.tasks.folders import new_id, place, scan
 from ralf.tasks.taskfile import parse, render
 from ralf.text.cleaning import is_valid
 
@@ -27,7 +27,7 @@ def made(root: Path, *names: str) -> None:
 
 
 def found(root: Path) -> list[str]:
-    return sorted(str(path) for path in scan_changed(root / ".autonomous/tasks", {}, {}))
+    return sorted(str(path) for path in scan(root / ".autonomous/tasks"))
 
 
 def test_every_task_file_is_found_and_nothing_else(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_ten_thousand_files_take_little_more_time_than_one_stat_each(tmp_path: P
     (tasks / "active").mkdir(parents=True)
     for number in range(10_000):
         (tasks / f"active/TASK-{number:05}.md").touch()
-    assert len(scan_changed(tasks, {}, {})) == 10_000
+    assert len(scan(tasks)) == 10_000
 
     def taken(work: Callable[[], object]) -> float:
         began = time.process_time()
@@ -111,20 +111,20 @@ def test_ten_thousand_files_take_little_more_time_than_one_stat_each(tmp_path: P
         return time.process_time() - began
 
     by_hand = partial(taken, lambda: [os.stat(entry.path) for entry in os.scandir(tasks / "active")])
-    in_line(by_hand, partial(taken, lambda: len(scan_changed(tasks, {}, {}))), most=2.8)  # 1.9
+    in_line(by_hand, partial(taken, lambda: len(scan(tasks))), most=2.8)  # 1.9
 
 
 @pytest.mark.ci
 def test_a_task_that_moves_is_found_where_it_was_placed(tmp_path: Path) -> None:
     tasks = tmp_path / ".autonomous/tasks"
     made(tmp_path, ".autonomous/tasks/active/TASK-1/task.md", ".autonomous/tasks/active/TASK-1/PLAN.md")
-    path = tmp_path / next(iter(scan_changed(tasks, {}, {})))
+    path = tmp_path / next(iter(scan(tasks)))
     task = replace(parse(path.read_bytes(), path), status="completed")
     there = place(tasks, task, path)
     path.write_bytes(render(task, path.read_bytes()))
     there.parent.parent.mkdir()
     path.parent.rename(there.parent)
-    assert [tmp_path / found for found in scan_changed(tasks, {}, {})] == [there]
+    assert [tmp_path / found for found in scan(tasks)] == [there]
     assert parse(there.read_bytes(), there).status == "completed"
     assert (there.parent / "PLAN.md").exists()
 

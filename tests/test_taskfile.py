@@ -20,7 +20,7 @@ from contexts import line, mapping, quick, text
 from examples import examples
 from ralf.errors import DamagedTask, UsageError
 from ralf.tasks.model import PRIORITY, STATUSES, Task
-from ralf.tasks.taskfile import MAX_BYTES, as_filed, merged, parse, place, render
+from ralf.tasks.taskfile import MAX_BYTES, as_filed, lines_of_both, merged, parse, place, render
 
 HERE = Path("project/.autonomous/tasks/active/TASK-7k3q.md")
 
@@ -673,7 +673,7 @@ def test_changes_of_two_fields_are_both_made(one: str, other: str) -> None:
     assert merged(TASK, theirs, ours)[0] == merged(TASK, ours, theirs)[0]
 
 
-@pytest.mark.parametrize("field", sorted(set(CHANGES) - {"tags", "after"}))
+@pytest.mark.parametrize("field", sorted(set(CHANGES) - {"tags", "after", "text"}))
 def test_of_a_field_that_both_changed_the_files_value_stands_and_it_is_said(field: str) -> None:
     theirs = replace(TASK, **{field: CHANGES[field]})
     empty: dict[str, Any] = {"status": "failed", "priority": 9, "checkpoint": True, "extra": {"estimate": "1 hour"}}
@@ -688,6 +688,18 @@ def test_of_lists_what_each_added_and_took_out_is_done() -> None:
     ours, theirs = replace(TASK, tags=("urgent", "a")), replace(TASK, tags=("web", "urgent", "b"))
     assert merged(TASK, ours, theirs) == (replace(TASK, tags=("urgent", "a", "b")), [])
     assert merged(TASK, TASK, replace(TASK, after=())) == (replace(TASK, after=()), [])
+
+
+@given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abce")))
+def test_of_the_lines_of_a_text_what_each_added_and_took_out_is_done(
+    base: list[str], one: list[str], other: list[str]
+) -> None:
+    texts = ["\n".join(lines) for lines in (base, one, other)]
+    both = lines_of_both(*texts).split("\n")
+    assert {"d", "e"} & {*one, *other} <= set(both)
+    assert {*both} <= {*one, *other, ""}
+    every = lines_of_both(None, *texts[1:]).split("\n")
+    assert all(every.count(line) >= max(one.count(line), other.count(line)) for line in "abcde")
 
 
 @pytest.mark.ci

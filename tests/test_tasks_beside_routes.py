@@ -71,7 +71,7 @@ def test_what_a_person_wrote_is_theirs_by_the_records_once_something_was_written
     path.write_text("# By hand\n")
     assert not store.get("TASK-hand", root=root).is_foreign
     editing.add("Two", root=root)
-    for index in store.at(root).project.cache.glob("tasks/*"):
+    for index in store.at(root).project.cache.glob("index.db*"):
         index.unlink()
     ownership.uninstall(store.at(root).project)
     assert not store.get("TASK-hand", root=root).is_foreign

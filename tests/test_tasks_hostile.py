@@ -14,7 +14,7 @@ from clocks import slower
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
-from ralf.tasks import claims, editing, index, store, trust, writing
+from ralf.tasks import claims, editing, look, store, trust, writing
 from ralf.tasks.refresh import refresh
 
 FORK = multiprocessing.get_context("fork")
@@ -77,7 +77,7 @@ def test_a_file_in_a_commit_that_is_called_like_a_displaced_save_is_not_taken_fo
     git(root, "commit", "-qm", "hidden")
     git(clone, "commit", "-qam", "mine")
     git(clone, "pull", "-q", "--no-rebase")
-    for path in store.at(clone).project.cache.glob("tasks/*"):
+    for path in store.at(clone).project.cache.glob("index.db*"):
         path.unlink()
     assert editing.edit("One", priority=8, root=clone).task.text == "As agreed."
     state = store.get("One", root=clone)
@@ -88,7 +88,7 @@ def dying(root: Path) -> None:
     """Complete the task in a process that dies between the record and the file."""
 
     def work() -> None:
-        writing.Writer._bring_up = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
+        writing.Writer._bring = lambda *_, **__: os._exit(9)  # type: ignore[method-assign]
         claims.done("Done", task="One", by="me", root=root)
 
     child = FORK.Process(target=work)
@@ -164,13 +164,13 @@ def test_no_task_is_written_through_a_symbolic_link(root: Path, tmp_path: Path, 
 def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_AT_ONCE", 200)
+    monkeypatch.setattr(look, "_AT_ONCE", 200)
     for number in range(5):
         editing.add(f"Task {number}", root=root)
     large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
     with large.open("wb") as file:
         file.truncate(1 << 33)
-    for path in store.at(root).project.cache.glob("tasks/*"):
+    for path in store.at(root).project.cache.glob("index.db*"):
         path.unlink()
     found = store.list_tasks(root=root)
     assert len(found.tasks) == 5

@@ -178,7 +178,7 @@ def _task(project: Project) -> TaskState | None:
 
     tasks, id_ = store.Tasks(project), environment.lease().rpartition(":")[0]
     by = store.holder(project)
-    held = tasks.read(lambda index: [tasks.state(index, one) for one in index.held()])
+    held = tasks.read(tasks.held)
     own = [state for state in held if state.claim is not None and (state.task.id == id_ or state.claim.by == by)]
     return max(own, key=lambda state: (state.task.id == id_, state.claim.number if state.claim else 0), default=None)
 

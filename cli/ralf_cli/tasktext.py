@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ralf.project import Project
-    from ralf.tasks.index import Index
+    from ralf.tasks.book import Book
     from ralf.tasks.model import Attempt, Evidence, TaskState
     from ralf.tasks.store import TaskList
 
@@ -278,21 +278,13 @@ def _with_tag(found: TaskList, tag: str, most: int | None) -> TaskList:
 
 def _unfinished(role: str | None, root: str | None, most: int | None) -> TaskList:
     """The first tasks that are pending or failed."""
-    from ralf.tasks import answers, store
+    from ralf.tasks import store
 
     tasks = store.at(root)
-    where = "status in ('pending', 'failed')" + ("" if role is None else " and role = :role")
 
-    def listed(index: Index) -> TaskList:
-        ids = index.matching(where, {"role": role}, most)
-        states = tuple(
-            answers.with_live_claim(state, alive=tasks.is_held(state, known))
-            for state, known in index.states(ids).values()
-        )
-        left = index.count(where, {"role": role}) - len(ids)
-        states = tuple(tasks.as_told(states))
-        problems = tuple(filter(None, (index.plan_problem, index.journal_problem)))
-        return store.TaskList(states, index.counts(), left, tuple(index.problems()), problems)
+    def listed(book: Book) -> TaskList:
+        found = tasks.listed(book, ["pending", "failed"], role=role, limit=most)
+        return replace(found, tasks=tuple(tasks.as_told(found.tasks)))
 
     return tasks.read(listed)
 

@@ -137,8 +137,8 @@ def import_tasks(
 
     def work(writer: Writer) -> Plan:
         nonlocal first
-        states = [state for state, _ in writer.index.states(writer.index.all_ids()).values()]
-        held = (tasks.state(writer.index, state.task.id) if state.claim is not None else state for state in states)
+        states = [state for state, _ in writer.book.states(writer.book.all_ids()).values()]
+        held = (tasks.state(writer.book, state.task.id) if state.claim is not None else state for state in states)
         plan = plan_import(clean, held)
         _write(writer, plan, {state.task.id: state for state in states})
         first = first or plan  # done once more where the index was torn, it finds its own tasks

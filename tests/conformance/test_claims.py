@@ -80,6 +80,6 @@ def test_what_is_known_survives_the_loss_of_the_index(root: Path) -> None:
     claims.claim(by="a", root=root)
     claims.progress("Half of it", by="a", root=root)
     before = store.get("One", root=root)
-    for path in store.at(root).project.cache.glob("tasks/*"):
+    for path in store.at(root).project.cache.glob("index.db*"):
         path.unlink()
     assert store.get("One", root=root) == before

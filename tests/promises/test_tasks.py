@@ -28,7 +28,6 @@ def test_a_task_is_one_markdown_file_whose_words_a_person_changes(user: User) ->
     assert "Keep the harbour's own units." in user.task_file(id_).read_text()
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 15. Tasks: the 11 moves")
 @pytest.mark.parametrize(("folder", "said"), [("completed", "completed"), ("cancelled", "cancelled")])
 def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said: str) -> None:
     id_ = user.adds("Store the levels")
@@ -39,7 +38,6 @@ def test_a_person_closes_a_task_by_moving_its_file(user: User, folder: str, said
     assert user.task_file(id_).parent.name == folder
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md: 15. Tasks: the 11 moves")
 def test_a_person_opens_a_task_again_by_moving_its_file(user: User) -> None:
     id_ = user.adds("Store the levels")
     user.does("task", "done", "one table", "--task", id_)
@@ -88,7 +86,6 @@ def test_a_task_waits_for_those_that_it_comes_after(user: User) -> None:
     assert user.does("task", "claim", "--json").json()["task"]["id"] == then
 
 
-@pytest.mark.xfail(strict=True, reason="cases/blocked-task-done")
 def test_a_task_that_waits_cannot_be_completed_unasked(user: User) -> None:
     first = user.adds("Fix the parser")
     then = user.adds("Publish the release", "--after", "Fix the parser")

@@ -119,14 +119,15 @@ class State:
         """Know what a write has displaced."""
         self.rows.put(_DISPLACED, digest)
 
-    def take(self, stream: str, entry: Entry) -> None:
-        """Fold the record of an entry. DamagedJournal."""
+    def take(self, stream: str, entry: Entry) -> Record | None:
+        """Fold the record of an entry, and return it; None for one that is not this user's. DamagedJournal."""
         record = decoded(stream, entry)
         if record is None:
             self._put(self._head | {"foreign": self.foreign + 1})
         else:
             self.add(record, entry.id)
         self.token = entry.token
+        return record
 
     def keep(self, stream: str, index: Index | None) -> None:
         """Leave in the index what changed since the state was read from it."""

@@ -108,6 +108,9 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
         name = project.config_file.name
         taken = {name: before[name]} if accept and name in before else {}
         refused = {each: digest for each, digest in before.items() if each not in taken}
+        from ralf.tasks import trust  # an opt-in is rare
+
+        trust.begin(project)
         try:
             project.owner.update(hooks=True, since=time.time(), unaccepted=refused, accepted=taken)
         except OSError as error:

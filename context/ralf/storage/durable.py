@@ -66,7 +66,14 @@ def exchange_names(temporary: Path, path: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file another name, durably. FileExistsError where that is taken, if the system can tell; OSError."""
+    """Give a file another name, durably. Errors: `rename_free`."""
+    rename_free(source, target)
+    sync_folder(target.parent)
+    sync_folder(source.parent)
+
+
+def rename_free(source: Path, target: Path) -> None:
+    """Give a file another name. FileExistsError where that is taken, if the system can tell; OSError."""
     code = renamed(os.fspath(source), os.fspath(target), _RENAME_NOREPLACE)
     if code in _UNKNOWN:
         try:
@@ -78,16 +85,6 @@ def move(source: Path, target: Path) -> None:
             os.rename(source, target)
     elif code:
         raise OSError(code, os.strerror(code), os.fspath(target))
-    sync_folder(target.parent)
-    sync_folder(source.parent)
-
-
-def set_aside(path: Path, beside: Path, content: bytes) -> str:
-    """Hide a file beside another, whose content is known: a program may be about to save into it. Its hidden path."""
-    hidden = f"{_place(beside)[1]}{_hash(content)}-{os.urandom(6).hex()}{ASIDE_SUFFIX}"
-    os.rename(path, hidden)
-    sync_folder(path.parent)
-    return hidden
 
 
 def removed(paths: Iterable[Path]) -> None:

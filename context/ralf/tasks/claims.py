@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from ralf import environment
 from ralf.errors import (
+    Busy,
     Claimed,
     DamagedPlan,
     NotFound,
@@ -24,9 +26,8 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.redact import redactor_for
-from ralf.storage.database import Torn
 from ralf.tasks import elsewhere, leases, origin, records, store
-from ralf.tasks.index import Index
+from ralf.tasks.book import Book
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
 from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken
 from ralf.tasks.store import Tasks
@@ -83,67 +84,65 @@ def claim(
         born = origin.born(process)
     wanted = Taken("", name, seconds, process, born, origin.machine() if process else "")
 
-    def refuse(index: Index) -> None:
+    def refuse(book: Book) -> None:
         """Claimed where the records say so: of many who want one task, all but the first go away at once."""
-        if task is not None and task in index.held():
-            for state, known in index.states([task]).values():
+        if task is not None and task in book.held():
+            for state, known in book.states([task]).values():
                 if tasks.is_held(state, known) and not _is_same(known, wanted):
                     raise Claimed(task, _claim_of(known).by, _claim_of(known).claimed)
 
     def work(writer: Writer) -> TaskState:
-        id_, known, has_it = writer.index.sure(lambda: _chosen(tasks, writer.index, task, wanted, role))
+        id_, known, has_it = _chosen(tasks, writer.book, task, wanted, role)
         if has_it and known is not None:
             return _again(tasks, writer, id_, known, wanted, keep=keep)
         return _take(tasks, writer, id_, known, wanted, keep=keep)
 
-    made = tasks.write(work, first=refuse, lately=True)
+    made = tasks.write(work, first=refuse)
     return elsewhere.noted(tasks.project, [made])[0]
 
 
 def _chosen(
-    tasks: Tasks, index: Index, task: str | None, wanted: Taken, role: str | None
+    tasks: Tasks, book: Book, task: str | None, wanted: Taken, role: str | None
 ) -> tuple[str, Known | None, bool]:
     """The task to claim, what is known of it if it has a claim, and whether that is the claim that is wanted."""
-    if index.plan_problem:
+    if book.plan[1]:
         path = tasks.folder / "plan.yaml"
-        raise DamagedPlan(path, index.plan_problem.removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
-    held, lost = _held(tasks, index)
+        raise DamagedPlan(path, book.plan[1].removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
+    held, lost = _held(tasks, book)
     if task is not None:
-        id_ = tasks.resolve(index, task)
+        id_ = tasks.resolve(book, task)
         if id_ in held:
             if not _is_same(held[id_][1], wanted):
                 claim_ = _claim_of(held[id_][1])
                 raise Claimed(id_, claim_.by, claim_.claimed)
             return id_, held[id_][1], True
-        _check_claimable(tasks, index, id_)
-        index.use_before(id_)
+        _check_claimable(tasks, book, id_)
         return id_, lost.get(id_), False
     mine = [id_ for id_, (_, known) in held.items() if _is_same(known, wanted)]
     if mine:
         newest = max(mine, key=lambda id_: _claim_of(held[id_][1]).number)
         return newest, held[newest][1], True
-    role = role if role is not None else _role_of(index, environment.lease())
-    found = _candidates(tasks, index, lost, role)
+    role = role if role is not None else _role_of(book, environment.lease())
+    found = _candidates(tasks, book, lost, role)
     own = [one for one in found if one[1] is not None and _claim_of(one[1]).by == wanted.by]
     for id_, known in own or found:
-        index.use_before(id_)
         return id_, known, False
-    raise NothingReady("tasks", _reasons(tasks, index, held, role), _way_out(index))
+    raise NothingReady("tasks", _reasons(tasks, book, held, role), _way_out(book))
 
 
-def _role_of(index: Index, lease: str) -> str | None:
+def _role_of(book: Book, lease: str) -> str | None:
     """The role of the task that a lease is of, None for none: who works on one goes on with those that it was chosen
     for, and leaves others to the agents of their roles.
     """
     id_, _, _ = lease.rpartition(":")
-    found = index.states([id_]) if id_ else {}
+    found = book.states([id_]) if id_ else {}
     return next((state.task.role for state, _ in found.values()), None)
 
 
-def _held(tasks: Tasks, index: Index) -> tuple[dict[str, tuple[TaskState, Known]], dict[str, Known]]:
+def _held(tasks: Tasks, book: Book) -> tuple[dict[str, tuple[TaskState, Known]], dict[str, Known]]:
     """The tasks that somebody has, and those whose claims ran out."""
     held, lost = {}, {}
-    for id_, (state, known) in index.states(index.held()).items():
+    for id_, (state, known) in book.states(book.held()).items():
         if tasks.is_held(state, known):
             held[id_] = (state, known)
         else:
@@ -151,15 +150,15 @@ def _held(tasks: Tasks, index: Index) -> tuple[dict[str, tuple[TaskState, Known]
     return held, lost
 
 
-def _candidates(tasks: Tasks, index: Index, lost: dict[str, Known], role: str | None) -> list[tuple[str, Known | None]]:
+def _candidates(tasks: Tasks, book: Book, lost: dict[str, Known], role: str | None) -> list[tuple[str, Known | None]]:
     """What can be claimed, the first one first: nobody's tasks, and those whose holder is gone."""
-    found: list[tuple[str, Known | None]] = [(id_, None) for id_ in index.ready(role, 1)]
-    for id_, (state, known) in index.states(list(lost)).items():
+    found: list[tuple[str, Known | None]] = [(id_, None) for id_ in tasks.next(book, role, 1)]
+    for id_, (state, known) in book.states(list(lost)).items():
         task = state.task
         fits = role is None or task.role in (role, "")
         if fits and task.status == "pending" and not state.is_foreign and not state.waits_for:
             found.append((id_, known))
-    states = index.states([id_ for id_, _ in found])
+    states = book.states([id_ for id_, _ in found])
 
     def rank(one: tuple[str, Known | None]) -> tuple[bool, int, str, int, str]:
         state, known = states[one[0]]
@@ -195,16 +194,13 @@ def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Taken, 
 
 def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Taken, *, keep: bool) -> TaskState:
     old = lost.claim if lost is not None else None
-    number = writer.index.number + (2 if old is not None else 1)
-    is_free = id_ not in writer.index.held()
+    number = writer.book.state.revision + (2 if old is not None else 1)
+    is_free = id_ not in writer.book.held()
     with leases.taken(tasks.project, id_, number, wanted.by, is_free=is_free, keep=keep, seconds=wanted.seconds):
         if old is not None:
             writer.append(Lost(id_, old.number, f"no sign of life from {old.by}; claimed by {wanted.by}"))
             leases.end_file(tasks.project, old.lease(id_))
-        if id_ in writer.index.held():
-            raise Torn(f"{id_} is claimed")
-        if writer.append(replace(wanted, task=id_, digest=writer.index.check(id_))).number != number:
-            raise Torn(f"{id_}: its claim has another number")
+        writer.append(replace(wanted, task=id_))
     tasks.look_again()
     again = old is not None and old.by == wanted.by
     state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
@@ -214,21 +210,20 @@ def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Ta
     return state
 
 
-def _check_claimable(tasks: Tasks, index: Index, id_: str) -> None:
-    state, _ = index.states([id_])[id_]
+def _check_claimable(tasks: Tasks, book: Book, id_: str) -> None:
+    state, _ = book.states([id_])[id_]
     if state.is_foreign:
         raise UsageError(state.path, store.FOREIGN, f"ralf task trust {id_}")
     if state.task.status != "pending":
         hint = f"ralf task retry {id_}" if state.task.status == "failed" else f"ralf task show {id_}"
         raise UsageError(id_, f"is {state.task.status}", hint)
     if state.waits_for:
-        reasons = _waits(index, id_, state.waits_for), *_never(state)
+        reasons = _waits(book, id_, state.waits_for), *_never(state)
         raise NothingReady(id_, reasons, f"ralf task show {state.waits_for[0]}")
 
 
-def _waits(index: Index, id_: str, ons: Sequence[str]) -> str:
-    status = index.status_of(ons)
-    told = [f"{on} ({status.get(on, 'no such task')})" for on in ons]
+def _waits(book: Book, id_: str, ons: Sequence[str]) -> str:
+    told = [f"{on} ({book.status(on) or 'no such task'})" for on in ons]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
     return f"{id_} waits for {', '.join(told[:_MOST_NAMED])}{more}"
 
@@ -238,27 +233,26 @@ def _never(state: TaskState) -> list[str]:
     return [warning for warning in state.warnings if warning.startswith(f"{state.task.id} waits for ")]
 
 
-def _reasons(tasks: Tasks, index: Index, held: dict[str, tuple[TaskState, Known]], role: str | None) -> tuple[str, ...]:
+def _reasons(tasks: Tasks, book: Book, held: dict[str, tuple[TaskState, Known]], role: str | None) -> tuple[str, ...]:
     """What keeps each kind of task from being claimed."""
-    counts, reasons = index.counts(), list[str]()
+    counts, reasons = book.counts(), list[str]()
 
     def named(ids: Sequence[str], line: str, one: str = "") -> None:
         if ids:
             more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
             reasons.append(line.format(", ".join(ids[:_MOST_NAMED]) + more))
 
-    blocked = index.matching("status = 'pending' and is_foreign = 0 and blocked > 0", {}, _MOST_NAMED)
-    waits = index.waits(blocked)
-    reasons += [_waits(index, id_, waits.get(id_, ())) for id_ in blocked]
-    reasons += [line for state, _ in index.states(blocked).values() for line in _never(state)]
+    blocked = list(islice(book.of_kind("blocked"), _MOST_NAMED))
+    reasons += [_waits(book, id_, book.waits(id_)) for id_ in blocked]
+    reasons += [line for state, _ in book.states(blocked).values() for line in _never(state)]
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
     named([f"{id_} (by {_claim_of(known).by})" for id_, (_, known) in held.items()], "claimed: {}")
-    named(index.matching("status = 'failed'", {}, None), "failed: {}")
-    named(index.matching("is_foreign = 1", {}, None), "foreign, not accepted yet: {}")
+    named(list(book.of_kind("failed")), "failed: {}")
+    named(list(book.of_kind("foreign")), "foreign, not accepted yet: {}")
     if role is not None and counts["ready"]:
         reasons.append(f"{counts['ready']} ready for other roles than {role or 'none'!r}")
-    problems = index.problems()
+    problems = book.problems()
     if problems:
         reasons.append(f"{len(problems)} cannot be read: {problems[0][1]}")
     if not reasons:
@@ -267,21 +261,21 @@ def _reasons(tasks: Tasks, index: Index, held: dict[str, tuple[TaskState, Known]
     return tuple(reasons)
 
 
-def _way_out(index: Index) -> str:
+def _way_out(book: Book) -> str:
     """What to type where nothing is ready: for the kind of task that a person has to see to, or for none at all."""
-    if failed := index.matching("status = 'failed'", {}, 1):
-        return f"ralf task show {failed[0]}"
-    if index.count("is_foreign = 1 and status = 'pending'"):
+    if failed := next(book.of_kind("failed"), ""):
+        return f"ralf task show {failed}"
+    if any("foreign" in one.kinds for one in book.listed(["pending"])):
         return "ralf task trust"
-    return "ralf task list" if index.count() or index.problems() else 'ralf task add "TITLE"'
+    return "ralf task list" if next(book.listed(), None) or book.problems() else 'ralf task add "TITLE"'
 
 
 # ---- signs of life ----
 
 
-def _show_engine(tasks: Tasks, index: Index, id_: str, number: int) -> None:
+def _show_engine(tasks: Tasks, book: Book, id_: str, number: int) -> None:
     """Show a sign of life of a claim's holder to the engine, where the store has leases. StaleLease, Fenced."""
-    claim_ = index.states([id_])[id_][1].claim
+    claim_ = book.states([id_])[id_][1].claim
     if claim_ is not None and claim_.number == number:
         leases.renew(tasks.project, id_, claim_)
 
@@ -300,9 +294,9 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         )
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.index, None, told, "")
+        id_, number, _ = _lease(tasks, writer.book, None, told, "")
         start = born or (origin.born(process) if process else 0)
-        _show_engine(tasks, writer.index, id_, number)
+        _show_engine(tasks, writer.book, id_, number)
         writer.append(Renewed(id_, number, process, start, origin.machine() if process else ""))
         leases.show_life(tasks.project, told)
         return writer.state(id_)
@@ -321,8 +315,8 @@ def progress(
     words = _text(tasks, text, "progress")
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.index, task, lease, by)
-        _show_engine(tasks, writer.index, id_, number)
+        id_, number, _ = _lease(tasks, writer.book, task, lease, by)
+        _show_engine(tasks, writer.book, id_, number)
         writer.append(Progress(id_, number, words))
         return writer.state(id_)
 
@@ -354,14 +348,16 @@ def done(
     words = _text(tasks, summary, "summary")
     proof: Evidence | None = evidence
 
-    def look(index: Index) -> TaskState | None:
+    def look(book: Book) -> TaskState | None:
         """The task, where something is left to be done."""
-        id_, number, ended = _lease(tasks, index, task, lease, by, closing="done")
-        state, _ = index.states([id_])[id_]
+        id_, number, ended = _lease(tasks, book, task, lease, by, closing="done")
+        state, _ = book.states([id_])[id_]
         if ended or (state.task.status == "completed" and not number):
             return None
-        if not number:  # whoever has it claimed it before a pull changed it
+        if not number:  # whoever has it claimed it before a pull changed it, and when it waited for nothing
             store.check_ours(state)
+            if unmet := book.unmet(id_):
+                raise Busy(id_, _waits(book, id_, unmet).removeprefix(f"{id_} "), f"ralf task show {unmet[0]}")
         return state
 
     found = tasks.glance(look)
@@ -377,8 +373,8 @@ def done(
             raise NotVerified(found.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.index, task, lease, by, closing="done")
-        if look(writer.index) is None:
+        id_, number, _ = _lease(tasks, writer.book, task, lease, by, closing="done")
+        if look(writer.book) is None:
             return writer.state(id_, f"{id_}: already completed; nothing changed")
         change = writer.change_of(id_, status="completed")
         tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
@@ -401,8 +397,8 @@ def fail(
     words = _text(tasks, reason, "reason")
 
     def work(writer: Writer) -> TaskState:
-        id_, number, ended = _lease(tasks, writer.index, task, lease, by, closing="failed")
-        state, _ = writer.index.states([id_])[id_]
+        id_, number, ended = _lease(tasks, writer.book, task, lease, by, closing="failed")
+        state, _ = writer.book.states([id_])[id_]
         if ended or (state.task.status == "failed" and not number):
             return writer.state(id_, f"{id_}: already failed; nothing changed")
         if state.task.status in ("completed", "cancelled") and not number:
@@ -436,7 +432,7 @@ def release(
     words = _text(tasks, note, "note", empty=True)
 
     def work(writer: Writer) -> TaskState:
-        id_, number, ended = _lease(tasks, writer.index, task, lease, by, closing=outcome)
+        id_, number, ended = _lease(tasks, writer.book, task, lease, by, closing=outcome)
         if ended:
             return writer.state(id_, f"{id_}: already released; nothing changed")
         if not number:
@@ -453,8 +449,8 @@ def retry(task: str, *, root: Root = None) -> TaskState:
     tasks = store.at(root)
 
     def work(writer: Writer) -> TaskState:
-        id_ = tasks.resolve(writer.index, task)
-        state, known = writer.index.states([id_])[id_]
+        id_ = tasks.resolve(writer.book, task)
+        state, known = writer.book.states([id_])[id_]
         if state.task.status == "pending":
             return writer.state(id_, *([] if writer.has_written(id_) else [f"{id_}: already pending; nothing changed"]))
         if tasks.is_held(state, known):
@@ -471,7 +467,7 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
     tasks = store.at(root)
 
     def work(writer: Writer) -> TaskState:
-        id_ = tasks.resolve(writer.index, task)
+        id_ = tasks.resolve(writer.book, task)
         writer.append(Evident(id_, records.tree_of(_clean_evidence(tasks, evidence))))
         return writer.state(id_)
 
@@ -482,35 +478,35 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
 
 
 def _lease(
-    tasks: Tasks, index: Index, task: str | None, lease: str | None, by: str, *, closing: str = ""
+    tasks: Tasks, book: Book, task: str | None, lease: str | None, by: str, *, closing: str = ""
 ) -> tuple[str, int, bool]:
     """The task that is meant, the number of its claim (0: nobody's), and whether this lease has ended it so already.
 
     closing  the outcome that is to be recorded
     """
-    named = tasks.resolve(index, task) if task is not None else None
+    named = tasks.resolve(book, task) if task is not None else None
     told = lease if lease is not None else environment.lease()
-    if told and not (named is None and lease is None and _has_gone_on(tasks, index, told, by)):
+    if told and not (named is None and lease is None and _has_gone_on(tasks, book, told, by)):
         id_, number = leases.parsed(told)
         if named is None or named == id_ or lease is not None:
             if named is not None and named != id_:
                 raise UsageError(named, f"the lease is of {id_}", f"ralf task show {id_}")
             try:
-                return _by_lease(tasks, index, id_, number, closing)
+                return _by_lease(tasks, book, id_, number, closing)
             except TaskNotFound as error:
                 if lease is None:
                     error.hint = "RALF_LEASE names it; to go without: unset RALF_LEASE"
                 raise
     name = store.holder(tasks.project, by)
     if named is None:
-        held, _ = _held(tasks, index)
+        held, _ = _held(tasks, book)
         mine = [id_ for id_, (_, known) in held.items() if _claim_of(known).by == name]
         if not mine:
             raise NotFound(name, "holds no task", "ralf task claim")
         if len(mine) > 1:
             raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
         named = mine[0]
-    state, known = index.states([named])[named]
+    state, known = book.states([named])[named]
     if known.claim is None:
         return named, 0, False
     if known.claim.by == name:
@@ -520,19 +516,19 @@ def _lease(
     return named, known.claim.number if closing in OUTCOMES else 0, False
 
 
-def _has_gone_on(tasks: Tasks, index: Index, lease: str, by: str) -> bool:
+def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
     """Whether the environment's lease is of a task that its holder has ended, and the holder has another task now."""
     id_, number = leases.parsed(lease)
-    _, known = index.states([id_]).get(id_, (None, None))
+    _, known = book.states([id_]).get(id_, (None, None))
     ended = {one.number for one in known.attempts if one.outcome in ENDED_ITSELF} if known is not None else set()
     if number not in ended:
         return False
     name = store.holder(tasks.project, by)
-    return any(_claim_of(held).by == name for _, held in _held(tasks, index)[0].values())
+    return any(_claim_of(held).by == name for _, held in _held(tasks, book)[0].values())
 
 
-def _by_lease(tasks: Tasks, index: Index, id_: str, number: int, closing: str) -> tuple[str, int, bool]:
-    found = index.states([tasks.resolve(index, id_)]).get(id_)
+def _by_lease(tasks: Tasks, book: Book, id_: str, number: int, closing: str) -> tuple[str, int, bool]:
+    found = book.states([tasks.resolve(book, id_)]).get(id_)
     if found is None:
         raise UsageError(id_, "a lease names a task by its id", "ralf task list")
     _, known = found

@@ -10,8 +10,8 @@ from typing import Any
 
 from ralf.errors import Claimed, Cycle, UsageError
 from ralf.redact import redactor_for
-from ralf.tasks import store
-from ralf.tasks.index import Index
+from ralf.tasks import folders, store
+from ralf.tasks.book import Book
 from ralf.tasks.model import PRIORITY, STATUSES, Task, TaskState
 from ralf.tasks.records import MOST_CHANGES, Seen
 from ralf.tasks.store import Tasks
@@ -58,12 +58,12 @@ def add(
 
     def work(writer: Writer) -> TaskState:
         nonlocal given
-        if given and writer.has_written(given):  # the index was torn after the record
+        if given and writer.has_written(given):  # the book was torn after the record
             return writer.state(given)
-        given = _free_id(writer.index, id)
-        ons = _resolved(tasks, writer.index, after)
+        given = _free_id(writer.book, id)
+        ons = _resolved(tasks, writer.book, after)
         task = replace(made, id=given, after=ons, created=_stamp(datetime.now(UTC)), created_by=by)
-        _check_cycles(writer.index, {given: ons})
+        _check_cycles(writer.book, {given: ons})
         writer.append(Seen((writer.new_file(task),)))
         return writer.state(given)
 
@@ -85,10 +85,10 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
     made: list[Task] = []
 
     def work(writer: Writer) -> list[TaskState]:
-        index = writer.index
+        book = writer.book
         if not made:
             given = [one.id for one in cleaned if one.id]
-            known, names, began = set(index.all_ids()), set(given), datetime.now(UTC)
+            known, names, began = set(book.all_ids()), set(given), datetime.now(UTC)
             taken = {id_.casefold() for id_ in known}
             for id_ in given:
                 if cleaning.check(id_).casefold() in taken:
@@ -98,17 +98,17 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
                 id_ = one.id or _new_id(len(known) + len(names), taken.__contains__)
                 names.add(id_)
                 taken.add(id_.casefold())
-                ons = [on if on in names else tasks.resolve(index, on) for on in one.after]
+                ons = [on if on in names else tasks.resolve(book, on) for on in one.after]
                 told: dict[str, Any] = {
                     "created": one.created or _stamp(began, len(made)),
                     "created_by": one.created_by or by,
                 }
                 made.append(replace(one, id=id_, after=tuple(dict.fromkeys(ons)), **told))
-            _check_cycles(index, {one.id: one.after for one in made})
+            _check_cycles(book, {one.id: one.after for one in made})
         left = [one for one in made if not writer.has_written(one.id)]
         for start in range(0, len(left), MOST_CHANGES):
             writer.append(Seen(tuple(map(writer.new_file, left[start : start + MOST_CHANGES]))))
-        return [state for state, _ in index.states([one.id for one in made]).values()]
+        return [state for state, _ in book.states([one.id for one in made]).values()]
 
     return tasks.write(work)
 
@@ -119,15 +119,15 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
     values = _checked(tasks, changes)
 
     def work(writer: Writer) -> TaskState:
-        index = writer.index
-        id_ = tasks.resolve(index, task)
+        book = writer.book
+        id_ = tasks.resolve(book, task)
         if writer.has_written(id_):
             return writer.state(id_)
-        state, known = index.states([id_])[id_]
+        state, known = book.states([id_])[id_]
         store.check_ours(state)
         if "after" in values:
-            ons = _resolved(tasks, index, values["after"])
-            _check_cycles(index, {id_: ons})
+            ons = _resolved(tasks, book, values["after"])
+            _check_cycles(book, {id_: ons})
             wanted = {**values, "after": ons}
         else:
             wanted = values
@@ -140,7 +140,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
             writer.append(Seen((change,)))
         if change.values.get("status") != "cancelled":
             return writer.state(id_)
-        behind = index.states(index.waiting_for(id_)).values()
+        behind = book.states(book.waiting_for(id_)).values()
         return writer.state(id_, *(warning for other, _ in behind for warning in other.warnings))
 
     return tasks.write(work)
@@ -160,11 +160,11 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     made: list[str] = []
 
     def work(writer: Writer) -> list[TaskState]:
-        index = writer.index
-        id_ = tasks.resolve(index, task)
+        book = writer.book
+        id_ = tasks.resolve(book, task)
         if writer.has_written(id_):
             return [writer.state(one) for one in made]
-        state, known = index.states([id_])[id_]
+        state, known = book.states([id_])[id_]
         store.check_ours(state)
         if known.claim is not None and tasks.is_held(state, known):
             raise Claimed(id_, known.claim.by, known.claim.claimed, f"ralf task show {id_}")
@@ -173,7 +173,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         made[:] = []
         parts, began = [], datetime.now(UTC)
         for number, title in enumerate(names):
-            made.append(_free_id(index, "", made))
+            made.append(_free_id(book, "", made))
             is_last = number == len(names) - 1
             parts.append(
                 replace(
@@ -193,7 +193,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         told = f"Split into {', '.join(made)}."
         text = f"{state.task.text}\n\n{told}" if state.task.text else told
         changes = [*map(writer.new_file, parts), writer.change_of(id_, status="cancelled", text=text)]
-        for other, (waiting, _) in index.states(index.waiting_for(id_)).items():
+        for other, (waiting, _) in book.states(book.waiting_for(id_)).items():
             if not waiting.is_foreign:
                 after = tuple(made[-1] if on == id_ else on for on in waiting.task.after)
                 changes.append(writer.change_of(other, after=after))
@@ -288,17 +288,17 @@ def _stamp(at: datetime, later: int = 0) -> str:
 # ---- ids and dependencies ----
 
 
-def _free_id(index: Index, wanted: str, more: Sequence[str] = ()) -> str:
+def _free_id(book: Book, wanted: str, more: Sequence[str] = ()) -> str:
     if not wanted:
-        return _new_id(index.count() + len(more), lambda id_: id_ in more or bool(index.taken(id_)))
-    taken = index.taken(wanted)
-    if taken:
+        count = sum(book.counts()[status] for status in STATUSES)
+        return _new_id(count + len(more), lambda id_: id_ in more or bool(book.named(id_)))
+    for taken in book.named(wanted):
         raise UsageError(wanted, f"this id is taken by {taken}", f"ralf task show {taken}")
     return wanted
 
 
 class _Many(Collection[str]):
-    """So many ids, of which none is told: whether one is taken is asked of the index."""
+    """So many ids, of which none is told: whether one is taken is asked of the book."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -314,19 +314,17 @@ class _Many(Collection[str]):
 
 
 def _new_id(count: int, is_taken: Callable[[str], bool]) -> str:
-    from ralf.tasks import taskfile
-
-    while is_taken((made := taskfile.new_id(_Many(count))).casefold()):
+    while is_taken((made := folders.new_id(_Many(count))).casefold()):
         pass
     return made
 
 
-def _resolved(tasks: Tasks, index: Index, named: Sequence[str]) -> tuple[str, ...]:
+def _resolved(tasks: Tasks, book: Book, named: Sequence[str]) -> tuple[str, ...]:
     """Dependencies by their ids; TaskNotFound, UsageError."""
-    return tuple(dict.fromkeys(tasks.resolve(index, one) for one in named))
+    return tuple(dict.fromkeys(tasks.resolve(book, one) for one in named))
 
 
-def _check_cycles(index: Index, changed: Mapping[str, Sequence[str]]) -> None:
+def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:
     """`Cycle` where one of these tasks would wait for itself, with the way that it goes.
 
     changed  their dependencies as they are to be
@@ -334,7 +332,7 @@ def _check_cycles(index: Index, changed: Mapping[str, Sequence[str]]) -> None:
     needs: dict[str, Sequence[str]] = dict(changed)
     level = list({on for ons in changed.values() for on in ons} - needs.keys())
     while level:
-        found = index.needs(level)
+        found = {on: book.needs(on) for on in level}
         needs.update(found)
         level = list({on for ons in found.values() for on in ons} - needs.keys())
     over: set[str] = set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Collection
 from pathlib import Path
 from re import Pattern
 
@@ -54,47 +55,29 @@ _OWN = regex(r"\A(?i:task\.md)\Z")
 # ---- scanning ----
 
 
-def scan(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Each task file below a project's `.autonomous/tasks`, and below the project's `tasks` where RALF's loop keeps
-    some there, with what one stat says of it.
-
-    It follows no symbolic link, and leaves out hidden files, templates and whatever else is no task. OSError for a
-    folder that is there and cannot be read: nobody is to take its tasks for gone.
-    """
-    root = folder.parent.parent
-    return ((root / name, stat) for name, stat in scan_changed(folder, {}, {}).items())
-
-
 def tops(folder: Path) -> list[Path]:
-    """The folders that hold a project's tasks, of which one is its `.autonomous/tasks`; see `scan_changed`."""
+    """The folders that hold a project's tasks: its `.autonomous/tasks`, and the project's `tasks`, where RALF's loop
+    keeps some.
+    """
     return [folder, folder.parent.parent / TASKS] if folder.parent.name == _LOOP else [folder]
 
 
-def scan_changed(
-    folder: Path, known: dict[str, int], above: dict[str, os.stat_result | None]
-) -> dict[str, os.stat_result]:
-    """Each task file that has another stamp than in `known`, by its name from the project's folder on: those below its
-    `.autonomous/tasks`, and below its `tasks` where RALF's loop keeps some there.
+def scan(folder: Path) -> dict[str, os.stat_result]:
+    """Each task file below a project's folders of tasks (`tops`), by its name from the project's folder on, with what
+    one stat says of it.
 
     It follows no symbolic link, and leaves out hidden files, templates and whatever else is no task. OSError for a
     folder that is there and cannot be read: nobody is to take its tasks for gone.
-
-    known  stamps by names; it loses those that are found, so that those that are gone are left
-    above  gets the folders that hold any number of tasks, not those of one task, as they were before they were read;
-           None for a root that is not there. While these do not change no task in them comes, goes or is replaced
     """
-    changed: dict[str, os.stat_result] = {}
-    root, before = f"{folder.parent.parent}/", known.copy()
+    root = f"{folder.parent.parent}/"
     for _ in range(_MOST_LOOKS):
-        for found in (changed, above, known):
-            found.clear()
-        known.update(before)
+        found: dict[str, os.stat_result] = {}
+        above: dict[str, os.stat_result | None] = {}
         for top in tops(folder):
-            called = _ANY if top == folder else _NAMED
-            _scan(root, os.fspath(top.relative_to(folder.parent.parent)), called, 0, known, changed, above)
+            _scan(root, os.fspath(top.relative_to(root)), _ANY if top == folder else _NAMED, 0, found, above)
         if all(_is_as_before(root + name, stat) for name, stat in above.items()):
             break
-    return changed
+    return found
 
 
 def _is_as_before(path: str, was: os.stat_result | None) -> bool:
@@ -110,9 +93,12 @@ def _is_as_before(path: str, was: os.stat_result | None) -> bool:
     return (was.st_mtime_ns, was.st_ino) == (stat.st_mtime_ns, stat.st_ino)
 
 
-def stamp(stat: os.stat_result) -> int:
-    """What is another number once a file was changed, never 0; of numbers alone it is the same in every process."""
-    return hash((stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino)) or 1
+def stamp(name: str, stat: os.stat_result) -> int:
+    """What is another number once a file was changed or moved, never 0; of numbers alone it is the same in every
+    process.
+    """
+    called = zlib.crc32(name.encode("utf-8", "surrogateescape"))
+    return hash((called, stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino)) or 1
 
 
 def _scan(
@@ -120,17 +106,14 @@ def _scan(
     folder: str,
     called: Pattern[str],
     depth: int,
-    known: dict[str, int],
-    changed: dict[str, os.stat_result],
+    found: dict[str, os.stat_result],
     above: dict[str, os.stat_result | None] | None,
 ) -> None:
-    """Add the files in a folder of a root, and in those below it; see `scan_changed`.
+    """Add the files in a folder of a root, and in those below it.
 
     called  how the files are called that are tasks, in the folders of a root (depth 1)
-    above   None within the folder of a task
+    above   gets the folders that hold any number of tasks, as they were; None within the folder of a task
     """
-    if above is not None and not depth:
-        above[folder] = None
     match = (called if depth else _NAMED).match
     inner: list[str] = []
     opened = _opened(root + folder)
@@ -141,20 +124,12 @@ def _scan(
             with os.scandir(opened) as entries:  # by the open folder: a stat by a path takes a third longer
                 for entry in entries:
                     name = entry.name
-                    path = f"{folder}/{name}"
-                    was = known.pop(path, None)
-                    if (was is not None or match(name)) and entry.is_file(follow_symlinks=False):
+                    if match(name) and entry.is_file(follow_symlinks=False):
                         try:
-                            found = entry.stat(follow_symlinks=False)
+                            found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)
                         except OSError:  # gone since
-                            pass
-                        else:
-                            if was != stamp(found):
-                                changed[path] = found
                             continue
-                    if was is not None:
-                        known[path] = was
-                    if name[0] != "." and entry.is_dir(follow_symlinks=False):
+                    elif name[0] != "." and entry.is_dir(follow_symlinks=False):
                         inner.append(name)
         finally:
             os.close(opened)
@@ -162,9 +137,9 @@ def _scan(
         path = f"{folder}/{name}"
         if depth:
             holds = name in _PARTS or name in FOLDERS or _MONTH.match(name)
-            _scan(root, path, _NAMED if holds else _OWN, depth + 1, known, changed, above if holds else None)
+            _scan(root, path, _NAMED if holds else _OWN, depth + 1, found, above if holds else None)
         elif name in FOLDERS:
-            _scan(root, path, called, 1, known, changed, above)
+            _scan(root, path, called, 1, found, above)
 
 
 def _opened(path: str) -> int | None:

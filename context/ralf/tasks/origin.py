@@ -1,54 +1,11 @@
-"""Whose the bytes of a task's file are: this user's, or brought by git or an archive and never accepted."""
+"""Which run of which machine this is, and whether a process of it runs."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Mapping
 from functools import cache
 from pathlib import Path
-
-from ralf.project import Project
-from ralf.storage import git_files, registry
-
-_WRITTEN_HERE = 2.0  # seconds between the times of writing and of change of a file that was written where it lies
-
-_COARSE = 0.01  # seconds by which a file system's clock may be behind the other one
-
-
-def foreign_of(
-    project: Project, files: Mapping[Path, bytes], edited: Container[Path], is_own: Callable[[bytes], bool]
-) -> tuple[set[Path], set[Path]]:
-    """Those of some files, with their bytes, that are not this user's, and those of them of which nobody can tell now.
-
-    edited  files in whose place this user's lay before: they need not have opted in for an edit to be theirs
-    is_own  whether bytes are known to be theirs
-
-    Written here by this user since they opted in is theirs; an archive and a copy bring an older time of writing. What
-    git has, or has checked out in its place, git has brought.
-    """
-    owner = project.owner
-    asked = files
-    if not owner.vouches:
-        found = owner.registration
-        since = found.since if found is not None else 0.0
-        asked = {
-            path: content
-            for path, content in files.items()
-            if (since or path in edited) and _is_written_here(path, 0.0 if path in edited else since)
-        }
-    brought, unsure = git_files.brought(asked, is_own)
-    return (files.keys() - asked.keys()) | brought | unsure, unsure
-
-
-def _is_written_here(path: Path, since: float) -> bool:
-    """Whether a file was written where it lies, by this user, after a time."""
-    try:
-        told = path.lstat()
-    except OSError:
-        return False
-    is_older, is_copy = told.st_mtime + _COARSE < since, abs(told.st_ctime - told.st_mtime) > _WRITTEN_HERE
-    return not is_older and not is_copy and told.st_uid in registry.own_ids()
 
 
 @cache

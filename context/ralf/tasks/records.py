@@ -1,22 +1,22 @@
-"""The records of the stream `tasks`, one class for each kind, and what they come to: pure, no file is looked at."""
+"""The records of the stream `tasks`, one class for each kind, and how they fold into rows: no file is looked at."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.storage.journal import MALFORMED, Entry
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.storage.journal import MALFORMED
 from ralf.tasks.model import Attempt, Claim, Evidence, Task
 from ralf.text.frozen import dataclass
 
 STREAM = "tasks"
-
-VERSION = 1
 
 _DIGITS = 32  # of a file's sha256: so it is taken for the name of no blob
 
@@ -57,6 +57,12 @@ def tree_of(value: Any) -> dict[str, Any]:
     return tree
 
 
+def plain(value: Any) -> dict[str, Any]:
+    """A value of the model as JSON has it: lists for tuples, texts for dates in unknown keys."""
+    tree: dict[str, Any] = json.loads(json.dumps(tree_of(value), default=str))
+    return tree
+
+
 def task_of(tree: Mapping[str, Any]) -> Task:
     """A task of its plain tree."""
     return Task(**{**tree, "tags": tuple(tree.get("tags", ())), "after": tuple(tree.get("after", ()))})
@@ -66,24 +72,18 @@ def _evidence_of(tree: Mapping[str, Any] | None) -> Evidence | None:
     return Evidence(**tree) if tree is not None else None
 
 
-def value_digest(value: Any) -> str:
-    """What a field's value is known by where it need not be kept: a text may be long, and hold a secret."""
-    plain = list(value) if isinstance(value, tuple) else value
-    return digest_of(json.dumps(plain, ensure_ascii=True, sort_keys=True, default=str).encode())
-
-
 # ---- what a record does to the file of a task ----
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a record does to the file of a task. The record comes first: who dies between leaves the file behind it.
+    """What a record does to a task and its file. The record comes first: who dies between leaves the file behind it.
 
     place   where the file stands afterwards, from the project's folder on; `origin`: where it stood, "" for a new one
     base    digest of the bytes that it had, "" for a new one
     digest  of those that it is to have
-    values  the fields that change, with their new values; `before` has digests of what they were
-    tree    of a new task: all of it
+    values  the fields that change, with their new values
+    tree    all of a task that is new, or that somebody has edited; `is_cut`: without secrets that its file has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
     """
 
@@ -93,16 +93,14 @@ class Change:
     base: str = ""
     digest: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
-    before: Mapping[str, str] = field(default_factory=dict)
     tree: Mapping[str, Any] | None = None
+    is_cut: bool = False
     foreign: bool = False
 
     def made_to(self, task: Task) -> Task:
-        """A task with the fields changed that nobody else has changed since; theirs stand."""
+        """A task with the fields changed."""
         values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.values.items()
-            if self.before.get(name) == value_digest(getattr(task, name))
+            name: tuple(value) if isinstance(value, list) else value for name, value in self.values.items()
         }
         return replace(task, **values)
 
@@ -112,11 +110,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Files whose bytes are this user's: taken in as they are (`digests`, with the ids), or written (`changes`)."""
+    """Files that ralf writes, or that somebody has edited (`changes`).
+
+    digests  of files that are this user's as they are, with the ids of their tasks
+    brought  names and digests of files that were there before the user opted in: they are not theirs
+    """
 
     kind: ClassVar[str] = "seen"
     changes: tuple[Change, ...] = ()
     digests: tuple[tuple[str, str], ...] = ()
+    brought: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,64 +230,40 @@ _KINDS: dict[str, type[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record of the stream.
-
-    number  1 for the first of this user's, then one more each; of a claim it is the fencing number
-    write   the name of the write that it is part of: one holder of the lock
-    owes    tasks whose files earlier writes could not bring up to date
-    seen    digests of files that a person wrote here and that were read since the record before
-    body    None for a kind or a version that is not known here
-    """
-
-    number: int
-    at: str
-    write: str
-    owes: tuple[str, ...] = ()
-    body: Body | None = None
-    seen: tuple[str, ...] = ()
-
-
-def encoded(record: Record) -> bytes:
-    """A record as one line of JSON."""
-    body = record.body
-    if body is None:
-        raise ValueError("a record without a body")
-    tree = {
-        "v": VERSION,
-        "n": record.number,
-        "at": record.at,
-        "kind": body.kind,
-        "w": record.write,
-        **({"owes": record.owes} if record.owes else {}),
-        **({"seen": record.seen} if record.seen else {}),
-        **tree_of(body),
-    }
+def body_of(body: Body) -> dict[str, Any]:
+    """The body of a record, as JSON has it."""
+    tree = {"kind": body.kind, **tree_of(body)}
     if "changes" in tree:
         tree["changes"] = [tree_of(one) for one in tree["changes"]]
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+    made: dict[str, Any] = json.loads(json.dumps(tree, default=str))
+    return made
 
 
-def parsed(entry: Entry) -> Record | None:
-    """The record in an entry; None for one that is not this user's. DamagedJournal for one that is none."""
-    if entry.foreign:
+def parsed(record: Record) -> Body | None:
+    """What a record says; None for a kind that is not known here, and for one that makes no sense."""
+    kind = _KINDS.get(record.body.get("kind", ""))
+    if kind is None:
         return None
-    try:
-        tree = json.loads(entry.record)
-        kind = _KINDS.get(tree["kind"]) if tree.get("v") == VERSION else None
-        body = None
-        if kind is not None:
-            values = {name: tree[name] for name in _names(kind) if name in tree}
-            if "changes" in values:
-                values["changes"] = tuple(Change(**one) for one in values["changes"])
-            if "digests" in values:
-                values["digests"] = tuple((str(task), str(digest)) for task, digest in values["digests"])
-            body = kind(**values)
-        owes, seen = tuple(tree.get("owes", ())), tuple(map(str, tree.get("seen", ())))
-        return Record(int(tree["n"]), str(tree["at"]), str(tree["w"]), owes, body, seen)
-    except MALFORMED as error:
-        raise DamagedJournal(STREAM, f"the record {entry.id!r} is not one of tasks: {error}", MEND_JOURNAL) from None
+    values = {name: record.body[name] for name in _names(kind) if name in record.body}
+    if record.by and "by" in _names(kind):
+        values["by"] = record.by
+    with suppress(*MALFORMED):
+        if "changes" in values:
+            known = _names(Change)
+            trees = ({name: one[name] for name in known if name in one} for one in values["changes"])
+            values["changes"] = tuple(Change(**tree) for tree in trees)
+        for name in ("digests", "brought"):
+            if name in values:
+                values[name] = tuple((str(one), str(digest)) for one, digest in values[name])
+        body: Body = kind(**values)
+        return body
+    return None
+
+
+def tasks_of(body: Body) -> set[str]:
+    """The tasks that a record is about."""
+    found = {change.task for change in getattr(body, "changes", ())}
+    return found | ({id_ for id_, _ in body.digests} if isinstance(body, Seen) else {body.task})
 
 
 _named: dict[type[Any], tuple[str, ...]] = {}
@@ -301,15 +280,20 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the records say of a task; of its text and status the file says more.
+    """What the records say of a task. What its file says counts, where that is another.
 
-    change  what was last done to its file, by the write `write`
+    change  what was last done to its file
+    tree    what the file says then, None where no record has it; `prior`: what it said before; is_cut: see `Change`
+    boot    in which run of the machine that was recorded, "" where nobody knows
     sign    the last sign of life of its holder that is a record
     order   the place of its first record: of tasks of one second the first one is the older one
     """
 
     change: Change | None = None
-    write: str = ""
+    tree: Mapping[str, Any] | None = None
+    prior: Mapping[str, Any] | None = None
+    is_cut: bool = False
+    boot: str = ""
     order: int = 0
     claim: Claim | None = None
     sign: str = ""
@@ -323,68 +307,78 @@ class Known:
     evidence: Evidence | None = None
 
 
-class Shelf(Protocol):
-    """What is known of tasks by their ids; nothing is ever taken out."""
-
-    def get(self, id_: str, /) -> Known | None:
-        """What is known of a task, None for nothing."""
-
-    def __setitem__(self, id_: str, known: Known, /) -> None:
-        """Keep what is known of a task."""
+def known(rows: Rows, id_: str) -> Known | None:
+    """What the records say of a task; None for nothing."""
+    tree = rows.one(f"known/{id_}")
+    return _known_of(tree) if tree is not None else None
 
 
-class Book(Protocol):
-    """Where what the records come to is kept."""
+def fold(rows: Rows, record: Record) -> None:
+    """Add a record to what those before it came to.
 
-    number: int
-    write: str
-    owed: dict[str, None]
-
-    @property
-    def known(self) -> Shelf:
-        """What is known of each task."""
-
-    def own(self, digest: str) -> None:
-        """Keep that bytes of a task's file are this user's."""
-
-
-def fold(records: Iterable[Record], into: Book) -> None:
-    """Add records, the oldest first, to what those before them came to."""
-    for record in records:
-        into.number = max(into.number, record.number)
-        if record.write != into.write:  # whoever wrote it has completed what the one before left, but for `owes`
-            into.write, into.owed = record.write, dict.fromkeys(record.owes)
-        for digest in record.seen:
-            into.own(digest)
-        body = record.body
-        if body is None:
-            continue
-        for place, change in enumerate(getattr(body, "changes", ())):
-            _note(into, change, record, place)
-        if isinstance(body, Seen):
-            for _, digest in body.digests:
-                into.own(digest)
-            continue
-        known = into.known.get(body.task) or Known()
+    known/ID    what is known of a task
+    own/DIGEST  bytes of a task's file that are this user's
+    claims      the numbers of the claims that last, by task
+    write owed  the newest write, and the tasks that it changed: their files may not show it yet
+    boot        the run of the machine in which the newest write was; whoever made it has looked at all files
+    """
+    tree = record.body
+    if not tree:
+        return
+    if rows.one("owed") is None or tree.get("w", "") != rows.one(
+        "write"
+    ):  # whoever wrote it has completed what the one before left, but for `owes`
+        rows.put("write", tree.get("w", ""))
+        rows.put("owed", [str(id_) for id_ in tree.get("owes", ())])
+    if boot := tree.get("boot"):
+        rows.put("boot", boot)
+    body = parsed(record)
+    for digest in tree.get("seen", ()):
+        rows.put(f"own/{digest}", 1)
+    changes: tuple[Change, ...] = getattr(body, "changes", ())
+    for place, change in enumerate(changes):
+        _note(rows, change, record, place)
+    if changes:
+        rows.put("owed", list(dict.fromkeys([*rows.one("owed"), *(change.task for change in changes)])))
+    if isinstance(body, Seen):
+        for _, digest in body.digests:
+            rows.put(f"own/{digest}", 1)
+        for name, digest in body.brought:
+            rows.put(f"brought/{name}", 1)
+            rows.put(f"brought/{digest}", 1)
+    elif body is not None:
         if isinstance(body, Taken) and body.digest:
-            into.own(body.digest)
-        made = _FOLDS[type(body)](known, record, body)
-        if made is not known:
-            into.known[body.task] = made
+            rows.put(f"own/{body.digest}", 1)
+        _put(rows, body.task, _FOLDS[type(body)](known(rows, body.task) or Known(), record, body))
 
 
-def _note(into: Book, change: Change, record: Record, place: int) -> None:
+def _put(rows: Rows, id_: str, made: Known) -> None:
+    claims = rows.one("claims") or {}
+    number = made.claim.number if made.claim is not None else None
+    if claims.get(id_) != number:
+        rest = {other: one for other, one in claims.items() if other != id_}
+        rows.put("claims", rest if number is None else rest | {id_: number})
+    rows.put(f"known/{id_}", _tree_of_known(made))
+
+
+def _note(rows: Rows, change: Change, record: Record, place: int) -> None:
     for digest in filter(None, () if change.foreign else (change.base, change.digest)):
-        into.own(digest)
-    known = into.known.get(change.task) or Known()
-    order = known.order or MOST_CHANGES * record.number + place
-    into.known[change.task] = replace(known, change=change, write=record.write, order=order)
-    into.owed.setdefault(change.task)
+        rows.put(f"own/{digest}", 1)
+    was = known(rows, change.task) or Known()
+    tree = change.tree
+    if tree is None and was.tree is not None and not change.foreign:
+        tree = {**was.tree, **change.values}
+    order = was.order or MOST_CHANGES * record.revision + place
+    is_cut = change.is_cut if change.tree is not None else was.is_cut
+    is_again = was.change is not None and was.change.base == change.base != was.change.digest
+    prior = was.prior if is_again else was.tree  # as the file has it: it could not be written then
+    made = replace(was, change=replace(change, tree=None), tree=tree, prior=prior, is_cut=is_cut, order=order)
+    _put(rows, change.task, replace(made, boot=str(rows.one("boot") or "")))
 
 
 def _taken(known: Known, record: Record, body: Taken) -> Known:
-    claim = Claim(record.number, body.by, record.at, body.seconds, body.process, body.born, body.machine)
-    attempts = (*known.attempts, Attempt(record.number, body.by, record.at))[-_MOST_ATTEMPTS:]
+    claim = Claim(record.revision, body.by, record.at, body.seconds, body.process, body.born, body.machine)
+    attempts = (*known.attempts, Attempt(record.revision, body.by, record.at))[-_MOST_ATTEMPTS:]
     # What was said before stays: whoever goes on needs it. A task that begins anew has nothing yet.
     return replace(known, claim=claim, sign=record.at, attempts=attempts, evidence=None)
 
@@ -427,7 +421,7 @@ def _closed(known: Known, record: Record, lease: int, by: str, outcome: str, not
     if lease:
         return _ended(known, record, lease, outcome, note)
     before = _ended(known, record, known.claim.number, "released", f"{outcome}, as {by} says") if known.claim else known
-    attempt = Attempt(record.number, by, record.at, record.at, outcome, note)
+    attempt = Attempt(record.revision, by, record.at, record.at, outcome, note)
     return replace(before, attempts=(*before.attempts, attempt)[-_MOST_ATTEMPTS:])
 
 
@@ -468,20 +462,19 @@ _FOLDS: dict[type[Any], Any] = {
 # ---- what is known of a task, as the index keeps it ----
 
 
-def known_text(known: Known) -> str:
-    """What is known of a task as JSON."""
+def _tree_of_known(known: Known) -> dict[str, Any]:
     tree = tree_of(known)
     for name in ("change", "claim", "evidence"):
         if name in tree:
             tree[name] = tree_of(tree[name])
     if "attempts" in tree:
         tree["attempts"] = [tree_of(one) for one in tree["attempts"]]
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), default=str)
+    plain: dict[str, Any] = json.loads(json.dumps(tree, default=str))  # dates in unknown keys, tuples
+    return plain
 
 
-def known_of(text: str) -> Known:
-    """What was kept by `known_text`."""
-    tree = json.loads(text)
+def _known_of(kept: Mapping[str, Any]) -> Known:
+    tree = dict(kept)
     if "change" in tree:
         tree["change"] = Change(**tree["change"])
     if "claim" in tree:

@@ -24,8 +24,7 @@ from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
     from ralf.project import Project
-    from ralf.tasks.answers import Chain
-    from ralf.tasks.index import Index
+    from ralf.tasks.book import Book, Chain
     from ralf.tasks.store import Tasks as Stored
 
 
@@ -151,36 +150,36 @@ def refresh(
         keeping.touch(lease, root=root)
     tasks = store.Tasks(project)
 
-    def gathered(index: Index) -> Refresh:
-        asked, plan = _Asked(tasks, index), Planned(index.chains())
-        problems = [index.plan_problem] if index.plan_problem else []
+    def gathered(book: Book) -> Refresh:
+        asked, plan = _Asked(tasks, book), Planned(book.chains())
+        problems = [book.plan[1]] if book.plan[1] else []
         return gather(project, asked, plan, by=by, lease=lease, task=task, max_tokens=max_tokens, warnings=problems)
 
     return tasks.read(gathered)
 
 
 class _Asked:
-    """The tasks as one look at the index shows them."""
+    """The tasks as one look at the book shows them."""
 
-    def __init__(self, tasks: Stored, index: Index) -> None:
+    def __init__(self, tasks: Stored, book: Book) -> None:
         self._tasks = tasks
-        self._index = index
+        self._book = book
 
     def get(self, name: str) -> TaskState:
-        return self._tasks.state(self._index, self._tasks.resolve(self._index, name))
+        return self._tasks.state(self._book, self._tasks.resolve(self._book, name))
 
     def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
-        found = self._index.states(ids) if ids else {}
+        found = self._book.states(ids) if ids else {}
         held = self._tasks.is_held
         return {id_: one if held(one, known) else replace(one, claim=None) for id_, (one, known) in found.items()}
 
     def held(self, by: str) -> Sequence[TaskState]:
-        return [one for one in self.states(self._index.held()).values() if one.claim is not None and one.claim.by == by]
+        return [one for one in self.states(self._book.held()).values() if one.claim is not None and one.claim.by == by]
 
     def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
-        pending = self._index.counts()["pending"]
-        lost = [id_ for id_, one in self.states(self._index.held()).items() if one.claim is None and not one.waits_for]
-        return pending, [*self.states([*self._index.ready(None, limit), *lost]).values()][:limit]
+        pending = self._book.counts()["pending"]
+        lost = [id_ for id_, one in self.states(self._book.held()).items() if one.claim is None and not one.waits_for]
+        return pending, [*self.states([*self._book.ready(lambda _: True, limit), *lost]).values()][:limit]
 
 
 # ---- which task is meant ----

@@ -1,26 +1,28 @@
-"""The tasks of a project: their files, records and index together. A write is a record first, then the file."""
+"""The tasks of a project: their records and files together. A write is a record first, then the file."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from ralf import environment, project as projects
+from ralf.document.index import NAME, Index, with_index
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, DamagedTask, RalfError, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.database import rebuilt_when_damaged
 from ralf.storage.engine_calls import fenced
 from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
-from ralf.tasks.answers import with_live_claim, words_of
-from ralf.tasks.index import Index
-from ralf.tasks.model import Claim, TaskState
+from ralf.tasks.book import Book, words_of
+from ralf.tasks.look import Looker
+from ralf.tasks.model import STATUSES, Claim, TaskState
 from ralf.tasks.records import STREAM, Known
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
@@ -75,43 +77,54 @@ class Tasks:
         limit: int | None = None,
     ) -> TaskList:
         """The tasks that fit; see `list_tasks`."""
-        where, given = ["1"], {"status": status, "role": role, "route": route}
-        where += [f"{name} = :{name}" for name, value in given.items() if value is not None]
+        return self.read(
+            lambda book: self.listed(book, [status] if status else (), role=role, route=route, ready=ready, limit=limit)
+        )
 
-        def listed(index: Index) -> TaskList:
-            if ready:
-                ids = index.ready(role, -1)
-                ids = [
-                    id_
-                    for id_ in ids
-                    if route is None or index.count("id = :id and route = :route", {"id": id_, "route": route})
-                ]
-                total, ids = len(ids), ids[: len(ids) if limit is None else limit]
-            else:
-                total = index.count(" and ".join(where), given)
-                ids = index.matching(" and ".join(where), given, limit)
-            states = tuple(self._shown(*one) for one in index.states(ids).values())
-            problems = tuple(filter(None, (index.plan_problem, index.journal_problem)))
-            return TaskList(states, self._counts(index), total - len(ids), tuple(index.problems()), problems)
-
-        return self.read(listed)
+    def listed(
+        self,
+        book: Book,
+        statuses: Sequence[str] = (),
+        *,
+        role: str | None = None,
+        route: str | None = None,
+        ready: bool = False,
+        limit: int | None = None,
+    ) -> TaskList:
+        """The tasks of some statuses that fit; see `list_tasks`."""
+        if ready:
+            wanted = [None] if role is None else [role, ""] if role else [""]
+            ids = [id_ for one in wanted for id_ in book.ready(_fits(one), sys.maxsize)]
+            found = (id_ for id_ in ids if route is None or _route_of(book, id_) == route)
+        else:
+            found = (one.id for one in book.listed(statuses) if role in (None, one.role) and route in (None, one.route))
+        if ready or role is not None or route is not None or limit is None:
+            ids = list(found)
+            total = len(ids)
+        else:
+            ids = list(islice(found, limit))
+            counts = book.counts()
+            total = sum(counts[one] for one in statuses or STATUSES)
+        states = tuple(self._shown(*one) for one in book.states(ids[:limit]).values())
+        problems = tuple(filter(None, (book.plan[1], book.problem)))
+        return TaskList(states, self._counts(book), total - len(states), tuple(book.problems()), problems)
 
     def get(self, task: str) -> TaskState:
         """A task by its id or its unambiguous title. TaskNotFound, UsageError for a title that several have."""
-        return self.read(lambda index: self.state(index, self.resolve(index, task)))
+        return self.read(lambda book: self.state(book, self.resolve(book, task)))
 
     def states(self, ids: Sequence[str]) -> dict[str, TaskState]:
         """Tasks by their ids; those that are not there are missing."""
-        found = self.read(lambda index: index.states(ids))
+        found = self.read(lambda book: book.states(ids))
         return {id_: self._shown(*one) for id_, one in found.items()}
 
     def counts(self) -> dict[str, int]:
         """How many tasks there are; see `TaskList.counts`."""
         return self.read(self._counts)
 
-    def _counts(self, index: Index) -> dict[str, int]:
-        found = index.counts()
-        for state, known in index.states(index.held()).values():
+    def _counts(self, book: Book) -> dict[str, int]:
+        found = book.counts()
+        for state, known in book.states(book.held()).values():
             if not self.is_held(state, known):
                 found["claimed"] -= 1
                 found["ready"] += state.task.status == "pending" and not state.is_foreign and not state.waits_for
@@ -120,8 +133,8 @@ class Tasks:
     def ready(self, role: str | None = None, by: str = "", limit: int = 1) -> _States:
         """The tasks that would be claimed next, the first one first."""
 
-        def found(index: Index) -> _States:
-            states = index.states([*index.ready(role, limit), *self._lost(index)]).values()
+        def found(book: Book) -> _States:
+            states = book.states([*self.next(book, role, limit), *self._lost(book)]).values()
             return [state for one in states if (state := self._shown(*one)).task.status == "pending"][:limit]
 
         return self.read(found)
@@ -135,122 +148,108 @@ class Tasks:
         without  ids of tasks that are not asked for
         """
 
-        def found(index: Index) -> _States:
-            ids = index.ready_for(roles, most, others=others, without=list(without))
-            lost = [id_ for id_ in self._lost(index) if id_ not in without]
-            states = [self._shown(*one) for one in index.states([*ids, *lost]).values()]
+        def found(book: Book) -> _States:
+            ids = book.ready(lambda role: (role in roles) != others, most, without)
+            lost = [id_ for id_ in self._lost(book) if id_ not in without]
+            states = [self._shown(*one) for one in book.states([*ids, *lost]).values()]
             return [one for one in states if self._can_be_claimed(one) and (one.task.role in roles) != others]
 
         return self.read(found)
 
-    def _lost(self, index: Index) -> Sequence[str]:
+    @staticmethod
+    def next(book: Book, role: str | None, most: int) -> Sequence[str]:
+        """Tasks that can be claimed, the first one first: of a role, then of none; None: of any role."""
+        if role is None or not role:
+            return book.ready(_fits(role), most)
+        own = book.ready(_fits(role), most)
+        return own + book.ready(_fits(""), most - len(own))
+
+    def held(self, book: Book) -> _States:
+        """The tasks that were claimed; their claims as far as they live."""
+        return [self._shown(*one) for one in book.states(book.held()).values()]
+
+    def _lost(self, book: Book) -> Sequence[str]:
         """Tasks whose holders are gone."""
-        return [id_ for id_, one in index.states(index.held()).items() if not self.is_held(*one)]
+        return [id_ for id_, one in book.states(book.held()).items() if not self.is_held(*one)]
 
     @staticmethod
     def _can_be_claimed(state: TaskState) -> bool:
         return state.task.status == "pending" and not state.is_foreign and not state.waits_for
 
-    def read(self, work: Callable[[Index], T]) -> T:
-        """What `work` says of the index as things are now."""
+    def read(self, work: Callable[[Book], T]) -> T:
+        """What `work` says of the tasks as they are now."""
+        return self._looked(Looker.renew, work)
 
-        def looked(path: Path | None) -> T:
-            self.look_again()
-            index = Index(self.project, path)
-
-            def asked() -> T:
-                with index.as_one():
-                    return work(index)
-
-            try:
-                index.renew(lately=True)
-                return index.sure(asked)
-            finally:
-                index.close()
-
-        with fenced("tasks", waits=False):
-            return rebuilt_when_damaged(self._place(), looked)
-
-    def glance(self, work: Callable[[Index], T]) -> T:
-        """What `work` says of the index as the last call left it, with newer records if there are any: for a look
-        before a write, which looks again. No file is looked at.
+    def glance(self, work: Callable[[Book], T]) -> T:
+        """What `work` says of the tasks by their records, and by their files as the last call left them: for a look
+        before a write, which looks again.
         """
+        return self._looked(Looker.glance, work)
 
-        def looked(path: Path | None) -> T:
+    def _looked(self, look: Callable[[Looker], None], work: Callable[[Book], T]) -> T:
+        def looked(index: Index | None) -> T:
             self.look_again()
-            index = Index(self.project, path)
-            try:
-                if not index.is_kept_up():
-                    index.renew()
-                with index.as_one():
-                    return work(index)
-            finally:
-                index.close()
+            looker = Looker(self.project, index)
+            look(looker)
+            with _kept(looker):
+                return work(looker.book)
 
         with fenced("tasks", waits=False):
-            return rebuilt_when_damaged(self._place(), looked)
-
-    def _place(self) -> Path | None:
-        """The folder of the index; None where it can lie nowhere."""
-        owner = self.project.owner
-        if owner.registration is None and not owner.vouches:
-            return None
-        folder = self.project.indexes / "tasks"
-        try:
-            self.project.make_room(folder)
-            files.make(folder)
-        except (OSError, RalfError):
-            return None
-        return folder
+            return with_index(self.project.room_for(NAME), looked)
 
     # ---- tasks and names ----
 
-    def resolve(self, index: Index, named: str) -> str:
+    def resolve(self, book: Book, named: str) -> str:
         """The id of a task that is named by its id, with or without `TASK-`, or by an unambiguous title. TaskNotFound,
         UsageError.
         """
-        if index.count("id = :id", {"id": named}):
+        if book.status(named):
             return named
         words = words_of(named)
-        given = {"id": named, "full": f"{folders.PREFIX}{named}", "words": words}
-        wheres = ("id = :id collate nocase", "words = :words", "id = :full collate nocase", "instr(words, :words) > 0")
-        for where in wheres:
-            found = index.matching(where, given, _MOST_NAMED + 1) if words else []
+        ways: tuple[Callable[[], list[str]], ...] = (
+            lambda: [id_ for id_ in book.named(named) if book.status(id_)],
+            lambda: [one.id for one in book.listed() if one.title == words],
+            lambda: [id_ for id_ in book.named(f"{folders.PREFIX}{named}") if book.status(id_)],
+            lambda: [one.id for one in book.listed() if words in one.title],
+        )
+        for way in ways if words else ():
+            found = way()
             if len(found) == 1:
                 return found[0]
             if found:
-                told = self._told(index, found[:_MOST_NAMED])
+                told = self._told(book, found[:_MOST_NAMED])
                 more = " and others" if len(found) > _MOST_NAMED else ""
                 raise UsageError(ascii(named)[1:-1], f"matches several tasks: {told}{more}", "use the id")
-        for path, problem in index.problems():
+        for path, problem in book.problems():
             if folders.name_of(path) == named:
                 raise DamagedTask(path, problem.removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
-        closest = self._closest(index, words)
-        raise TaskNotFound(cleaning.one_line(cleaning.clean(named))[:100], closest, self._told(index, closest))
+        closest = self._closest(book, words)
+        raise TaskNotFound(cleaning.one_line(cleaning.clean(named))[:100], closest, self._told(book, closest))
 
-    def _closest(self, index: Index, words: str) -> tuple[str, ...]:
+    def _closest(self, book: Book, words: str) -> tuple[str, ...]:
         import difflib  # only for who asks for what is not there
 
         found: dict[str, str] = {}
-        for id_, title in index.db.execute(
-            "select id, words from task order by created desc limit ?", (_MOST_COMPARED,)
-        ):
-            found[id_.casefold()] = id_
-            found.setdefault(title, id_)
+        for one in sorted(book.listed(), key=lambda one: one.created, reverse=True)[:_MOST_COMPARED]:
+            found[one.id.casefold()] = one.id
+            found.setdefault(one.title, one.id)
         near = difflib.get_close_matches(words[:200], found, _MOST_NAMED)
         return tuple(dict.fromkeys(found[one] for one in near))
 
-    def _told(self, index: Index, ids: Sequence[str]) -> str:
-        states = index.states(ids)
+    def _told(self, book: Book, ids: Sequence[str]) -> str:
+        states = book.states(ids)
         return ", ".join(f"{id_} ({cleaning.one_line(cleaning.clean(states[id_][0].task.title))[:60]})" for id_ in ids)
 
-    def state(self, index: Index, id_: str) -> TaskState:
-        """A task as it is told."""
-        return self._shown(*index.states([id_])[id_])
+    def state(self, book: Book, id_: str) -> TaskState:
+        """A task as it is told. TaskNotFound."""
+        found = book.state_of(id_)
+        if found is None:
+            raise TaskNotFound(id_)
+        return self._shown(*found)
 
     def _shown(self, state: TaskState, known: Known) -> TaskState:
         """A task with its claim only while that lives."""
-        return with_live_claim(state, alive=self.is_held(state, known))
+        return state if state.claim is None or self.is_held(state, known) else replace(state, claim=None)
 
     def as_told(self, states: Sequence[TaskState]) -> _States:
         """Tasks as a person or an agent is told of them: with evidence that says `stale` where what was verified has
@@ -292,44 +291,59 @@ class Tasks:
 
     # ---- writing: one at a time ----
 
-    def write(
-        self, work: Callable[[Writer], T], *, first: Callable[[Index], None] = lambda _: None, lately: bool = False
-    ) -> T:
-        """Do `work` while nobody else writes, with an index that is up to date and files that show all records.
+    def write(self, work: Callable[[Writer], T], *, first: Callable[[Book], None] = lambda _: None) -> T:
+        """Do `work` while nobody else writes, on tasks that are up to date and files that show all records.
 
         first   what may raise an error by the records alone, before any file is looked at
-        lately  whether `work` asks by `Index.sure`, for which a look at files a moment ago is enough
         """
         self.project.prepare()
         owner = self.project.owner
         if owner.seal_key is None and not owner.vouches:
             raise UsageError(self.project.folder, NO_FOLDER)
         name = os.urandom(6).hex()
+
+        def written(index: Index | None) -> T:
+            self.look_again()
+            looker = Looker(self.project, index)
+            looker.catch_up()
+            first(looker.book)
+            looker.renew()
+            if looker.book.problem:
+                raise DamagedJournal(STREAM, looker.book.problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
+            with _kept(looker):
+                writer = Writer(self.project, looker, name, self.state)
+                writer.complete()
+                return work(writer)
+
         lock = files.locked(self.project.folder / "locks" / "tasks.lock", "tasks", seen=True)
         with fenced("tasks"), lock:
-            return rebuilt_when_damaged(self._place(), lambda path: self._written(path, name, work, first, lately))
-
-    def _written(
-        self, path: Path | None, name: str, work: Callable[[Writer], T], first: Callable[[Index], None], lately: bool
-    ) -> T:
-        for attempt in range(_MOST_TRIES):
-            self.look_again()
-            index = Index(self.project, path)
-            try:
-                with index.alone():
-                    if index.has_files:
-                        index.take_records()
-                        first(index)
-                    index.renew(lately=lately)
-                    if index.journal_problem:
-                        raise DamagedJournal(STREAM, index.journal_problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
-                    return Writer(self.project, index, name, self.state).done(work)
-            except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) does not hold our lock
-                if type(error) is not Conflict or attempt == _MOST_TRIES - 1:
-                    raise
-            finally:
-                index.close()
+            for attempt in range(_MOST_TRIES):
+                try:
+                    return with_index(self.project.room_for(NAME), written)
+                except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) does not hold our lock
+                    if type(error) is not Conflict or attempt == _MOST_TRIES - 1:
+                        raise
         raise AssertionError("unreachable")
+
+
+@contextmanager
+def _kept(looker: Looker) -> Iterator[None]:
+    """Leave in the index what a block has found, whether it refuses or not."""
+    try:
+        yield
+    except (RalfError, OSError):
+        looker.keep()
+        raise
+    looker.keep()
+
+
+def _fits(role: str | None) -> Callable[[str], bool]:
+    return lambda one: role is None or one == role
+
+
+def _route_of(book: Book, id_: str) -> str:
+    found = book.state_of(id_)
+    return found[0].task.context_route if found is not None else ""
 
 
 # ---- the public functions: `ralf.api` ----

@@ -358,19 +358,49 @@ def _joined(file: _File, lines: Sequence[str]) -> bytes:
 def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
     """What two have made of a task, field by field, and a line for each field that both changed: there theirs stands.
 
-    Of tags and of the tasks that come before it what each has added and taken out is done: that is never a conflict.
+    Of tags, of the tasks that come before it and of the lines of the text what each has added and taken out is done:
+    that is never a conflict.
     """
     from ralf.format import merge  # here: it is rare
 
     trees = [to_tree(as_filed(task)) for task in (base, ours, theirs)]
-    lists = {key: _united(*(tree.pop(key, []) for tree in trees)) for key in ("tags", "after")}
+    lists: Tree = {key: _united(*(tree.pop(key, []) for tree in trees)) for key in ("tags", "after")}
+    texts = [tree.pop("text", "") for tree in trees]
+    lists["text"] = texts[2] if texts[0] == texts[1] else texts[1] if texts[0] == texts[2] else lines_of_both(*texts)
     changes = merge.diff(trees[0], trees[2])
     told = [
         f"{'.'.join(conflict.at)}: changed here and in the file: the file's {_shown(merge.find(trees[2], conflict.at))}"
         f" stands, not {_shown(conflict.other)}"
         for conflict in merge.conflicts(trees[0], trees[1], changes)
     ]
-    return from_tree(Task, merge.apply(trees[1], changes) | lists), told
+    return as_filed(from_tree(Task, merge.apply(trees[1], changes) | lists)), told
+
+
+def lines_of_both(base: str | None, ours: str, theirs: str) -> str:
+    """A text with the lines that either has added, theirs first, without those that either has taken out; with all
+    lines of both where nobody knows on what they are based.
+    """
+    import difflib  # for two who change a text in the same moment
+
+    if base is None:
+        one, other = ours.split("\n"), theirs.split("\n")
+        blocks = difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+        base = "\n".join(line for block in blocks for line in one[block.a : block.a + block.size])
+    was = base.split("\n")
+    gone: set[int] = set()
+    added: dict[int, list[str]] = {}
+    for text in (theirs, ours):
+        lines = text.split("\n")
+        for kind, first, last, begin, end in difflib.SequenceMatcher(None, was, lines, autojunk=False).get_opcodes():
+            if kind != "equal":
+                gone.update(range(first, last))
+                there = added.setdefault(first, [])
+                there += [line for line in lines[begin:end] if line not in there]
+    found = []
+    for number in range(len(was) + 1):
+        found += added.get(number, [])
+        found += [] if number in gone else was[number : number + 1]
+    return "\n".join(found)
 
 
 def _united(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Sequence
 
 from ralf.errors import UsageError
-from ralf.tasks import store
-from ralf.tasks.index import Index
+from ralf.project import Project
+from ralf.tasks import folders, store
+from ralf.tasks.book import Book
 from ralf.tasks.model import TaskState
-from ralf.tasks.records import Seen
+from ralf.tasks.records import MOST_CHANGES, Seen
 from ralf.tasks.writing import Writer
 
 EVERY = "*"
@@ -25,24 +26,38 @@ def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] |
     """
     tasks = store.at(root)
     if accept is None:
-        return tasks.read(lambda index: [state for state, _ in index.states(_foreign(index)).values()])
+        return tasks.read(lambda book: [state for state, _ in book.states(_foreign(book)).values()])
     wanted = list(accept)
 
     def work(writer: Writer) -> list[TaskState]:
-        index = writer.index
-        foreign = _foreign(index)
-        ids = foreign if EVERY in wanted else list(dict.fromkeys(tasks.resolve(index, one) for one in wanted))
+        book = writer.book
+        foreign = _foreign(book)
+        ids = foreign if EVERY in wanted else list(dict.fromkeys(tasks.resolve(book, one) for one in wanted))
         own = sorted(set(ids) - set(foreign))
-        if own and index.write != writer.name:
+        if own and not writer.has_written(own[0]):
             raise UsageError(own[0], "already accepted", f"ralf task show {own[0]}")
-        wanted_ids = set(ids)
-        digests = [(id_, digest) for id_, digest in index.unaccepted() if id_ in wanted_ids]
-        if digests:
-            writer.append(Seen(digests=tuple(digests)))
+        changes = [writer.accepted(*file) for id_ in ids for file in book.files_of(id_) if file[1].is_foreign]
+        changes = [change for change in changes if change.tree]
+        for start in range(0, len(changes), MOST_CHANGES):
+            writer.append(Seen(tuple(changes[start : start + MOST_CHANGES])))
         return [writer.state(id_) for id_ in ids]
 
     return tasks.write(work)
 
 
-def _foreign(index: Index) -> list[str]:
-    return index.matching("is_foreign = 1", {}, None)
+def begin(project: Project) -> None:
+    """Record which files of tasks are there before their user opts in: they stay foreign until they are accepted."""
+    tasks = store.Tasks(project)
+    if not folders.scan(tasks.folder):
+        return
+
+    def work(writer: Writer) -> None:
+        foreign = [(name, file.digest) for id_ in _foreign(writer.book) for name, file in writer.book.files_of(id_)]
+        for start in range(0, len(foreign), MOST_CHANGES):
+            writer.append(Seen(brought=tuple(foreign[start : start + MOST_CHANGES])))
+
+    tasks.write(work)
+
+
+def _foreign(book: Book) -> list[str]:
+    return list(book.of_kind("foreign"))

@@ -3,266 +3,396 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from ralf.errors import MEND_JOURNAL, Damaged, DamagedJournal, TaskNotFound, UsageError
+from ralf.document import place as places
+from ralf.document.place import Place
+from ralf.document.record import Record, encoded
+from ralf.errors import Busy, Damaged, TaskNotFound, UsageError
 from ralf.project import Project
-from ralf.storage import durable, files
-from ralf.tasks import folders, records
-from ralf.tasks.answers import Row
-from ralf.tasks.index import Index, chosen_of
-from ralf.tasks.model import Task, TaskState
-from ralf.tasks.records import STREAM, Body, Change, Record, Seen
-from ralf.tasks.saves import Saves, settled
-
-T = TypeVar("T")
+from ralf.redact import redactor_for
+from ralf.storage import durable, files, git_files
+from ralf.tasks import folders, origin, records
+from ralf.tasks.book import FRESH, LOST, PLACE, Book, File, owed_to
+from ralf.tasks.look import Looker, is_torn
+from ralf.tasks.model import MAX_BYTES, Task, TaskState
+from ralf.tasks.records import MOST_CHANGES, STREAM, Body, Change, Known, Seen
 
 _MODE = 0o644  # of a new task file: people commit it
 
-_IGNORED = b".gitignore\n.ralf-*\n"
+_PATIENCE = 0.1  # seconds that a write waits for an editor to finish a save
+
+BY_FILE = "file"
+"""Who makes a record of what somebody has saved, as far as anybody knows."""
+
+
+class _Made(NamedTuple):
+    """The bytes that a file is to have, and the task that it said before."""
+
+    content: bytes
+    base: Task | None
+    task: Task
 
 
 class Writer:
-    """One write: the lock is held. Done once more after the index was torn, it appends no record twice."""
+    """One write: the lock is held. Done once more without the index, it appends no record twice."""
 
-    def __init__(self, project: Project, index: Index, name: str, told: Callable[[Index, str], TaskState]) -> None:
-        self.index = index
+    def __init__(self, project: Project, looker: Looker, name: str, told: Callable[[Book, str], TaskState]) -> None:
         self.name = name
         self.warnings: list[str] = []
         self._project = project
         self._folder = project.folder.parent / folders.TASKS
+        self._looker = looker
         self._told = told
         self._count = 0
         self._still: list[str] = []  # tasks whose files cannot be brought up to date now
-        self._saves = Saves(project, index, self.warnings)
+        self._made: dict[str, _Made] = {}  # by digest
+
+    @property
+    def book(self) -> Book:
+        """The tasks as they are now."""
+        return self._looker.book
 
     # ---- records ----
 
-    def append(self, body: Body) -> Record:
-        """Append a record; it is durable and read back when this returns. Then its files are brought up to date."""
-        seen = self.index.unrecorded()
-        record = Record(self.index.number + 1, records.now(), self.name, tuple(self._still), body, seen)
+    def append(self, body: Body, by: str = "") -> int:
+        """Append a record, which is durable when this returns, and bring its files up to date; its number."""
+        state = self.book.state
         self._count += 1
-        self._project.store.append(
-            STREAM, records.encoded(record), id=f"{body.kind}-{self.name}-{self._count}", after=self.index.token
-        )
-        self.index.take_in(())
-        if self.index.write != self.name:
-            raise DamagedJournal(STREAM, "what was written is not what is read back", MEND_JOURNAL)
-        changes: Sequence[Change] = getattr(body, "changes", ())
-        if changes:
-            self._bring_up(changes)
-        return record
+        id_ = f"{body.kind}-{self.name}-{self._count}"
+        if not state.has(id_):
+            tree: dict[str, Any] = {"w": self.name, **({"owes": self._still} if self._still else {})}
+            if (boot := origin.boot()) and boot != state.rows.one("boot"):
+                tree["boot"] = boot
+            tree |= records.body_of(body)
+            record = Record(state.revision + 1, records.now(), tree, str(tree.pop("by", by)))
+            token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
+            owed = state.rows.one("owed") or ()
+            state.add(record, id_)
+            state.token = token
+            self.book.derive({*owed, *records.tasks_of(body)})
+            self._bring_up(getattr(body, "changes", ()))
+        return int(state.rows.one(f"id/{id_}"))
 
     def has_written(self, id_: str) -> bool:
         """Whether this write has changed a task's file already."""
-        known = self.index.known.get(id_)
-        return known is not None and known.write == self.name
+        rows = self.book.rows
+        return rows.one("write") == self.name and id_ in rows.one("owed") and id_ not in self._still
 
     def state(self, id_: str, *warnings: str) -> TaskState:
         """A task as it is now, with what is to be said of this write."""
-        found = self._told(self.index, id_)
+        found = self._told(self.book, id_)
         return replace(found, warnings=(*found.warnings, *self.warnings, *warnings))
 
-    # ---- files ----
+    # ---- what others left ----
 
     def complete(self) -> None:
-        """Bring files up to date that a writer left behind its records, who died or could not write them."""
-        changes = []
-        for id_ in self.index.owed:
-            change = self.index.owed_change(id_, self.index.known.get(id_))
-            if change is not None:
-                changes.append(change)
-        self._take_late_saves()
-        if changes:
-            self._bring_up(changes, again=True)
-        moved = [self.change_of(id_) for id_ in self.index.misplaced() if id_ not in self._still]
+        """Bring files up to date that a writer left behind its records, who died or could not write them; and record
+        what people have saved.
+        """
+        for id_ in dict.fromkeys([*(self.book.rows.one("owed") or ()), *self.book.todo(LOST)]):
+            known = self.book.known(id_)
+            if known is not None and known.change is not None:
+                self._bring_up([known.change], again=True)
+        self._absorb()
+        moved = [self.change_of(id_) for id_ in self.book.todo(PLACE) if id_ not in self._still]
         if moved:
             self.append(Seen(tuple(moved)))
 
+    def _absorb(self) -> None:
+        """Record what people have saved."""
+        changes = []
+        for id_ in self.book.todo(FRESH):
+            found, _ = self.book.chosen(id_, self.book.known(id_))
+            if found is not None:
+                name, file = found
+                changes.append(self.accepted(name, file))
+        for start in range(0, len(changes), MOST_CHANGES):
+            self.append(Seen(tuple(changes[start : start + MOST_CHANGES])), BY_FILE)
+
+    def accepted(self, name: str, file: File) -> Change:
+        """What records that a file is this user's as it is."""
+        tree, is_cut = self._without_secrets(file.tree or {})
+        return Change(file.id, name, name, file.digest, file.digest, tree=tree, is_cut=is_cut)
+
+    def _without_secrets(self, tree: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        redact = redactor_for(self._project).text
+
+        def cleaned(value: Any) -> Any:
+            if isinstance(value, str):
+                return redact(value)
+            if isinstance(value, Mapping):
+                return {key: cleaned(one) for key, one in value.items()}
+            return [cleaned(one) for one in value] if isinstance(value, list) else value
+
+        made: Mapping[str, Any] = cleaned(tree)
+        return made, made != tree
+
+    # ---- what is to be done to files ----
+
     def change_of(self, id_: str, **values: Any) -> Change:
-        """What is to be done to a task's file so that these fields get these values, and those that a record before has
-        given it and the file does not show yet. Damaged, OSError; UsageError for a symbolic link.
+        """What is to be done to a task's file so that these fields get these values. Damaged, OSError; UsageError for a
+        symbolic link; Busy while somebody saves it.
         """
         from ralf.tasks import taskfile
 
-        row = self._row(id_)
-        path = self.index.path(row.path)
-        content = files.content_of(path)
-        if records.digest_of(content) != row.digest:  # saved since it was looked at
-            self.index.renew()
-            row = self._row(id_)
-        task = taskfile.parse(content, path)
-        owed = self.index.owed_change(id_, self.index.known.get(id_))
-        made = replace(owed.made_to(task) if owed is not None else task, **values)
-        names = dict.fromkeys((*(owed.values if owed is not None else ()), *values))
-        target = taskfile.place(self._folder, made, path)
+        name, file = self._file(id_)
+        path = self.book.path(name)
+        content = settled(path)
+        if records.digest_of(content) != file.digest:  # saved since it was looked at
+            self._looker.look_at([name])
+            self._absorb()
+            name, file = self._file(id_)
+        said = taskfile.parse(content, path)
+        known = self.book.known(id_)
+        shown = said
+        if known is not None and known.change is not None and self.book.is_owed(id_, known.change):
+            shown, _ = owed_to(known, known.change, said)
+        made = replace(shown, **{"status": self.book.status(id_) or said.status, **values})
+        target = folders.place(self._folder, made, path)
         self._check_inside(target)
-        changed = {name: getattr(made, name) for name in names if getattr(made, name) != getattr(task, name)}
-        return Change(
+        names = [one.name for one in fields(made)]
+        changed = {one: getattr(made, one) for one in names if getattr(made, one) != getattr(said, one)}
+        new = taskfile.render(made, content)
+        change = Change(
             task=id_,
-            place=self.index.name(os.fspath(target)),
-            origin=row.path,
+            place=self.book.name(target),
+            origin=name,
             base=records.digest_of(content),
-            digest=records.digest_of(taskfile.render(made, content)),
+            digest=records.digest_of(new),
             values=changed,
-            before={name: records.value_digest(getattr(task, name)) for name in changed},
-            foreign=row.is_foreign,
+            foreign=file.is_foreign,
         )
+        self._made[change.digest] = _Made(new, said, made)
+        if not file.is_foreign and (known is None or known.change is None or known.change.digest != file.digest):
+            tree, is_cut = self._without_secrets(records.plain(made))  # with what somebody has changed by hand
+            return replace(change, tree=tree, is_cut=is_cut)
+        return change
 
     def new_file(self, task: Task) -> Change:
         """What makes the file of a new task."""
         from ralf.tasks import taskfile
 
-        target = taskfile.place(self._folder, task)
+        target = folders.place(self._folder, task)
         self._check_inside(target)
-        return Change(
+        made = taskfile.render(task)
+        change = Change(
             task=task.id,
-            place=self.index.name(os.fspath(target)),
-            digest=records.digest_of(taskfile.render(task)),
-            tree=records.tree_of(task),
+            place=self.book.name(target),
+            digest=records.digest_of(made),
+            tree=records.plain(taskfile.as_filed(task)),
         )
+        self._made[change.digest] = _Made(made, None, task)
+        return change
 
     def _check_inside(self, target: Path) -> None:
-        folders.check_inside(target, self._folder.parent, self.index.path(""))
+        folders.check_inside(target, self._folder.parent, self.book.path(""))
 
-    def _row(self, id_: str) -> Row:
-        row, _ = chosen_of(self.index.rows(id_), self.index.known.get(id_))
-        if row is None:
+    def _file(self, id_: str) -> tuple[str, File]:
+        found, _ = self.book.chosen(id_, self.book.known(id_))
+        if found is None:
             raise TaskNotFound(id_)
-        return row
+        return found
+
+    # ---- files ----
 
     def _bring_up(self, changes: Iterable[Change], *, again: bool = False) -> None:
         """Make the files show what records did to them. What cannot be done now is left to the next write, and said:
         the records are durable.
 
-        again  whether a writer before may have died at it, and left files that nobody has looked at
+        again  whether a writer before may have died at it, and left what nobody has looked at
         """
-        paths: list[Path] = []
-        merged: list[tuple[str, str]] = []
-        foreign: list[Change] = []
+        names: list[str] = []
         for change in changes:
-            target = self.index.path(change.place)
-            paths += [target, *([self.index.path(change.origin)] if change.origin else [])]
+            if change.base == change.digest and change.origin == change.place and not again:
+                continue
+            names += filter(None, (change.place, change.origin))
             try:
-                digest, is_brought = self._brought_up(change, target, again=again)
-            except (OSError, Damaged, UsageError) as error:
+                self._take_displaced(change)
+                if self._is_left(change) if again else self._is_newest(change):
+                    self._bring(change)
+            except (OSError, Damaged, UsageError, Busy) as error:
                 self._still.append(change.task)
                 what = error.strerror if isinstance(error, OSError) else str(error)
-                self.warnings.append(f"{target}: {what}; the next write updates it")
-                continue
-            if is_brought:
-                now = Change(change.task, change.place, change.place, digest, digest, foreign=True)
-                foreign.append(now)
-            elif digest and digest != change.digest and not change.foreign:
-                merged.append((change.task, digest))
-        if foreign:  # before anybody looks at the files: then they would pass for this user's
-            self.append(Seen(tuple(foreign)))
-        self.index.take_in(paths)
-        if merged:
-            self.append(Seen(digests=tuple(merged)))
+                self.warnings.append(f"{self.book.path(change.place)}: {what}; the next write updates it")
+        if names:
+            self._looker.look_at(names)
 
-    def _brought_up(self, change: Change, target: Path, *, again: bool) -> tuple[str, bool]:
-        """Bring one file up to date; the digest of what it holds then, "" where there is none, and whether git has
-        brought a part of it since.
-        """
+    def _is_newest(self, change: Change) -> bool:
+        """Whether no later record says what a file is to hold: a save that was merged meanwhile."""
+        known = self.book.known(change.task)
+        return known is not None and known.change is not None and known.change.digest == change.digest
+
+    def _is_left(self, change: Change) -> bool:
+        """Whether a writer has not done all that a record says."""
+        book = self.book
+        if not self._is_newest(change):
+            return False
+        if book.is_owed(change.task, change) or book.is_lost(book.known(change.task)):
+            return True
+        is_moved = change.origin not in ("", change.place)
+        return is_moved and os.path.lexists(book.path(change.origin)) and os.path.lexists(book.path(change.place))
+
+    def _take_displaced(self, change: Change) -> None:
+        """Merge what a writer displaced that nobody has looked at since, and forget it."""
+        for path in places.all_displaced(self._place(change.task, self.book.path(change.place)))[:2]:
+            content = places.content(path, MAX_BYTES)
+            if not content:
+                continue
+            if not self._is_known(change, content):
+                self._merge(change, path, content)
+            if records.digest_of(content) != change.base or not self.book.is_owed(change.task, change):
+                path.unlink(missing_ok=True)
+
+    def _is_known(self, change: Change, content: bytes) -> bool:
+        digest = records.digest_of(content)
+        return digest in (change.base, change.digest) or self.book.is_own(digest)
+
+    def _bring(self, change: Change) -> None:
+        """Bring one file up to date."""
         from ralf.tasks import taskfile
 
+        target = self.book.path(change.place)
         self._check_inside(target)
         self._move(change, target)
-        saves, is_brought = self._saves, False
-        unseen = saves.unseen(target, change.task) if again else []
-        content = settled(target)
-        if content is None:
-            if change.tree is None:
-                return "", False  # a person removed it
-            files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-            self._hide()
-            task = records.task_of(change.tree)
-            made, is_brought = saves.replace(target, taskfile.render(task), b"", task, None, mode=_MODE)
-            return records.digest_of(made), is_brought
-        for aside in unseen:  # a save that a writer displaced who died: ours is made to it anew
-            if saves.is_foreign_save(aside):
-                continue
-            self._hide()
-            content, is_more = saves.rescued(aside, target, content, change, is_owed=True)
-            is_brought |= is_more
+        content = settled(target) if os.path.lexists(target) else b""
         if records.digest_of(content) == change.digest:
-            return change.digest, is_brought
-        if change.tree is not None:
-            return records.digest_of(content), is_brought or saves.is_brought(target, content)  # another file is there
-        task = taskfile.parse(content, target)
-        is_brought |= not change.foreign and saves.is_brought(target, content)  # a pull, after the record
-        ours = change.made_to(task)
-        made = taskfile.render(ours, content)
-        if made != content:
-            self._hide()
-            made, is_more = saves.replace(target, made, content, ours, task)
-            is_brought |= is_more
-        return records.digest_of(made), is_brought
-
-    def _take_late_saves(self) -> None:
-        """Take in what was saved into files that earlier writes displaced, and record whose it is."""
-        taken = self._saves.taken_late()
-        foreign = [
-            Change(one.task, name := self.index.name(os.fspath(one.path)), name, one.digest, one.digest, foreign=True)
-            for one in taken
-            if one.is_foreign
-        ]
-        if foreign:  # before anybody looks at the files: then they would pass for this user's
-            self.append(Seen(tuple(foreign)))
-        if taken:
-            self.index.take_in([one.path for one in taken])
-        own = tuple((one.task, one.digest) for one in taken if not one.is_foreign)
-        if own:
-            self.append(Seen(digests=own))
+            return
+        known, is_foreign = self.book.known(change.task) or Known(), False
+        made = self._made.get(change.digest)
+        is_lost = self.book.is_lost(known) and is_torn(content)
+        if not content or is_lost:
+            if (change.base and not is_lost) or known.tree is None:
+                return  # a person removed it
+            task = records.task_of(known.tree)
+            made = made or _Made(taskfile.render(task), None, task)
+        elif made is None or records.digest_of(content) != change.base:
+            theirs = taskfile.parse(content, target)
+            if theirs.id != change.task or not change.base:
+                return  # another file is there
+            is_foreign = self._is_foreign(target, content)
+            ours, lines = owed_to(known, change, theirs)
+            self._say(ours, lines)
+            made = _Made(taskfile.render(ours, content), theirs, ours)
+        files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
+        self._put(change, target, content, made)
+        if is_foreign:  # before anybody looks at it: then it would pass for this user's
+            digest = records.digest_of(made.content)
+            self.append(Seen((Change(change.task, change.place, change.place, digest, digest, foreign=True),)))
 
     def _move(self, change: Change, target: Path) -> None:
-        """Move a file to where it is to stand, with all that it holds now."""
-        source = self.index.path(change.origin) if change.origin else target
+        """Move a file to where it is to be, with its own folder where it has one."""
+        source = self.book.path(change.origin or change.place)
         if source == target or not os.path.lexists(source):
             return
         if os.path.lexists(target):
-            is_one = os.path.samestat(os.lstat(source), os.lstat(target))  # a writer died between its two names
-            content = files.content_of(source)
-            if is_one or records.digest_of(content) in (change.base, change.digest):
-                self._saves.hide(source, target, content, change.task)
-            else:
-                self.warnings.append(f"{source}: saved after ralf moved it to {target}; left as it is")
-            return
-        is_folder = source.name == target.name and source.parent.name == target.parent.name != ""
-        is_folder = (
-            is_folder and source.parent.parent != target.parent.parent and source.parent.name not in folders.FOLDERS
-        )
-        if is_folder and not os.path.lexists(target.parent):
+            self._displace(change, source)
+        elif source.name == target.name and source.parent.name == target.parent.name not in folders.FOLDERS:
             files.make(target.parent.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-            source.parent.rename(target.parent)
-            durable.sync_folder(target.parent.parent)
-            durable.sync_folder(source.parent.parent)
-            return
-        files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-        with suppress(FileExistsError):
-            durable.move(source, target)
+            if os.path.lexists(target.parent):
+                files.make(target.parent)
+                durable.rename_free(source, target)
+            else:
+                source.parent.rename(target.parent)
+        else:
+            files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
+            with suppress(FileExistsError):
+                durable.rename_free(source, target)
 
-    def _hide(self) -> None:
-        """Keep git from what a write leaves beside a file for a moment."""
-        path, kept = self._folder / ".gitignore", self._folder / folders.OPEN[0] / ".gitkeep"
-        with suppress(OSError):
-            if not os.path.lexists(path):
-                durable.add(path, _IGNORED)
-            if kept.parent.is_dir() and not os.path.lexists(kept):
-                files.touch(kept)  # where all tasks are completed git would take the folder for renamed
+    def _is_foreign(self, path: Path, content: bytes) -> bool:
+        """Whether a file is not this user's that is another than the record says."""
+        name = self.book.name(path)
+        file = self.book.file(name)
+        if file is None or file.digest != records.digest_of(content):
+            self._looker.look_at([name])
+            file = self.book.file(name)
+        return file is not None and file.is_foreign and not self.book.is_own(file.digest)
 
-    def done(self, work: Callable[[Writer], T]) -> T:
-        """Complete what others left, do the work, and keep what the next write is to look at."""
+    def _put(self, change: Change, target: Path, content: bytes, made: _Made) -> None:
+        """Put a file in its place, and take in what somebody has saved there meanwhile."""
+        place = self._place(change.task, target)
+        had_one = os.path.lexists(target)
+        places.put(place, made.content)
+        self._keep_folder()
+        displaced = places.content(place.prev, MAX_BYTES) if had_one else b""
+        if displaced not in (b"", content) and not self._is_known(change, displaced):
+            self._merge(change, place.prev, displaced, made.base)
+
+    def _displace(self, change: Change, source: Path) -> None:
+        """Remove a second file of a task, where it was before it moved, and take in what somebody has saved there."""
+        prev, file = self.book.prev(change.task), self.book.file(self.book.name(source))
+        if file is not None and file.id != change.task:
+            return  # another file is there
+        files.make(prev.parent)
+        source.rename(prev)
+        content = places.content(prev, MAX_BYTES)
+        if not self._is_known(change, content):
+            self._merge(change, prev, content)
+
+    def _merge(self, change: Change, aside: Path, content: bytes, base: Task | None = None) -> None:
+        """Merge what somebody has saved while the file was replaced: record it, then put the file anew.
+
+        base  the task that they saw, None where nobody knows: then nothing is taken out of the text, and the status
+              stays as it is
+        """
+        from ralf.tasks import taskfile
+
+        target = self.book.path(change.place)
+        here = target if os.path.lexists(target) else self.book.path(change.origin or change.place)
+        standing = places.content(here, MAX_BYTES)
+        brought, unsure = git_files.brought({here: content}, lambda one: self._is_known(change, one))
+        problem = "git brought it" if brought or unsure else ""
         try:
-            self.complete()
-            return work(self)
-        finally:
-            with suppress(sqlite3.Error):  # it is a cache
-                self.index.keep_left(self._saves.left)
+            theirs, said = taskfile.parse(content, here), taskfile.parse(standing, here)
+        except Damaged as error:
+            problem = str(error)
+        if problem:
+            kept = here.with_suffix(f".displaced-{records.digest_of(content)[:8]}")
+            aside.rename(kept)
+            self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {problem}")
+            return
+        known, ours = self.book.known(change.task) or Known(), said
+        if known.change is not None and self.book.is_owed(change.task, known.change):
+            ours, _ = owed_to(known, known.change, said)
+        if base is not None:
+            merged, lines = taskfile.merged(base, ours, theirs)
+        else:
+            prior = records.task_of(known.prior) if known.prior is not None else theirs
+            merged, lines = taskfile.merged(prior, ours, theirs)
+            text = taskfile.lines_of_both(None, ours.text, theirs.text)
+            merged = replace(merged, status=ours.status, text=text)
+        if merged == said:
+            return
+        self._say(merged, lines)
+        made = taskfile.render(merged, content if base is not None else standing)
+        tree, is_cut = self._without_secrets(records.plain(merged))
+        digests = records.digest_of(standing), records.digest_of(made)
+        new = Change(change.task, change.place, self.book.name(here), *digests, tree=tree, is_cut=is_cut)
+        self._made[new.digest] = _Made(made, said, merged)
+        self.append(Seen((new,), ((change.task, records.digest_of(content)),)), BY_FILE)
+
+    def _say(self, task: Task, lines: Sequence[str]) -> None:
+        self.warnings += [f"{task.id}: {line}" for line in lines]
+
+    def _place(self, id_: str, target: Path) -> Place:
+        prev = self.book.prev(id_)
+        return Place(target, prev, prev, None, lambda: "", lambda: None, MAX_BYTES, _MODE)
+
+    def _keep_folder(self) -> None:
+        """Keep git from taking a folder from which all tasks went for one that was renamed."""
+        kept = self._folder / folders.KEEP
+        with suppress(OSError):
+            if kept.parent.is_dir() and not os.path.lexists(kept):
+                files.touch(kept)
+
+
+def settled(path: Path) -> bytes:
+    """The bytes of a file once nobody is saving it; Busy, OSError."""
+    found = files.settled(path, _PATIENCE, end=b"\n")
+    if found is None:
+        raise Busy(path, "is being saved by another program", "try again")
+    return found

@@ -15,7 +15,7 @@ from ralf.finding.reader import get_context
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.tasks import claims, evidence as proofs, folders, keeping, standing
-from ralf.tasks.index import Index
+from ralf.tasks.book import Book
 from ralf.tasks.model import Evidence, TaskState
 from ralf.tasks.refresh import refresh
 from ralf.tasks.routes import route_of
@@ -170,10 +170,10 @@ class Work:
     def of_agent(self, task: str, agent: str) -> tuple[TaskState | None, list[TaskState]]:
         """A task as it stands, None where it is gone, and the other tasks that its agent has claimed."""
 
-        def looked(index: Index) -> tuple[TaskState | None, list[TaskState]]:
-            held = [state for state, _ in index.states(index.held()).values()]
+        def looked(book: Book) -> tuple[TaskState | None, list[TaskState]]:
+            held = [state for state, _ in book.states(book.held()).values()]
             mine = [one for one in held if one.claim is not None and one.claim.by == agent and one.task.id != task]
-            found = index.states([task]).get(task)
+            found = book.states([task]).get(task)
             return found[0] if found is not None else None, mine
 
         return self._tasks.read(looked)

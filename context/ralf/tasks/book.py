@@ -1,0 +1,485 @@
+"""What records and files of tasks come to together, as rows of `index.db`, and what is asked of them.
+
+Rows of the records alone are those of `records.fold`. These are of the files, and of both:
+
+    stamp/PATH file/PATH   a task's file as it was looked at last; `files`: all of them in one number
+    at/ID                  the paths of a task's files
+    task/ID                a task as it is shown: what its file says, or what a record says that the file is to say
+    list/… ready/…         the tasks in the order in which they are claimed: all, and those that can be
+    placed/ID              where a task stands in these
+    waiters/ID             the tasks that wait for one; `counts`: how many there are of each kind
+    todo/ID                what the next write has to do with a task's file
+    plan chain/N front/N planned/ID   the plan, the first open task of each chain, and where each task stands in it
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ralf.document import place as places
+from ralf.document.state import State
+from ralf.project import Project
+from ralf.tasks import folders, origin, records
+from ralf.tasks.model import MAX_BYTES, Task, TaskState
+from ralf.tasks.records import Change, Known
+
+_MOST_TOLD = 5  # files of one task that are named
+
+_DIGITS = {"pending": "0", "failed": "1", "completed": "2", "cancelled": "3"}
+
+_OPEN = ("pending", "failed")
+
+_NONE = dict.fromkeys(("pending", "completed", "failed", "cancelled", "ready", "claimed", "blocked", "foreign"), 0)
+
+FRESH, PLACE, LOST = "fresh", "place", "lost"
+"""What the next write has to do with a file: record what somebody saved, write what its folder says, make it anew."""
+
+
+class File(NamedTuple):
+    """A task's file as it was looked at; `tree`: the task that it says, None where it cannot be read: `problem`."""
+
+    digest: str
+    id: str
+    is_foreign: bool
+    tree: Mapping[str, Any] | None
+    problem: str
+
+
+class Chain(NamedTuple):
+    """A chain of the plan: its name, and its segments, between two of which a checkpoint lies."""
+
+    name: str
+    segments: tuple[tuple[str, ...], ...]
+
+
+class Listed(NamedTuple):
+    """A task in a list; `kinds`: those of `counts` that it counts for."""
+
+    id: str
+    status: str
+    role: str
+    route: str
+    title: str
+    created: str
+    kinds: Sequence[str]
+
+
+class Book:
+    """The tasks of a project at one moment. `problem`: why records that follow cannot be read."""
+
+    def __init__(self, project: Project, state: State, problem: str = "") -> None:
+        self.project = project
+        self.state = state
+        self.rows = state.rows
+        self.problem = problem
+        self._root = os.fspath(project.folder.parents[1])
+
+    # ---- files ----
+
+    def name(self, path: str | Path) -> str:
+        """The name of a file in rows and in records: from the project's folder on."""
+        return os.fspath(path)[len(self._root) + 1 :]
+
+    def path(self, name: str) -> Path:
+        """The path of a file by its name."""
+        return Path(self._root, name)
+
+    def prev(self, id_: str) -> Path:
+        """Where what a write displaced from a task's file lies until the next write has looked at it."""
+        return self.project.folder / "prev" / "tasks" / f"{id_}.md"
+
+    def file(self, name: str) -> File | None:
+        """A file, None for none."""
+        row = self.rows.one(f"file/{name}")
+        return File(*row) if row is not None else None
+
+    def put_file(self, name: str, stamp: int, file: File | None) -> set[str]:
+        """Keep a file as it is now, None for one that is gone; the ids of the tasks that it was and is of."""
+        was = self.file(name)
+        if was is not None:
+            self.rows.put(f"at/{was.id}", [one for one in self.rows.one(f"at/{was.id}") or () if one != name] or None)
+            self.rows.put(f"problem/{name}", None)
+        self.rows.put(f"file/{name}", list(file) if file is not None else None)
+        self.rows.put(f"stamp/{name}", stamp if file is not None else None)
+        if file is not None:
+            self.rows.put(f"at/{file.id}", [*(self.rows.one(f"at/{file.id}") or ()), name])
+            if file.problem:
+                self.rows.put(f"problem/{name}", file.problem)
+        return {one.id for one in (was, file) if one is not None}
+
+    def is_own(self, digest: str) -> bool:
+        """Whether bytes of a task's file are known to be this user's."""
+        return self.rows.one(f"own/{digest}") is not None
+
+    def known(self, id_: str) -> Known | None:
+        """What the records say of a task; None for nothing."""
+        return records.known(self.rows, id_)
+
+    def files_of(self, id_: str) -> list[tuple[str, File]]:
+        """The files that say that they are a task, with their names."""
+        found = ((name, self.file(name)) for name in self.rows.one(f"at/{id_}") or ())
+        return [
+            (name, file._replace(is_foreign=file.is_foreign and not self.is_own(file.digest)))
+            for name, file in found
+            if file is not None
+        ]
+
+    def chosen(self, id_: str, known: Known | None) -> tuple[tuple[str, File] | None, list[str]]:
+        """The file that counts of those that say that they are one task, and the names of the others."""
+        change = known.change if known is not None else None
+        at = (change.place, change.origin) if change is not None else ()
+        left = (change.origin, change.base) if change is not None else ("", "")
+        closed = ("completed", "cancelled", "failed", "pending")
+
+        def rank(one: tuple[str, File]) -> tuple[bool, int, int, str]:
+            name, file = one
+            status = (file.tree or {}).get("status", "pending")
+            return file.is_foreign, at.index(name) if name in at else len(at), closed.index(status), name
+
+        found = sorted((one for one in self.files_of(id_) if one[1].tree is not None), key=rank)
+        return (found[0] if found else None), [name for name, file in found[1:] if (name, file.digest) != left]
+
+    def is_lost(self, known: Known | None) -> bool:
+        """Whether the file of a task may not have outlived a loss of power, and nobody has looked since."""
+        boot = origin.boot()
+        if known is None or known.tree is None or not known.boot or not boot:
+            return False
+        return known.boot != boot and bool(boot != self.rows.one("boot"))
+
+    # ---- what records and files come to together ----
+
+    def derive(self, ids: Iterable[str]) -> None:
+        """Make the rows of tasks anew whose records or files changed, and of those that depend on them."""
+        more: set[str] = set()
+        for id_ in ids:
+            more |= self._derive(id_)
+        self.place(more)
+
+    def place(self, ids: Iterable[str]) -> None:
+        """Put tasks anew where they stand in the lists, and count them."""
+        for id_ in ids:
+            self._place(id_)
+
+    def _derive(self, id_: str) -> set[str]:
+        """Make the row of a task anew; the tasks of which it may depend on that whether they can be claimed."""
+        known = self.known(id_)
+        chosen, others = self.chosen(id_, known)
+        made: Mapping[str, Any] | None = None
+        if chosen is not None:
+            made = self._with_file(id_, known, *chosen, others)
+        elif known is not None and known.change is not None and known.tree is not None:
+            is_new = not known.change.base and self.is_owed(id_, known.change)
+            if is_new or self.is_lost(known):
+                made = {"tree": known.tree, "path": known.change.place, "foreign": False, "todo": LOST, "warnings": []}
+        self.rows.put(f"todo/{id_}", made["todo"] or None if made is not None else None)
+        names = self.rows.one(f"name/{id_.casefold()}") or []
+        if id_ not in names:
+            self.rows.put(f"name/{id_.casefold()}", [*names, id_])
+        return self._put_task(id_, made)
+
+    def _with_file(
+        self, id_: str, known: Known | None, name: str, file: File, others: Sequence[str]
+    ) -> Mapping[str, Any]:
+        said = records.task_of(file.tree or {})
+        task, todo = said, ""
+        change = known.change if known is not None else None
+        if known is not None and change is not None and self.is_owed(id_, change):
+            task = self._owed(known, change, task)
+        elif not file.is_foreign:
+            was = change.place if change is not None else ""
+            if was and name != was and folders.folder_status(self.path(name)) != folders.folder_status(self.path(was)):
+                before = known.tree.get("status", "pending") if known is not None and known.tree is not None else None
+                if task.status == before:  # the file was moved, which says it
+                    task = replace(task, status=folders.folder_status(self.path(name)) or "pending")
+            if task != said or _is_misplaced(name, task):
+                todo = PLACE if known is None or known.claim is None else ""
+            elif change is None or change.digest != file.digest or (known is not None and known.tree is None):
+                todo = FRESH
+        warnings = [f"{self.path(other)}: a second file of {id_}; keep one of them" for other in others[:_MOST_TOLD]]
+        if len(others) > _MOST_TOLD:
+            warnings.append(f"{id_}: {len(others) - _MOST_TOLD:,} more files of it")
+        claim = known.claim if known is not None else None
+        if claim is not None and task.status != "pending":
+            warnings.append(f"{id_}: its file says {task.status}, but {claim.by} holds it")
+        elif claim is not None and file.is_foreign:
+            warnings.append(f"{id_}: a pull changed its file, but {claim.by} holds it: is another clone at it, too?")
+        tree = file.tree if task == said else records.plain(task)
+        return {"tree": tree, "path": name, "foreign": file.is_foreign, "todo": todo, "warnings": warnings}
+
+    def is_owed(self, id_: str, change: Change) -> bool:
+        """Whether the file of a task may not show yet what the newest write did to it."""
+        if id_ not in (self.rows.one("owed") or ()) or self.rows.one(f"shown/{id_}") == change.digest:
+            return False
+        files = self.files_of(id_)
+        is_shown = any(file.digest == change.digest or not change.base for _, file in files)
+        if not is_shown and change.base and change.base != change.digest:
+            try:
+                is_shown = records.digest_of(places.content(self.prev(id_), MAX_BYTES)) == change.base
+            except OSError:
+                is_shown = False
+        if is_shown:
+            self.rows.put(f"shown/{id_}", change.digest)
+        return not is_shown
+
+    @staticmethod
+    def _owed(known: Known, change: Change, task: Task) -> Task:
+        """A task of whose file a writer died before it was written, with what the record says of it."""
+        if change.values:
+            return owed_to(known, change, task)[0]
+        return task
+
+    def _put_task(self, id_: str, made: Mapping[str, Any] | None) -> set[str]:
+        old = self.rows.one(f"task/{id_}")
+        if old == made:
+            return {id_}
+        self.rows.put(f"task/{id_}", made)
+        for on in set(_needs(old)) ^ set(_needs(made)):
+            waiters = [one for one in self.rows.one(f"waiters/{on}") or () if one != id_]
+            self.rows.put(f"waiters/{on}", [*waiters, id_] if on in _needs(made) else waiters or None)
+        if _status(old) == _status(made):
+            return {id_}
+        return {id_, *(self.rows.one(f"waiters/{id_}") or ()), *self._move_front(id_)}
+
+    def _place(self, id_: str) -> None:
+        old, row = self.rows.one(f"placed/{id_}") or [None, None, []], self.rows.one(f"task/{id_}")
+        new: list[Any] = [None, None, []]
+        listed = None
+        if row is not None:
+            task, known = records.task_of(row["tree"]), self.known(id_)
+            is_open = task.status == "pending" and not row["foreign"]
+            is_claimed = known is not None and known.claim is not None
+            is_blocked = is_open and (bool(self._unmet(task.after)) or self._is_behind(id_))
+            kinds = [task.status, *["claimed"] * is_claimed, *["blocked"] * is_blocked, *["foreign"] * row["foreign"]]
+            order = known.order if known is not None else 0
+            rank = f"{10 - task.priority:02}\t{task.created}\t{order:015}\t{id_}"
+            new[0] = f"list/{_DIGITS[task.status]}{rank}"
+            if is_open and not is_claimed and not is_blocked:
+                kinds.append("ready")
+                new[1] = f"ready/{rank}"
+            new[2] = kinds
+            listed = Listed(id_, task.status, task.role, task.context_route, words_of(task.title), task.created, kinds)
+        for was, now in zip(old[:2], new[:2], strict=True):
+            if was is not None and was != now:
+                self.rows.put(was, None)
+        if listed is not None:
+            self.rows.put(new[0], list(listed))
+        if new[1] is not None and listed is not None:
+            self.rows.put(new[1], [id_, listed.role])
+        if old[2] != new[2]:
+            counts = self.counts()
+            for kinds, by in ((old[2], -1), (new[2], 1)):
+                for kind in kinds:
+                    counts[kind] += by
+            self.rows.put("counts", counts)
+        if old != new:
+            self.rows.put(f"placed/{id_}", new if row is not None else None)
+
+    # ---- the plan ----
+
+    def put_plan(self, stamp: str, problem: str, chains: Sequence[tuple[str, Sequence[Sequence[str]]]]) -> set[str]:
+        """Keep the plan; the ids of the tasks that it has or had."""
+        ids = set()
+        for prefix in ("planned/", "chain/", "front/"):
+            for key, _ in list(self.rows.under(prefix)):
+                self.rows.put(key, None)
+                if prefix == "planned/":
+                    ids.add(key.removeprefix(prefix))
+        for number, (name, segments) in enumerate(chains):
+            self.rows.put(f"chain/{number:06}", [name, [list(segment) for segment in segments]])
+            for place, id_ in enumerate(id_ for segment in segments for id_ in segment):
+                if self.rows.one(f"planned/{id_}") is None:
+                    self.rows.put(f"planned/{id_}", [number, place])
+                    ids.add(id_)
+            self.rows.put(f"front/{number}", self._next_open(number, 0))
+        self.rows.put("plan", [stamp, problem])
+        return ids
+
+    @property
+    def plan(self) -> tuple[str, str]:
+        """The stamp of the plan's file, and why it cannot be read; "" where it can."""
+        stamp, problem = self.rows.one("plan") or ("", "")
+        return stamp, problem
+
+    def chains(self) -> list[Chain]:
+        """The chains of the plan in force, none where there is none."""
+        return [Chain(name, tuple(map(tuple, segments))) for _, (name, segments) in self.rows.under("chain/")]
+
+    def _chain(self, number: int) -> list[str]:
+        found = self.rows.one(f"chain/{number:06}")
+        return [id_ for segment in found[1] for id_ in segment] if found is not None else []
+
+    def _next_open(self, number: int, place: int) -> int:
+        ids = self._chain(number)
+        while place < len(ids) and self.status(ids[place]) not in _OPEN:
+            place += 1
+        return place
+
+    def _move_front(self, id_: str) -> list[str]:
+        """Keep which task of a chain is its first open one; those of which that changes."""
+        planned = self.rows.one(f"planned/{id_}")
+        if planned is None:
+            return []
+        number, place = planned
+        front = self.rows.one(f"front/{number}") or 0
+        new = self._next_open(number, min(front, place))
+        if new == front:
+            return []
+        self.rows.put(f"front/{number}", new)
+        ids = self._chain(number)
+        return [ids[one] for one in (front, new) if one < len(ids)]
+
+    def _is_behind(self, id_: str) -> bool:
+        """Whether the plan puts an open task before another one."""
+        planned = self.rows.one(f"planned/{id_}")
+        return planned is not None and planned[1] > (self.rows.one(f"front/{planned[0]}") or 0)
+
+    def _before(self, id_: str) -> str:
+        """The open task that the plan puts right before another one; "" for none."""
+        planned = self.rows.one(f"planned/{id_}")
+        if planned is None or not self._is_behind(id_):
+            return ""
+        earlier = reversed(self._chain(planned[0])[: planned[1]])
+        return next((one for one in earlier if self.status(one) in _OPEN), "")
+
+    # ---- asking ----
+
+    def status(self, id_: str) -> str:
+        """The status of a task, "" for one that is not there."""
+        return _status(self.rows.one(f"task/{id_}"))
+
+    def _unmet(self, after: Iterable[str]) -> list[str]:
+        return sorted(on for on in set(after) if self.status(on) != "completed")
+
+    def needs(self, id_: str) -> list[str]:
+        """The dependencies of a task, met or not."""
+        return sorted(_needs(self.rows.one(f"task/{id_}")))
+
+    def unmet(self, id_: str) -> list[str]:
+        """The dependencies of a task that are not met."""
+        return self._unmet(self.needs(id_))
+
+    def waits(self, id_: str) -> tuple[str, ...]:
+        """What keeps a task from being claimed: its own dependencies first, then what the plan puts before it."""
+        before = self._before(id_)
+        return tuple(dict.fromkeys([*self.unmet(id_), *([before] if before else [])]))
+
+    def waiting_for(self, id_: str) -> list[str]:
+        """The tasks that name another one in their `after`."""
+        return sorted(self.rows.one(f"waiters/{id_}") or ())
+
+    def state_of(self, id_: str) -> tuple[TaskState, Known] | None:
+        """A task, with what is known of it, its claim as it is recorded; None for one that is not there."""
+        row = self.rows.one(f"task/{id_}")
+        if row is None:
+            return None
+        known = self.known(id_) or Known()
+        task = records.task_of(row["tree"])
+        state = TaskState(
+            task=task,
+            path=self.path(row["path"]),
+            claim=known.claim,
+            attempts=known.attempts,
+            progress=known.progress,
+            progress_at=known.progress_at,
+            summary=known.summary,
+            reason=known.reason,
+            finished=known.finished,
+            tokens=known.tokens,
+            evidence=known.evidence,
+            waits_for=self.waits(id_),
+            is_foreign=row["foreign"],
+            warnings=(*row["warnings"], *(self._hopeless(id_) if task.status == "pending" else ())),
+        )
+        return state, known
+
+    def states(self, ids: Iterable[str]) -> dict[str, tuple[TaskState, Known]]:
+        """Tasks by their ids; those that are not there are missing."""
+        return {id_: found for id_ in dict.fromkeys(ids) if (found := self.state_of(id_)) is not None}
+
+    def _hopeless(self, id_: str) -> Iterator[str]:
+        """What to type for a task that waits for one that is cancelled, or is not there."""
+        status = {on: self.status(on) for on in self.needs(id_)}
+        gone = [on for on, one in status.items() if one in ("", "cancelled")]
+        for on in gone:
+            options = " ".join(f"--after {one}" for one in status if one not in gone) or '--after ""'
+            what = "is cancelled" if status[on] else "does not exist"
+            again = f", or put that one back: ralf task edit {on} --status pending" if status[on] else ""
+            yield f"{id_} waits for {on}, which {what}; to do it without: ralf task edit {id_} {options}{again}"
+
+    def ready(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[str]:
+        """Tasks of some roles that can be claimed, the first one first."""
+        found = (id_ for _, (id_, role) in self.rows.under("ready/") if fits(role) and id_ not in without)
+        return list(islice(found, most))
+
+    def held(self) -> list[str]:
+        """Tasks with a claim, which may have run out; also such as have no file now."""
+        return sorted(self.rows.one("claims") or ())
+
+    def listed(self, statuses: Iterable[str] = ()) -> Iterator[Listed]:
+        """The tasks, or those of some statuses, as they would be claimed: those that are pending come first."""
+        digits = sorted(_DIGITS[one] for one in statuses or _DIGITS)
+        for digit in digits[: digits[0] == "0"]:
+            yield from (Listed(*row) for _, row in self.rows.under(f"list/{digit}"))
+        rest = [row for digit in digits if digit != "0" for row in self.rows.under(f"list/{digit}")]
+        yield from (Listed(*row) for _, row in sorted(rest, key=lambda one: one[0][6:]))
+
+    def of_kind(self, kind: str) -> Iterator[str]:
+        """The ids of the tasks of a kind of `counts`."""
+        return (one.id for one in self.listed() if kind in one.kinds) if self.counts()[kind] else iter(())
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks there are, by status, and of those that are pending by what keeps them."""
+        return {**_NONE, **(self.rows.one("counts") or {})}
+
+    def problems(self) -> list[tuple[Path, str]]:
+        """Files that cannot be read, and why."""
+        return [(self.path(key.removeprefix("problem/")), text) for key, text in self.rows.under("problem/")]
+
+    def todo(self, what: str) -> list[str]:
+        """The tasks with whose files the next write has to do something."""
+        return [key.removeprefix("todo/") for key, one in self.rows.under("todo/") if one == what]
+
+    def named(self, id_: str) -> list[str]:
+        """The ids that a file or a record has and that are this one, perhaps in another case."""
+        keys = ("task", "known", "at")
+        found = self.rows.one(f"name/{id_.casefold()}") or ()
+        return [one for one in found if any(self.rows.one(f"{key}/{one}") is not None for key in keys)]
+
+    def all_ids(self) -> list[str]:
+        """Every id that a file or a record has."""
+        return [one for _, ids in self.rows.under("name/") for id_ in ids for one in self.named(id_) if one == id_]
+
+
+def owed_to(known: Known, change: Change, task: Task) -> tuple[Task, list[str]]:
+    """A task as its file says it, with what a record says that the file does not show, and what both changed."""
+    if known.prior is None or known.tree is None:
+        return change.made_to(task), []
+    from ralf.tasks import taskfile  # for a writer that died
+
+    return taskfile.merged(records.task_of(known.prior), records.task_of(known.tree), task)
+
+
+def words_of(title: str) -> str:
+    """A title as it is looked for."""
+    return " ".join(title.casefold().split())
+
+
+def _status(row: Mapping[str, Any] | None) -> str:
+    return str(row["tree"].get("status", "pending")) if row is not None else ""
+
+
+def _needs(row: Mapping[str, Any] | None) -> Sequence[str]:
+    """What a task depends on; nothing for one that is foreign: it is never claimed, and may name any number."""
+    return row["tree"].get("after", ()) if row is not None and not row["foreign"] else ()
+
+
+def _is_misplaced(name: str, task: Task) -> bool:
+    """Whether a file that ralf has made stands in the folder of another status."""
+    *_, folder, called = ("", *name.split("/"))
+    wanted = task.status if task.status in folders.CLOSED else folders.OPEN[0]
+    return called == f"{task.id}.md" and folder != wanted and folder in (folders.OPEN[0], *folders.CLOSED)

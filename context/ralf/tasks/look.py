@@ -1,0 +1,322 @@
+"""Looks at the journal and at the files of tasks, and keeps the rows of `book` up with both.
+
+Whether files changed takes one stat each, and one number for all of them: where that is as it was, nothing is opened.
+Whose a file is says its content (`docs/tasks.md`): what records know, and what git has in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import reduce
+from operator import xor
+from pathlib import Path
+from typing import cast
+
+from ralf.document.family import Family
+from ralf.document.index import Index
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.document.state import State
+from ralf.errors import Damaged, DamagedJournal, RalfError, UnknownToken
+from ralf.project import Project
+from ralf.storage import git_files, registry
+from ralf.storage.files import content_of
+from ralf.storage.journal import Token
+from ralf.tasks import folders, records
+from ralf.tasks.book import Book, File
+from ralf.tasks.model import MAX_BYTES
+from ralf.tasks.records import STREAM
+
+_AT_ONCE = 64 << 20  # bytes of files that are held at the same time
+
+_AT_LEAST = 2.0  # seconds between the times of writing and of change of a file that was copied with its times
+
+_SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
+"""Nanoseconds after which a change of a file changes its times, too; the second for a clock that counts seconds."""
+
+
+class _Fold:
+    """What the state of a journal asks of its family; tasks have many files, so `writing` does the rest."""
+
+    def fold(self, rows: Rows, record: Record) -> None:
+        """See `Family.fold`."""
+        records.fold(rows, record)
+
+
+_FAMILY = cast("Family", _Fold())
+
+
+class Looker:
+    """One look at the tasks of a project, with the index or without one; `keep` leaves in it what was found."""
+
+    def __init__(self, project: Project, index: Index | None) -> None:
+        self._project = project
+        self._index = index
+        self._unsure = set[str]()  # files of which nobody can tell now whose they are: git is at work
+        found = index.state(STREAM) if index is not None else None
+        self._kept: str | None = found[0] if found is not None else None
+        rows = Rows(found[1]) if found is not None else Rows()
+        self.book = Book(project, State(_FAMILY, rows, self._kept or None))
+
+    def keep(self) -> None:
+        """Leave in the index what changed."""
+        state = self.book.state
+        if self._index is not None and state.rows.changed:
+            self._index.keep(STREAM, self._kept, state.token or "", state.rows.changed)
+            self._kept = state.token or ""
+
+    # ---- records ----
+
+    def catch_up(self) -> None:
+        """Fold the records that are new, up to one that is damaged."""
+        book = self.book
+        if self._project.store.head(STREAM) == book.state.token:
+            return
+        try:
+            ids = self._fold(book.state.token)
+        except UnknownToken:  # it was rewritten, or begun anew
+            found = [(key, value) for key, value in book.rows.under("") if key.partition("/")[0] in ("file", "stamp")]
+            self._kept = None
+            self.book = book = Book(self._project, State(_FAMILY, Rows(), None))
+            stamps = {key.removeprefix("stamp/"): value for key, value in found if key.startswith("stamp/")}
+            ids = set()
+            for key, value in found:
+                if key.startswith("file/"):
+                    ids |= book.put_file(name := key.removeprefix("file/"), stamps.get(name, 0), File(*value))
+            ids |= self._fold(None)
+        book.derive(ids)
+
+    def _fold(self, after: Token | None) -> set[str]:
+        """Fold the records after a place; the tasks that they are about."""
+        state = self.book.state
+        ids = set(state.rows.one("owed") or ())
+        try:
+            for entry in self._project.store.read(STREAM, after=after):
+                record = state.take(STREAM, entry)
+                body = records.parsed(record) if record is not None else None
+                ids.update(records.tasks_of(body) if body is not None else ())
+        except DamagedJournal as error:
+            self.book.problem = str(error)
+        return ids | set(state.rows.one("owed") or ())
+
+    # ---- files and plan ----
+
+    def renew(self) -> None:
+        """Take in what changed of records, files and plan."""
+        self.catch_up()  # first: they say of some files whose they are
+        book = self.book
+        ids = self._take_files()
+        book.derive(ids)
+        stamp = self._plan_stamp()
+        if stamp != book.plan[0]:
+            book.place(self._take_plan(stamp))
+
+    def glance(self) -> None:
+        """Take in what changed of records alone, where files were looked at once."""
+        self.catch_up()
+        if self.book.rows.one("files") is None:
+            self.renew()
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """Take in these files alone, which this process has just written."""
+        book, changed, gone = self.book, dict[str, os.stat_result](), list[str]()
+        for name in dict.fromkeys(names):
+            try:
+                changed[name] = os.lstat(book.path(name))
+            except OSError:
+                gone.append(name)
+        total, racy = book.rows.one("files") or (0, [])
+        for name in (*changed, *gone):
+            total ^= book.rows.one(f"stamp/{name}") or 0
+        ids = self._take(changed, gone)
+        for name in changed:
+            total ^= book.rows.one(f"stamp/{name}") or 0
+        book.rows.put("files", [total, sorted({*racy, *_racy(changed)})])
+        book.derive(ids)
+
+    def _take_files(self) -> set[str]:
+        """Take in the files that are not as the rows have them; the tasks that they are, or were, of."""
+        book = self.book
+        found = {as_text(name): stat for name, stat in folders.scan(tasks_folder(self._project)).items()}
+        stamps = {name: folders.stamp(name, stat) for name, stat in found.items()}
+        total = reduce(xor, stamps.values(), 0)
+        was, racy = book.rows.one("files") or (0, [])
+        changed = {key for key in racy if key in found and not self._is_same(key)}
+        gone: list[str] = []
+        if total != was:
+            known = {key.removeprefix("stamp/"): stamp for key, stamp in book.rows.under("stamp/")}
+            changed |= {key for key, stamp in stamps.items() if known.get(key) != stamp}
+            gone = [key for key in known if key not in stamps]
+        racy = sorted(_racy({key: found[key] for key in {*changed, *racy} if key in found}))
+        self._unsure.clear()
+        ids = self._take({key: found[key] for key in changed}, gone) if changed or gone else set()
+        for name in self._unsure:
+            total ^= stamps[name]
+        if [total, racy] != book.rows.one("files"):
+            book.rows.put("files", [total, racy])
+        return ids
+
+    def _is_same(self, name: str) -> bool:
+        """Whether a file that changed a moment before it was looked at holds what it held then."""
+        file = self.book.file(name)
+        try:
+            return file is not None and file.digest == records.digest_of(
+                content_of(self.book.path(name), most=MAX_BYTES)
+            )
+        except OSError:
+            return False
+
+    def _take(self, changed: Mapping[str, os.stat_result], gone: Iterable[str]) -> set[str]:
+        ids: set[str] = set()
+        for name in gone:
+            ids |= self.book.put_file(name, 0, None)
+        part, size = dict[str, os.stat_result](), 0
+        for name, stat in changed.items():
+            part[name] = stat
+            size += stat.st_size
+            if size > _AT_ONCE:
+                ids |= self._take_some(part)
+                part, size = {}, 0
+        return ids | self._take_some(part)
+
+    def _take_some(self, changed: Mapping[str, os.stat_result]) -> set[str]:
+        book = self.book
+        files: dict[str, File | None] = {}
+        contents: dict[str, bytes] = {}
+        for name in changed:
+            path = book.path(name)
+            try:
+                contents[name] = content = content_of(path, most=MAX_BYTES)
+            except FileNotFoundError:
+                what = "" if is_text(name) else f"{path}: its name is not UTF-8"
+                files[name] = File("", folders.name_of(path), True, None, what) if what else None
+            except OSError as error:
+                files[name] = File("", folders.name_of(path), False, None, f"{path}: cannot be read: {error.strerror}")
+            else:
+                files[name] = self._read(name, content)
+        foreign = self._foreign(contents, files, changed)
+        ids: set[str] = set()
+        for name, file in files.items():
+            made = file._replace(is_foreign=True) if file is not None and name in foreign else file
+            stamp = 0 if name in self._unsure else folders.stamp(name, changed[name])
+            ids |= book.put_file(name, stamp, made)
+        return ids
+
+    def _read(self, name: str, content: bytes) -> File | None:
+        """A file as the task that it says; None for what a loss of power has left of one."""
+        book, path, digest = self.book, self.book.path(name), records.digest_of(content)
+        id_ = folders.name_of(path)
+        known = book.known(id_)
+        if known is not None and known.tree is not None and known.change is not None:
+            if known.change.digest == digest and not known.is_cut:
+                return File(digest, id_, False, known.tree, "")
+            if book.is_lost(known) and is_torn(content):
+                return None
+        from ralf.tasks import taskfile  # which loads YAML
+
+        try:
+            task = taskfile.parse(content, path)
+            tree = records.plain(task)
+            repr(tree).encode()
+        except (Damaged, UnicodeEncodeError) as error:
+            return File(digest, id_, False, None, str(error))
+        return File(digest, task.id, False, tree, "")
+
+    # ---- whose a file is ----
+
+    def _foreign(
+        self, contents: Mapping[str, bytes], files: Mapping[str, File | None], stats: Mapping[str, os.stat_result]
+    ) -> set[str]:
+        """Those of some files that are not this user's, as far as no record says so."""
+        book = self.book
+        foreign, asked = set[str](), dict[Path, bytes]()
+        for name, content in contents.items():
+            file = files[name]
+            if file is None or book.is_own(file.digest):
+                continue
+            if self._is_foreign(name, file, stats[name]):
+                foreign.add(name)
+            else:
+                asked[book.path(name)] = content
+        if asked:
+            brought, unsure = git_files.brought(asked, lambda content: book.is_own(records.digest_of(content)))
+            foreign |= {book.name(path) for path in brought | unsure}
+            self._unsure |= {book.name(path) for path in unsure}
+            for path in asked.keys() - brought - unsure:  # once read as ours it stays ours, if git takes it in
+                book.rows.put(f"own/{records.digest_of(asked[path])}", 1)
+        return foreign
+
+    def _is_foreign(self, name: str, file: File, stat: os.stat_result) -> bool:
+        """Whether a file is not this user's, whatever git says: it was found to be foreign, or there before they opted
+        in; or it is a copy, which an archive brings, too.
+        """
+        book, owner = self.book, self._project.owner
+        known, was = book.known(file.id), book.file(name)
+        change = known.change if known is not None else None
+        if change is not None and change.foreign and change.digest == file.digest:
+            return True
+        if was is not None and was.is_foreign and book.rows.one(f"stamp/{name}"):
+            return True
+        if owner.vouches:
+            return False
+        is_copied = abs(stat.st_ctime - stat.st_mtime) > _AT_LEAST or stat.st_uid not in registry.own_ids()
+        is_copied = is_copied and file.id not in (book.rows.one("owed") or ())  # a writer who died has moved it
+        if is_copied or any(book.rows.one(f"brought/{one}") for one in (name, file.digest)):
+            return True
+        is_edit = was is not None or (change is not None and not change.foreign)
+        return not is_edit and not (owner.registration is not None and owner.registration.since)
+
+    # ---- the plan ----
+
+    def _plan_stamp(self) -> str:
+        path = tasks_folder(self._project) / "plan.yaml"
+        try:
+            return str(folders.stamp("plan.yaml", os.lstat(path)))
+        except OSError:
+            return ""
+
+    def _take_plan(self, stamp: str) -> set[str]:
+        """Take in where the plan puts tasks; the ids of those that it has or had."""
+        try:
+            from ralf.tasks import planfile  # loaded where there is one
+
+            found = planfile.load(self._project) if stamp else None
+        except RalfError as error:
+            return self.book.put_plan(stamp, str(error), [])
+        chains = [(chain.name, chain.segments) for chain in (found.chains if found is not None else ())]
+        return self.book.put_plan(stamp, "", chains)
+
+
+def tasks_folder(project: Project) -> Path:
+    """A project's `.autonomous/tasks`."""
+    return project.folder.parent / folders.TASKS
+
+
+def _racy(files: Mapping[str, os.stat_result]) -> Iterator[str]:
+    """Files of which a later change may not give them another time."""
+    now = time.time_ns()
+    for name, stat in files.items():
+        newest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+        if newest >= now - (_SETTLED if stat.st_ctime_ns % 1_000_000 else _SETTLED_COARSE):
+            yield name
+
+
+def is_torn(content: bytes) -> bool:
+    """Whether a file is what a loss of power leaves of one."""
+    return b"\0" in content or not content.strip()
+
+
+def is_text(name: str) -> bool:
+    """Whether a name of a file is UTF-8: git brings any other, too."""
+    with suppress(UnicodeEncodeError):
+        name.encode()
+        return "\\x" not in name
+    return False
+
+
+def as_text(name: str) -> str:
+    """A name as text, the bytes of it that are none as `\\xff`."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,163 @@
+"""What people do to the files of tasks between and during writes: each is seen at once, recorded, and kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ralf.errors import NothingReady
+from ralf.maintenance import ownership
+from ralf.tasks import claims, editing, origin, store, trust
+from ralf.tasks.model import TaskState
+
+KEY = "sk-ant-api03-" + "".join("AbCdEfGhIj0123456789"[n * 7 % 20] for n in range(93)) + "AA"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project that its user has opted in."""
+    made = tmp_path / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    return made
+
+
+def of(state: TaskState) -> Path:
+    assert state.path is not None
+    return state.path
+
+
+def without_index(root: Path) -> None:
+    for path in store.at(root).project.cache.glob("index.db*"):
+        path.unlink()
+
+
+def moved(path: Path, folder: str, name: str = "") -> Path:
+    target = path.parents[1] / folder / (name or path.name)
+    target.parent.mkdir(exist_ok=True)
+    path.rename(target)
+    return target
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("index", ["kept", "deleted"])
+@pytest.mark.parametrize(
+    ("status", "folder", "words", "then"),
+    [
+        ("pending", "completed", {}, "completed"),
+        ("pending", "cancelled", {}, "cancelled"),
+        ("completed", "active", {}, "pending"),
+        ("completed", "cancelled", {}, "cancelled"),
+        ("cancelled", "active", {}, "pending"),
+        ("failed", "completed", {}, "completed"),
+        ("pending", "completed", {'"pending"': '"failed"'}, "failed"),  # a word that was changed, too, says more
+        ("pending", "completed", {"Words": "Other words"}, "completed"),
+        ("pending", "active", {'"pending"': '"completed"'}, "completed"),
+    ],
+)
+def test_the_folder_of_a_task_is_its_status(
+    root: Path, index: str, status: str, folder: str, words: dict[str, str], then: str
+) -> None:
+    editing.add("One", id="TASK-one", text="Words", root=root)
+    path = of(editing.edit("One", status=status, root=root))
+    path = moved(path, folder)
+    for old, new in words.items():
+        path.write_text(path.read_text().replace(old, new))
+    for write in (lambda: None, lambda: editing.add("Two", root=root), lambda: editing.add("Three", root=root)):
+        if index == "deleted":
+            without_index(root)
+        write()
+        state = store.get("One", root=root)
+        assert (state.task.status, state.warnings) == (then, ())
+        assert ("Other words" in state.task.text) == ("Words" in words)
+    assert of(state).parent.name == (then if then in ("completed", "cancelled") else "active")
+    assert f'status: "{then}"' in of(state).read_text()
+
+
+def test_a_task_whose_file_is_called_otherwise_is_the_same_and_one_in_two_folders_counts_once(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", root=root))
+    moved(path, "active", "by-hand.md")
+    assert [state.task.id for state in store.list_tasks(root=root).tasks] == ["TASK-one"]
+    done = claims.done("Done", task="One", root=root)
+    assert of(done).name == "by-hand.md"
+    path.write_text(of(done).read_text().replace('"completed"', '"pending"'))
+    state = store.get("One", root=root)
+    assert (state.task.status, len(state.warnings)) == ("completed", 1)
+
+
+def test_an_edit_is_recorded_as_that_of_the_file_and_the_journal_has_no_secret_of_it(root: Path) -> None:
+    path = of(editing.add("One", text="Begin", root=root))
+    path.write_text(path.read_text() + f"\nThe key is {KEY}\n")
+    assert KEY in store.get("One", root=root).task.text
+    editing.edit("One", priority=9, root=root)
+    for _ in range(2):
+        assert KEY in path.read_text()
+        assert KEY in store.get("One", root=root).task.text
+        without_index(root)
+    journals = [file.read_text() for file in (root / ".autonomous/context/journal").rglob("*.jsonl")]
+    assert any('"by":"file"' in text for text in journals)
+    assert not any(KEY in text for text in journals)
+
+
+def test_a_save_into_what_the_last_write_displaced_is_merged_and_nothing_is_taken_out_by_it(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    stale = path.read_text()
+    editing.edit("One", priority=7, text="Begin\n\nGo on", root=root)
+    path.write_text(path.read_text() + "saved\n")
+    prev = root / ".autonomous/context/prev/tasks/TASK-one.md"
+    assert prev.read_text() == stale
+    prev.write_text(stale.replace("Begin", "Begin\nlate"))
+    claims.done("Done", task="One", root=root)
+    task = store.get("One", root=root).task
+    assert (task.priority, task.status) == (7, "completed")
+    assert {"Begin", "late", "Go on", "saved"} <= set(task.text.split("\n"))
+
+
+def test_a_save_that_cannot_be_merged_is_kept_beside_the_file_and_said(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Begin", root=root))
+    editing.edit("One", priority=7, root=root)
+    (root / ".autonomous/context/prev/tasks/TASK-one.md").write_text("---\nid: [\n---\n")
+    (warning,) = editing.add("Two", root=root).warnings
+    (kept,) = path.parent.glob("*.displaced-*")
+    assert str(kept) in warning and kept.read_text() == "---\nid: [\n---\n"
+    assert editing.add("Three", root=root).warnings == ()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("left", [None, b"", b"---\nid: \0\0\0\0"])
+def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
+    root: Path, left: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [editing.add(f"Task {number}", text="Words", root=root) for number in range(3)]
+    for state in before:
+        of(state).unlink()
+        if left is not None:
+            of(state).write_bytes(left)
+    monkeypatch.setattr(origin, "boot", lambda: "another run of the machine")
+    if left != b"":  # an index that outlives it knows no more than one that does not
+        without_index(root)
+    assert [state.task for state in store.list_tasks(root=root).tasks] == [state.task for state in before]
+    claims.claim(by="me", root=root)
+    assert all("Words" in of(state).read_text() for state in before)
+    of(before[0]).unlink()  # by a person
+    assert len(store.list_tasks(root=root).tasks) == 2
+
+
+def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_it(tmp_path: Path) -> None:
+    path = tmp_path / ".autonomous" / "tasks" / "active" / "TASK-there.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("# Theirs\n")
+    ownership.init(store.at(tmp_path).project, share=False)
+    for words in ("", "\nFormatted\n"):
+        path.write_text(path.read_text() + words)
+        without_index(tmp_path)
+        assert store.get("TASK-there", root=tmp_path).is_foreign
+        with pytest.raises(NothingReady):
+            claims.claim(by="me", root=tmp_path)
+    path.with_name("TASK-mine.md").write_text("# Mine\n")
+    assert not store.get("TASK-mine", root=tmp_path).is_foreign
+    trust.trust(accept=[trust.EVERY], root=tmp_path)
+    assert os.path.exists(path)
+    assert not store.get("TASK-there", root=tmp_path).is_foreign
