@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ from ralf.memory import document, records, writing
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
-from ralf.tasks import plan as task_plan, sequence
+from ralf.tasks import claims, editing, plan as task_plan, sequence, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
 _SHIM = Path(__file__).with_name("shim.c")
@@ -250,6 +251,53 @@ def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
     return "" if beside == ["main.md"] else f"left beside the file: {beside}"
 
 
+def _tasked(root: Path) -> list[str]:
+    """A task that has a file, and one that waits for it."""
+    said = _some(root)
+    editing.add("Old", id="TASK-old", text="Begin", root=root)
+    editing.add("Then", id="TASK-then", after=["TASK-old"], root=root)
+    return said
+
+
+def _complete_saved(root: Path, _: rig.Acknowledge) -> None:
+    """Complete a task whose file a person has just saved."""
+    path = root / ".autonomous" / "tasks" / "active" / "TASK-old.md"
+    new = root / "new.md"
+    new.write_text(path.read_text() + "saved\n")
+    new.replace(path)
+    (root / "saved").touch()
+    claims.done("Done", task="TASK-old", root=root)
+    (root / "recorded").touch()
+
+
+def _task_fault(root: Path) -> str:
+    """What is wrong with a task that has to be as it was, or completed, with what a person has saved; the index is gone
+    before every fifth look.
+    """
+    if zlib.crc32(os.fsencode(root)) % 5 == 0:
+        for path in store.at(root).project.cache.glob("index.db*"):
+            path.unlink()
+    is_recorded, is_saved = (root / "recorded").exists(), (root / "saved").exists()
+    for number in range(2):
+        task = store.get("TASK-old", root=root).task
+        if task.status not in ("completed", *([] if is_recorded else ["pending"])):
+            return f"the task is {task.status}"
+        if task.text not in ("Begin\nsaved", *([] if is_saved else ["Begin"])):
+            return f"the task says {task.text!r}"
+        listed = store.list_tasks(ready=True, root=root).tasks
+        ready = [state.task.id for state in listed if "After" not in state.task.title]
+        if ready != (["TASK-then"] if task.status == "completed" else ["TASK-old"]):
+            return f"ready are {ready}"
+        if warnings := editing.add(f"After {number}", root=root).warnings:
+            return f"the next write did not do: {warnings}"
+    folder = "completed" if task.status == "completed" else "active"
+    files = list((root / ".autonomous" / "tasks").rglob("*TASK-old*"))
+    if [path.parent.name for path in files] != [folder] or taskfile.parse(files[0].read_bytes(), files[0]) != task:
+        return f"the files show another task: {files}"
+    prev = sorted((storekit.context_of(root) / "prev" / "tasks").glob("*"))
+    return f"left: {prev}" if any(b"saved" in path.read_bytes() for path in prev) else ""
+
+
 WORKS: dict[str, Work] = {
     "a repair": Work(_harmed, _repair, again=_repair),  # first: it takes as long as all others
     "the first decision": Work(_nothing, _decide),
@@ -263,6 +311,7 @@ WORKS: dict[str, Work] = {
     "a write to a memory that takes a save in": Work(
         _remembering, _remember_saved, fault=lambda root: _memory_fault(root, "old", "old, saved", kept="old, saved")
     ),
+    "a task that is done and takes a save in": Work(_tasked, _complete_saved, fault=_task_fault),
     "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
     "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
     "a plan undone": Work(_two_plans, _undo, fault=lambda root: _plan_fault(root, 1, 2)),
@@ -434,15 +483,18 @@ def _faults(calls: list[str]) -> Iterator[Fault]:
 
 
 def _unsynced(calls: list[str]) -> set[str]:
-    """The files and folders of what is kept that were changed and not synced at the end; a memory's file is a view."""
+    """The files and folders of what is kept that were changed and not synced at the end; files of memories and tasks
+    are views, which records make anew.
+    """
     dirty: set[str] = set()
     for line in calls:
         call, _, path = line.partition("\t")
         kept = f"/{path}".partition("/.autonomous/context/")[2] or f"/{path}".partition("/own/ralf/")[2]
         folder = os.path.dirname(path)
+        is_plan = os.path.dirname(f"/{path}").endswith("/.autonomous/tasks")
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or "/.autonomous/tasks/" in f"/{path}":
+        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or is_plan:
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
             elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
@@ -450,7 +502,7 @@ def _unsynced(calls: list[str]) -> set[str]:
     return {path for path in dirty if not path.endswith(".tmp")}
 
 
-LONG = ("a write to a memory", "a write to a memory that takes a save in")
+LONG = ("a task that is done and takes a save in", "a write to a memory", "a write to a memory that takes a save in")
 """Each of these takes longer than all others together: they are done only when they are named."""
 
 

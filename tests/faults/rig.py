@@ -252,7 +252,7 @@ def whole(root: Path, acknowledged: set[str], found: Found, when: str, route: st
     found.note("doubled", f"{when}: {doubled[:3]}", len(doubled))
     if context.warnings or to_tree(context) != to_tree(recorded):
         found.note("torn", f"{when}: what is read is not what the journal comes to {context.warnings}")
-    if storekit.route_file(root, route).read_bytes() != filed.content_of(recorded, project.find(root).git.clone):
+    if storekit.route_file(root, route).read_bytes() != filed.content_of(recorded):
         found.note("torn", f"{when}: the route file is not what the journal comes to")
     left = leftovers(root)
     found.note("left", f"{when}: {left[:3]}", len(left))

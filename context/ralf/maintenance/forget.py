@@ -37,6 +37,7 @@ from ralf.storage import durable, files, journal, shared_files
 from ralf.storage.durable import hidden_beside, removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, required
+from ralf.tasks import folders
 from ralf.text import cleaning
 from ralf.text.patterns import regex
 from ralf.transcripts.events import named_digests
@@ -424,12 +425,14 @@ _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 
 def _loose_files(project: Project) -> Iterator[Path]:
-    """Files of routes and memories, what was set aside beside them, what a repair kept as unreadable, and the accounts
-    of migrations. What a writer is about to put in place, or has displaced, is its own: the next writer
-    sweeps it.
+    """Files of routes, memories and tasks, what was set aside beside them or displaced by writers of tasks, what a
+    repair kept as unreadable, and the accounts of migrations. What a writer is about to put in place, or has displaced,
+    is its own: the next writer sweeps it.
     """
     accounts = (project.folder / "migrations").glob("*")
     own = (*project.routes.glob("*"), *memories.file_paths(project))
+    tasks = [project.folder.parents[1] / name for name in folders.scan(project.folder.parent / folders.TASKS)]
+    own = (*own, *tasks, *(project.folder / "prev" / "tasks").glob("*"))
     for path in sorted([*own, *(project.folder / "damaged").rglob("*"), *accounts]):
         if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
             yield path
@@ -497,7 +500,7 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
     return sorted({*remains(project.cache, wording), *indexes})
 
 
-_INDEXES = ("search*", "tasks/*", "index.db*")
+_INDEXES = ("search*", "index.db*")
 
 
 # --------------------

@@ -213,8 +213,9 @@ class Looker:
         if known is not None and known.tree is not None and known.change is not None:
             if known.change.digest == digest and not known.is_cut:
                 return File(digest, id_, False, known.tree, "")
-            if book.is_lost(known) and is_torn(content):
-                return None
+            if is_torn(content):
+                what = f"{path}: holds nothing; its task is in the records"
+                return None if book.is_lost(known) else File(digest, id_, False, None, what)
         from ralf.tasks import taskfile  # which loads YAML
 
         try:

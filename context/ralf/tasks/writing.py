@@ -50,6 +50,7 @@ class Writer:
         self._told = told
         self._count = 0
         self._still: list[str] = []  # tasks whose files cannot be brought up to date now
+        self._again: list[str] = []  # that were by this write: the next one looks at what that has displaced
         self._made: dict[str, _Made] = {}  # by digest
 
     @property
@@ -65,7 +66,10 @@ class Writer:
         self._count += 1
         id_ = f"{body.kind}-{self.name}-{self._count}"
         if not state.has(id_):
-            tree: dict[str, Any] = {"w": self.name, **({"owes": self._still} if self._still else {})}
+            tree: dict[str, Any] = {
+                "w": self.name,
+                **({"owes": owes} if (owes := [*self._still, *self._again]) else {}),
+            }
             if (boot := origin.boot()) and boot != state.rows.one("boot"):
                 tree["boot"] = boot
             tree |= records.body_of(body)
@@ -215,6 +219,7 @@ class Writer:
                 self._take_displaced(change)
                 if self._is_left(change) if again else self._is_newest(change):
                     self._bring(change)
+                    self._again += [change.task] if again else []
             except (OSError, Damaged, UsageError, Busy) as error:
                 self._still.append(change.task)
                 what = error.strerror if isinstance(error, OSError) else str(error)
