@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ralf.api import record_decision
 from ralf.errors import NothingReady
 from ralf.maintenance import ownership
+from ralf.maintenance.forget import forget
 from ralf.tasks import claims, editing, origin, store, trust
 from ralf.tasks.model import TaskState
 
@@ -161,3 +163,16 @@ def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_
     trust.trust(accept=[trust.EVERY], root=tmp_path)
     assert os.path.exists(path)
     assert not store.get("TASK-there", root=tmp_path).is_foreign
+
+
+def test_words_that_are_forgotten_go_from_the_files_of_tasks_as_well(root: Path) -> None:
+    path = of(editing.add("One", id="TASK-one", text="Klaasje knows the way.", root=root))
+    record_decision("main", "Let Klaasje check the gauge", root=root)
+    editing.edit("One", priority=7, root=root)
+    before = path.read_text()
+    forget("main", text="Klaasje", root=root)
+    assert path.read_text() == before.replace("Klaasje", "[forgotten]")
+    kept = [file for file in (root / ".autonomous").rglob("*") if file.is_file() and b"Klaasje" in file.read_bytes()]
+    assert kept == []
+    assert store.get("One", root=root).task.text == "[forgotten] knows the way."
+    assert editing.edit("One", tags=["a"], root=root).warnings == ()

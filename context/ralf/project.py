@@ -199,10 +199,13 @@ class Project:
         return path
 
     def name_of(self, path: Path) -> str:
-        """How a file of the store is called in what is printed: from the store's folder on, the cache's by `cache/`."""
+        """How a file is called in what is printed: one of the store from its folder on, the cache's by `cache/`; any
+        other from the project's folder on.
+        """
         if path.is_relative_to(self.cache):
             return f"cache/{path.relative_to(self.cache).as_posix()}"
-        return path.relative_to(self.folder).as_posix()
+        top = self.folder if path.is_relative_to(self.folder) else self.folder.parents[1]
+        return path.relative_to(top).as_posix()
 
     @property
     def local_config_file(self) -> Path:

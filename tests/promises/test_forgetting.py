@@ -42,7 +42,6 @@ def test_forgotten_words_and_checkpoints_are_in_no_file_of_the_store_and_all_els
     assert "Use SQLite" in user.decisions("harbour")
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_a_task_that_has_forgotten_words_loses_them_or_is_named(user: User) -> None:
     user.does("task", "add", "Ask at the pier", "--text", f"{NAME} knows the way.", "--id", "TASK-1")
     user.does("decide", "harbour", f"Let {NAME} check the gauge")

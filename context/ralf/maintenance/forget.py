@@ -463,14 +463,16 @@ def purge_file(project: Project, path: Path, purge: Purge) -> bool:
         content = path.read_bytes()
     except FileNotFoundError:  # what a writer set aside, and has taken in by now
         return False
+    if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
+        content = b"".join(packed)
+    plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     try:
-        if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
-            content = b"".join(packed)
         said = to_tree(filed.with_own_lines(parse(content, path)))
         purged = filed.content_of(from_tree(RouteContext, purge.purged(said)))
     except DamagedRouteFile:
-        plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         purged = purged_evidence(content, wording) if packed else plain
+    if path.parent.name == folders.TASKS or not path.is_relative_to(project.folder):  # a task's
+        purged = plain
     if route:
         _keep_whose_it_is(project, route, purged)  # first: what is left of it would count by when it was written
     durable.write(path, purged)
