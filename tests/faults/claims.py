@@ -511,13 +511,10 @@ def warm() -> None:
 
 @contextmanager
 def _without_swap() -> Iterator[None]:
-    """A stream in which the last one wins, no lock, and an index that others write at the same time: what claims are
-    where a read is followed by a write.
-    """
+    """A stream in which the last one wins, and no lock: what claims are where a read is followed by a write."""
     from unittest.mock import patch
 
     from ralf.storage import files
-    from ralf.storage.database import Database
     from ralf.storage.filestore import Stream
 
     append, locked = Stream.append, files.locked
@@ -533,16 +530,7 @@ def _without_swap() -> Iterator[None]:
             with locked(path, what, timeout, seen=seen):
                 yield
 
-    @contextmanager
-    def beside_others(self: Database) -> Iterator[None]:
-        self.load()
-        yield
-
-    with (
-        patch.object(Stream, "append", any_append),
-        patch.object(files, "locked", unlocked),
-        patch.object(Database, "alone", beside_others),
-    ):
+    with patch.object(Stream, "append", any_append), patch.object(files, "locked", unlocked):
         yield
 
 
