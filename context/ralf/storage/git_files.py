@@ -224,9 +224,9 @@ def is_stored(file: Path, content: bytes) -> bool:
 
 
 def brought(files: Mapping[Path, bytes], is_known: Callable[[bytes], bool]) -> tuple[set[Path], set[Path]]:
-    """Those of many files, with their bytes, that git has brought, as `checked_out` and `is_stored` tell of one: their
-    bytes are git's, or those that it has checked out in their place, of which someone has made these since, are not
-    known. And those of which nobody can tell now, as git is at work. All that git is asked is asked once.
+    """Those of many files, with their bytes, that git has brought: a repository has their bytes, or has others in their
+    place, in HEAD or in its index, which are not known. And those of which nobody can tell now, as git is at work. All
+    that git is asked is asked once.
     """
     found: set[Path] = set()
     unsure: set[Path] = set()
@@ -243,54 +243,33 @@ def brought(files: Mapping[Path, bytes], is_known: Callable[[bytes], bool]) -> t
             if (git / "index.lock").exists():  # as in `checked_out`
                 unsure |= set(left.values())
                 continue
-            found |= _brought_to(top, git, {name: (path, files[path]) for name, path in left.items()}, is_known)
+            found |= _brought_to(top, {name: (path, files[path]) for name, path in left.items()}, is_known)
         except Unreadable:
             unsure |= set(left.values())
     return found, unsure - found
 
 
-def _brought_to(
-    top: Path, git: Path, files: Mapping[bytes, tuple[Path, bytes]], is_known: Callable[[bytes], bool]
-) -> set[Path]:
+def _brought_to(top: Path, files: Mapping[bytes, tuple[Path, bytes]], is_known: Callable[[bytes], bool]) -> set[Path]:
     """Those of the files below a worktree, by their names in it, that git has brought."""
-    found = set()
-    tracked: dict[bytes, list[Tracked]] = {}
-    for name, one in _tracked_below(top, git, _prefix(files), files):
-        tracked.setdefault(name, []).append(one)
-    ids: list[tuple[str, Path]] = []
+    asked: list[tuple[Path, bytes, bool]] = []
     for name, (path, content) in files.items():
-        known = tracked.get(name, [])
-        is_gits = bool(known) and _is_among(_real_file(path), content, known)
-        if is_gits or (known and not is_known(_git(top, b"cat-file", b"blob", known[0].blob.encode()))):
+        asked += [(path, place + name, True) for place in (b"HEAD:", b":")]
+        ids = [_id_of(form, 2 * size) for form in _forms(content) for size in (_SHA1, _SHA256)] if content else []
+        asked += [(path, one.encode(), False) for one in ids]
+    told = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what, _ in asked)).split(b"\n")
+    found: set[Path] = set()
+    others: dict[bytes, list[Path]] = {}
+    for (path, _, is_place), line in zip(asked, told, strict=False):
+        if b" blob " in line and is_place:
+            others.setdefault(line.split(b" ")[0], []).append(path)
+        elif b" blob " in line:
             found.add(path)
-        elif content:
-            ids += [(_id_of(form, 2 * size), path) for form in _forms(content) for size in (_SHA1, _SHA256)]
-    if ids:
-        told = _git(top, b"cat-file", b"--batch-check", given="".join(f"{one}\n" for one, _ in ids).encode())
-        stored = {line.split(b" ")[0].decode() for line in told.split(b"\n") if b" blob " in line}
-        found |= {path for one, path in ids if one in stored}
-    return found
-
-
-def _prefix(names: Iterable[bytes]) -> bytes:
-    """How all names begin."""
-    first, last = min(names), max(names)
-    return next((first[:end] for end in range(len(first), 0, -1) if last.startswith(first[:end])), b"")
-
-
-def _tracked_below(top: Path, git: Path, prefix: bytes, names: Iterable[bytes]) -> Iterator[tuple[bytes, Tracked]]:
-    """What a repository has for the paths that begin so. Unreadable where neither the index nor git says it."""
-    try:
-        index = content_of(git / "index", follow=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise Unreadable(str(error)) from None
-    try:
-        yield from _entries_below(index, prefix)
-    except Unreadable:
-        for name in names:
-            yield from ((name, one) for one in _asked(top, name))
+    return found | {
+        path
+        for blob, paths in others.items()
+        if not found.issuperset(paths) and not is_known(_git(top, b"cat-file", b"blob", blob))
+        for path in paths
+    }
 
 
 def _forms(content: bytes) -> set[bytes]:
