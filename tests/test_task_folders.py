@@ -132,8 +132,12 @@ def test_a_task_that_moves_is_found_where_it_was_placed(tmp_path: Path) -> None:
 # ---- ids ----
 
 
+def free(_: str) -> bool:
+    return False
+
+
 def test_an_id_is_short_and_can_be_a_file_a_route_and_nothing_else() -> None:
-    ids = {new_id([]) for _ in range(500)}
+    ids = {new_id(0, free) for _ in range(500)}
     assert len(ids) > 490
     for id_ in ids:
         assert is_valid(id_)
@@ -144,10 +148,10 @@ def test_an_id_is_short_and_can_be_a_file_a_route_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("count", "length"), [(0, 4), (100, 4), (126, 4), (127, 5), (690, 5), (700, 6), (3_800, 6)])
 def test_an_id_is_longer_the_more_tasks_there_are(count: int, length: int) -> None:
-    assert len(new_id([f"TASK-{n}" for n in range(count)])) == len("TASK-") + length
+    assert len(new_id(count, free)) == len("TASK-") + length
 
 
-def test_an_id_that_is_taken_in_any_case_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_that_is_taken_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["bcdf", "2345", "bcdg"])
     monkeypatch.setattr(folders, "_drawn", lambda _: next(drawn))
-    assert new_id(["TASK-BCDF"]) == "TASK-bcdg"
+    assert new_id(1, lambda id_: id_ == "TASK-bcdf") == "TASK-bcdg"

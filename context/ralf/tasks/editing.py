@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -95,7 +95,7 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
                     raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
                 taken.add(id_.casefold())
             for one in cleaned:
-                id_ = one.id or _new_id(len(known) + len(names), taken.__contains__)
+                id_ = one.id or folders.new_id(len(known) + len(names), lambda id_: id_.casefold() in taken)
                 names.add(id_)
                 taken.add(id_.casefold())
                 ons = [on if on in names else tasks.resolve(book, on) for on in one.after]
@@ -291,32 +291,10 @@ def _stamp(at: datetime, later: int = 0) -> str:
 def _free_id(book: Book, wanted: str, more: Sequence[str] = ()) -> str:
     if not wanted:
         count = sum(book.counts()[status] for status in STATUSES)
-        return _new_id(count + len(more), lambda id_: id_ in more or bool(book.named(id_)))
+        return folders.new_id(count + len(more), lambda id_: id_ in more or book.named(id_))
     for taken in book.named(wanted):
         raise UsageError(wanted, f"this id is taken by {taken}", f"ralf task show {taken}")
     return wanted
-
-
-class _Many(Collection[str]):
-    """So many ids, of which none is told: whether one is taken is asked of the book."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __contains__(self, _: object) -> bool:
-        return False
-
-
-def _new_id(count: int, is_taken: Callable[[str], bool]) -> str:
-    while is_taken((made := folders.new_id(_Many(count))).casefold()):
-        pass
-    return made
 
 
 def _resolved(tasks: Tasks, book: Book, named: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
 from re import Pattern
 
@@ -222,17 +222,15 @@ _SHORTEST, _LONGEST = 4, 8
 _RISK = 0.01
 
 
-def new_id(known: Collection[str]) -> str:
-    """An id that no task has: `TASK-` and 4 to 8 characters.
+def new_id(count: int, is_taken: Callable[[str], object]) -> str:
+    """An id that none of so many tasks has: `TASK-` and 4 to 8 characters.
 
     As many as keep the chance below 1 % that of all tasks, had each been named without knowing of the others, two have
     the same id: that is what happens in clones that do not see each other.
     """
-    length = _length(len(known))
-    taken = {id_.lower() for id_ in known}
     while True:
-        made = PREFIX + _drawn(length)
-        if made.lower() not in taken and not made[5:].isdecimal():  # numbers are counted, and RALF's loop counts
+        made = PREFIX + _drawn(_length(count))
+        if not is_taken(made) and not made[5:].isdecimal():  # numbers are counted, and RALF's loop counts
             return made
 
 

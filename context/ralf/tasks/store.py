@@ -130,15 +130,6 @@ class Tasks:
                 found["ready"] += state.task.status == "pending" and not state.is_foreign and not state.waits_for
         return found
 
-    def ready(self, role: str | None = None, by: str = "", limit: int = 1) -> _States:
-        """The tasks that would be claimed next, the first one first."""
-
-        def found(book: Book) -> _States:
-            states = book.states([*self.next(book, role, limit), *self._lost(book)]).values()
-            return [state for one in states if (state := self._shown(*one)).task.status == "pending"][:limit]
-
-        return self.read(found)
-
     def ready_for(
         self, roles: Sequence[str], most: int, *, others: bool = False, without: Collection[str] = ()
     ) -> _States:

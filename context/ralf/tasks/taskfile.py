@@ -17,7 +17,6 @@ from ralf.tasks import foreign_forms as forms, front_lines
 from ralf.tasks.folders import (
     folder_status,
     name_of,
-    new_id as new_id,
     place as place,
 )
 from ralf.tasks.model import MAX_BYTES, PRIORITY, STATUSES, Task

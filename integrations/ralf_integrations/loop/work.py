@@ -41,7 +41,7 @@ class Work:
 
     def ready(self, most: int) -> list[TaskState]:
         """The tasks that can be claimed now, in order."""
-        return self._tasks.ready(limit=most)
+        return self._tasks.ready_for((), most, others=True)[:most]
 
     def ready_for(self, roles: Sequence[str], most: int, *, others: bool, without: Collection[str]) -> list[TaskState]:
         """The tasks that agents of these roles can claim now, or with `others` of all but these, in order."""
