@@ -78,6 +78,17 @@ class Book:
         self.rows = state.rows
         self.problem = problem
         self._root = os.fspath(project.folder.parents[1])
+        self._owed: list[str] | None = None  # as the rows had it when it was asked for
+        self._owed_ids: frozenset[str] = frozenset()
+
+    @property
+    def owed(self) -> frozenset[str]:
+        """The tasks that the newest write changed, whose files may not show it yet."""
+        changed = self.rows.changed.get("owed")
+        if self._owed is None or changed not in (None, self._owed):
+            self._owed = list(self.rows.one("owed") or ())
+            self._owed_ids = frozenset(self._owed)
+        return self._owed_ids
 
     # ---- files ----
 
@@ -189,7 +200,7 @@ class Book:
         task, todo = said, ""
         change = known.change if known is not None else None
         if known is not None and change is not None and self.is_owed(id_, change):
-            task = self._owed(known, change, task)
+            task = owed_to(known, change, task)[0] if change.values else task
         elif not file.is_foreign:
             was = change.place if change is not None else ""
             if was and name != was and folders.folder_status(self.path(name)) != folders.folder_status(self.path(was)):
@@ -213,7 +224,7 @@ class Book:
 
     def is_owed(self, id_: str, change: Change) -> bool:
         """Whether the file of a task may not show yet what the newest write did to it."""
-        if id_ not in (self.rows.one("owed") or ()) or self.rows.one(f"shown/{id_}") == change.digest:
+        if id_ not in self.owed or self.rows.one(f"shown/{id_}") == change.digest:
             return False
         files = self.files_of(id_)
         is_shown = any(file.digest == change.digest or not change.base for _, file in files)
@@ -225,13 +236,6 @@ class Book:
         if is_shown:
             self.rows.put(f"shown/{id_}", change.digest)
         return not is_shown
-
-    @staticmethod
-    def _owed(known: Known, change: Change, task: Task) -> Task:
-        """A task of whose file a writer died before it was written, with what the record says of it."""
-        if change.values:
-            return owed_to(known, change, task)[0]
-        return task
 
     def _put_task(self, id_: str, made: Mapping[str, Any] | None) -> set[str]:
         old = self.rows.one(f"task/{id_}")

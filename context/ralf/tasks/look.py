@@ -92,7 +92,7 @@ class Looker:
     def _fold(self, after: Token | None) -> set[str]:
         """Fold the records after a place; the tasks that they are about."""
         state = self.book.state
-        ids = set(state.rows.one("owed") or ())
+        ids = set(self.book.owed)
         try:
             for entry in self._project.store.read(STREAM, after=after):
                 record = state.take(STREAM, entry)
@@ -100,7 +100,7 @@ class Looker:
                 ids.update(records.tasks_of(body) if body is not None else ())
         except DamagedJournal as error:
             self.book.problem = str(error)
-        return ids | set(state.rows.one("owed") or ())
+        return ids | self.book.owed
 
     # ---- files and plan ----
 
@@ -264,7 +264,7 @@ class Looker:
         if owner.vouches:
             return False
         is_copied = abs(stat.st_ctime - stat.st_mtime) > _AT_LEAST or stat.st_uid not in registry.own_ids()
-        is_copied = is_copied and file.id not in (book.rows.one("owed") or ())  # a writer who died has moved it
+        is_copied = is_copied and file.id not in book.owed  # a writer who died has moved it
         if is_copied or any(book.rows.one(f"brought/{one}") for one in (name, file.digest)):
             return True
         is_edit = was is not None or (change is not None and not change.foreign)

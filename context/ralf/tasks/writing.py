@@ -75,7 +75,7 @@ class Writer:
             tree |= records.body_of(body)
             record = Record(state.revision + 1, records.now(), tree, str(tree.pop("by", by)))
             token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
-            owed = state.rows.one("owed") or ()
+            owed = self.book.owed
             state.add(record, id_)
             state.token = token
             self.book.derive({*owed, *records.tasks_of(body)})
@@ -85,7 +85,7 @@ class Writer:
     def has_written(self, id_: str) -> bool:
         """Whether this write has changed a task's file already."""
         rows = self.book.rows
-        return rows.one("write") == self.name and id_ in rows.one("owed") and id_ not in self._still
+        return rows.one("write") == self.name and id_ in self.book.owed and id_ not in self._still
 
     def state(self, id_: str, *warnings: str) -> TaskState:
         """A task as it is now, with what is to be said of this write."""
@@ -98,9 +98,11 @@ class Writer:
         """Bring files up to date that a writer left behind its records, who died or could not write them; and record
         what people have saved.
         """
-        for id_ in dict.fromkeys([*(self.book.rows.one("owed") or ()), *self.book.todo(LOST)]):
+        names = _names_in(self.book.prev("").parent)
+        displaced = {name.removeprefix(".").removesuffix(".aside").removesuffix(".md") for name in names}
+        for id_ in {*self.book.owed, *self.book.todo(LOST)}:
             known = self.book.known(id_)
-            if known is not None and known.change is not None:
+            if known is not None and known.change is not None and (id_ in displaced or self._is_left(known.change)):
                 self._bring_up([known.change], again=True)
         self._absorb()
         moved = [self.change_of(id_) for id_ in self.book.todo(PLACE) if id_ not in self._still]
@@ -393,6 +395,13 @@ class Writer:
         with suppress(OSError):
             if kept.parent.is_dir() and not os.path.lexists(kept):
                 files.touch(kept)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208  # names are all that is needed
+    except OSError:
+        return []
 
 
 def settled(path: Path) -> bytes:
