@@ -227,7 +227,7 @@ class Book:
         if id_ not in self.owed or self.rows.one(f"shown/{id_}") == change.digest:
             return False
         files = self.files_of(id_)
-        is_shown = any(file.digest == change.digest or not change.base for _, file in files)
+        is_shown = any(file.digest == change.digest or not (change.base or file.is_foreign) for _, file in files)
         if not is_shown and change.base and change.base != change.digest:
             try:
                 is_shown = records.digest_of(places.content(self.prev(id_), MAX_BYTES)) == change.base

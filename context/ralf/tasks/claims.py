@@ -204,7 +204,8 @@ def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Ta
     tasks.look_again()
     again = old is not None and old.by == wanted.by
     state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
-    if state.claim is not None and leases.of(tasks.project) is None:
+    is_seen = origin.is_running(wanted.process, wanted.born, wanted.machine)  # then its process is the sign of life
+    if state.claim is not None and not is_seen and leases.of(tasks.project) is None:
         with suppress(OSError):
             leases.begin_file(tasks.project, state.claim.lease(id_))
     return state

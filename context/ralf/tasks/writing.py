@@ -27,7 +27,7 @@ _MODE = 0o644  # of a new task file: people commit it
 _PATIENCE = 0.1  # seconds that a write waits for an editor to finish a save
 
 BY_FILE = "file"
-"""Who makes a record of what somebody has saved, as far as anybody knows."""
+"""The author of a record of an edit."""
 
 
 class _Made(NamedTuple):
@@ -50,7 +50,7 @@ class Writer:
         self._told = told
         self._count = 0
         self._still: list[str] = []  # tasks whose files cannot be brought up to date now
-        self._again: list[str] = []  # that were by this write: the next one looks at what that has displaced
+        self._again: list[str] = []  # tasks of an earlier write: the next one looks at what this one has displaced
         self._made: dict[str, _Made] = {}  # by digest
 
     @property
@@ -66,10 +66,9 @@ class Writer:
         self._count += 1
         id_ = f"{body.kind}-{self.name}-{self._count}"
         if not state.has(id_):
-            tree: dict[str, Any] = {
-                "w": self.name,
-                **({"owes": owes} if (owes := [*self._still, *self._again]) else {}),
-            }
+            tree: dict[str, Any] = {"w": self.name}
+            if owes := [*self._still, *self._again]:
+                tree["owes"] = owes
             if (boot := origin.boot()) and boot != state.rows.one("boot"):
                 tree["boot"] = boot
             tree |= records.body_of(body)
@@ -95,12 +94,10 @@ class Writer:
     # ---- what others left ----
 
     def complete(self) -> None:
-        """Bring files up to date that a writer left behind its records, who died or could not write them; and record
-        what people have saved.
-        """
+        """Bring the files up to date that an earlier writer left behind its records, and record what people saved."""
         names = _names_in(self.book.prev("").parent)
         displaced = {name.removeprefix(".").removesuffix(".aside").removesuffix(".md") for name in names}
-        for id_ in {*self.book.owed, *self.book.todo(LOST)}:
+        for id_ in sorted({*self.book.owed, *self.book.todo(LOST)}):
             known = self.book.known(id_)
             if known is not None and known.change is not None and (id_ in displaced or self._is_left(known.change)):
                 self._bring_up([known.change], again=True)
@@ -210,7 +207,7 @@ class Writer:
         """Make the files show what records did to them. What cannot be done now is left to the next write, and said:
         the records are durable.
 
-        again  whether a writer before may have died at it, and left what nobody has looked at
+        again  whether an earlier writer may have died at it
         """
         names: list[str] = []
         for change in changes:
@@ -245,7 +242,7 @@ class Writer:
         return is_moved and os.path.lexists(book.path(change.origin)) and os.path.lexists(book.path(change.place))
 
     def _take_displaced(self, change: Change) -> None:
-        """Merge what a writer displaced that nobody has looked at since, and forget it."""
+        """Merge the save in a displaced file, if there is one, and remove that file."""
         for path in places.all_displaced(self._place(change.task, self.book.path(change.place)))[:2]:
             content = places.content(path, MAX_BYTES)
             if not content:
@@ -343,8 +340,7 @@ class Writer:
     def _merge(self, change: Change, aside: Path, content: bytes, base: Task | None = None) -> None:
         """Merge what somebody has saved while the file was replaced: record it, then put the file anew.
 
-        base  the task that they saw, None where nobody knows: then nothing is taken out of the text, and the status
-              stays as it is
+        base  the task that they saw; None if it is not known: then the text loses no line, and the status stays
         """
         from ralf.tasks import taskfile
 
