@@ -3,6 +3,7 @@
 Rows of the records alone are those of `records.fold`. These are of the files, and of both:
 
     stamp/PATH file/PATH   a task's file as it was looked at last; `files`: all of them in one number
+    read/DIGEST            bytes of a file that was found to be the user's, and that no record has yet
     at/ID                  the paths of a task's files
     task/ID                a task as it is shown: what its file says, or what a record says that the file is to say
     list/… ready/…         the tasks in the order in which they are claimed: all, and those that can be
@@ -125,6 +126,10 @@ class Book:
 
     def is_own(self, digest: str) -> bool:
         """Whether bytes of a task's file are known to be this user's."""
+        return self.is_recorded(digest) or self.rows.one(f"read/{digest}") is not None
+
+    def is_recorded(self, digest: str) -> bool:
+        """Whether a record knows bytes of a task's file: nothing in them is new."""
         return self.rows.one(f"own/{digest}") is not None
 
     def known(self, id_: str) -> Known | None:
@@ -224,11 +229,11 @@ class Book:
 
     def is_owed(self, id_: str, change: Change) -> bool:
         """Whether the file of a task may not show yet what the newest write did to it."""
-        if id_ not in self.owed or self.rows.one(f"shown/{id_}") == change.digest:
+        if change.base == change.digest or id_ not in self.owed or self.rows.one(f"shown/{id_}") == change.digest:
             return False
         files = self.files_of(id_)
         is_shown = any(file.digest == change.digest or not (change.base or file.is_foreign) for _, file in files)
-        if not is_shown and change.base and change.base != change.digest:
+        if not is_shown and change.base:
             try:
                 is_shown = records.digest_of(places.content(self.prev(id_), MAX_BYTES)) == change.base
             except OSError:

@@ -247,7 +247,7 @@ class Looker:
             foreign |= {book.name(path) for path in brought | unsure}
             self._unsure |= {book.name(path) for path in unsure}
             for path in asked.keys() - brought - unsure:  # once read as ours it stays ours, if git takes it in
-                book.rows.put(f"own/{records.digest_of(asked[path])}", 1)
+                book.rows.put(f"read/{records.digest_of(asked[path])}", 1)
         return foreign
 
     def _is_foreign(self, name: str, file: File, stat: os.stat_result) -> bool:

@@ -393,8 +393,11 @@ def lines_of_both(base: str | None, ours: str, theirs: str) -> str:
         for kind, first, last, begin, end in difflib.SequenceMatcher(None, was, lines, autojunk=False).get_opcodes():
             if kind != "equal":
                 gone.update(range(first, last))
-                there = added.setdefault(first, [])
-                there += [line for line in lines[begin:end] if line not in there]
+                there, new = added.get(first, []), lines[begin:end]
+                both = difflib.SequenceMatcher(None, there, new, autojunk=False).get_opcodes()
+                added[first] = [
+                    line for what, a, b, c, d in both for line in there[a:b] + (new[c:d] if what != "equal" else [])
+                ]
     found = []
     for number in range(len(was) + 1):
         found += added.get(number, [])

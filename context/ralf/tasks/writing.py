@@ -248,13 +248,15 @@ class Writer:
             if not content:
                 continue
             if not self._is_known(change, content):
-                self._merge(change, path, content)
-            if records.digest_of(content) != change.base or not self.book.is_owed(change.task, change):
-                path.unlink(missing_ok=True)
+                if self._merge(change, path, content):
+                    continue  # the next write looks at what that has displaced
+            elif records.digest_of(content) == change.base and self.book.is_owed(change.task, change):
+                continue
+            path.unlink(missing_ok=True)
 
     def _is_known(self, change: Change, content: bytes) -> bool:
         digest = records.digest_of(content)
-        return digest in (change.base, change.digest) or self.book.is_own(digest)
+        return digest in (change.base, change.digest) or self.book.is_recorded(digest)
 
     def _bring(self, change: Change) -> None:
         """Bring one file up to date."""
@@ -337,8 +339,9 @@ class Writer:
         if not self._is_known(change, content):
             self._merge(change, prev, content)
 
-    def _merge(self, change: Change, aside: Path, content: bytes, base: Task | None = None) -> None:
-        """Merge what somebody has saved while the file was replaced: record it, then put the file anew.
+    def _merge(self, change: Change, aside: Path, content: bytes, base: Task | None = None) -> bool:
+        """Merge what somebody has saved while the file was replaced: record it, then put the file anew; whether that
+        was needed.
 
         base  the task that they saw; None if it is not known: then the text loses no line, and the status stays
         """
@@ -357,7 +360,7 @@ class Writer:
             kept = here.with_suffix(f".displaced-{records.digest_of(content)[:8]}")
             aside.rename(kept)
             self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {problem}")
-            return
+            return False
         known, ours = self.book.known(change.task) or Known(), said
         if known.change is not None and self.book.is_owed(change.task, known.change):
             ours, _ = owed_to(known, known.change, said)
@@ -369,7 +372,7 @@ class Writer:
             text = taskfile.lines_of_both(None, ours.text, theirs.text)
             merged = replace(merged, status=ours.status, text=text)
         if merged == said:
-            return
+            return False
         self._say(merged, lines)
         made = taskfile.render(merged, content if base is not None else standing)
         tree, is_cut = self._without_secrets(records.plain(merged))
@@ -377,6 +380,7 @@ class Writer:
         new = Change(change.task, change.place, self.book.name(here), *digests, tree=tree, is_cut=is_cut)
         self._made[new.digest] = _Made(made, said, merged)
         self.append(Seen((new,), ((change.task, records.digest_of(content)),)), BY_FILE)
+        return True
 
     def _say(self, task: Task, lines: Sequence[str]) -> None:
         self.warnings += [f"{task.id}: {line}" for line in lines]
