@@ -20,7 +20,7 @@ from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf_integrations import inbox
-from storekit import context_of, journal_file, records_of, write_session
+from storekit import context_of, journal_file, process, records_of, write_session
 
 pytestmark = pytest.mark.ci
 
@@ -212,6 +212,19 @@ def test_nothing_is_recorded_in_a_journal_that_git_tracks(tmp_path: Path, versio
     subprocess.run(caught.value.hint, shell=True, check=True)  # noqa: S602
     ralf.record_decision("tide", "Go on", root=root)
     assert len(records_of(root, "tide")) == 2
+
+
+def test_a_route_file_that_git_tracks_is_left_as_it_is_and_each_write_says_so(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    begin(root)
+    ralf.record_decision("tide", "One", root=root)
+    path = context_of(root) / "routes" / "tide.md"
+    commit(root, path)
+    before = path.read_bytes()
+    ran = process("decide", "tide", "Two", cwd=root)
+    assert ran.status == 0 and f"{path}: git tracks it, so it is left as it is: git -C {root} rm --cached" in ran.err
+    assert path.read_bytes() == before and "Two" in ralf.get_context("tide", root=root).render()
 
 
 @pytest.mark.parametrize("name", ["journal/inbox/s-1.jsonl", "archive/blobs/000001.zip", "journal/routes/mine.jsonl"])

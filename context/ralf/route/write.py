@@ -435,9 +435,11 @@ def open_route(project: Project, route: str, *, leave: bool = True) -> Iterator[
             routing.check_begun_anew(project, route)
         if state.status == "damaged" and state.token is not None:
             _refuse_damaged_journal(project, route)
-        if not state.damage and (what := project.git.would_commit(project.route_file(route))):
-            state = replace(state, damage=what)  # the file is left as it is; the journal has what is written
+        committed = "" if state.damage else project.git.would_commit(project.route_file(route))
+        if committed:
+            state = replace(state, damage=committed)  # the file is left as it is; the journal has what is written
         writer = RouteWriter(project, route, state, saving=saving, unseen=unseen, leave=leave)
+        writer.warnings += filter(None, [committed])
         try:
             yield writer
         finally:
