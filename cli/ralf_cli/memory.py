@@ -74,6 +74,27 @@ def _with_agent(command: F) -> F:
     return click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main.")(command)
 
 
+def _check_person(name: str, what: str) -> None:
+    """UsageError where an agent types what only a person may."""
+    from ralf import environment
+    from ralf.errors import UsageError
+
+    if agent := environment.agent():
+        hint = "type it yourself, in a terminal of your own"
+        raise UsageError(name, f"{what}: that is a person's to do, and an agent runs this (${agent} is set)", hint)
+
+
+def _origin(project: Project, name: str, id_: str) -> str:
+    """Who changes an item. UsageError where it is a person's, and an agent types the command."""
+    from ralf import environment
+    from ralf.memory.writing import load
+
+    item = load(project, name).get(id_)
+    if item is not None and item.origin == "person":
+        _check_person(name, f"{id_} is not changed")
+    return "agent" if environment.is_agent() else "person"
+
+
 def _found(root: str | None, agent: str | None) -> tuple[Project, str]:
     from ralf import environment, project as projects
     from ralf.memory.model import check_agent
@@ -292,7 +313,7 @@ def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str |
         return
     if not values:
         raise click.UsageError("say what to change: FIELD=VALUE")
-    made = writing.record(project, name, [edit_of(id, values)])
+    made = writing.record(project, name, [edit_of(id, values, origin=_origin(project, name, id))])
     _warn(made)
     item = made.get(id)
     if item is not None:
@@ -319,7 +340,7 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
     from ralf_cli.output import emit_json
 
     project, name = _found(root, agent)
-    made = writing.record(project, name, [records.Dropped(id, because, origin="person")])
+    made = writing.record(project, name, [records.Dropped(id, because, origin=_origin(project, name, id))])
     _warn(made)
     if as_json:
         emit_json({"id": id, "dropped": True})
@@ -333,7 +354,7 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
 @with_root
 @with_json
 def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
-    """Accept the offered item ID: from now on it counts as yours.
+    """Accept the offered item ID: from now on it counts as yours. No agent can.
 
     \b
     Examples:
@@ -345,6 +366,7 @@ def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:
     from ralf.memory import records, writing
 
     project, name = _found(root, agent)
+    _check_person(name, f"{id} is not accepted")
     made = writing.record(project, name, [records.Accepted(id)])
     _warn(made)
     item = made.get(id)

@@ -83,8 +83,8 @@ def stated(kind: str, text: str, **values: Any) -> records.Added:
     return new_item(kind, **own, **values)
 
 
-def edit_of(label: str, values: Sequence[str]) -> records.Edited:
-    """The delta of `FIELD=VALUE` that a person types about an item; confidence is from 0 to 1 or in percent."""
+def edit_of(label: str, values: Sequence[str], origin: str = "person") -> records.Edited:
+    """The delta of `FIELD=VALUE` that somebody types about an item; confidence is from 0 to 1 or in percent."""
     typed: dict[str, str] = {}
     for value in values:
         name, sign, what = value.partition("=")
@@ -103,4 +103,4 @@ def edit_of(label: str, values: Sequence[str]) -> records.Edited:
         raise UsageError(
             label, f"{refused.removesuffix(' said')} cannot be {found[refused]!r}", "ralf memory edit --help"
         )
-    return records.Edited(label, found, origin="person")
+    return records.Edited(label, found, origin=origin)
