@@ -57,7 +57,7 @@ _MARKS = "\ufe00-\ufe0f"  # how an emoji is shown
 _SPACES = r" \t\n\x0b\x0c\r\x85\xa0"
 
 _SYMBOLS = (
-    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u23ff\u2500-\u2775\u2794-\u27ff\u3001-\u3003\u3008-\u3020"
+    "\u200b-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u23ff\u2500-\u2775\u2794-\u27ff\u3001-\u3003\u3008-\u3020"
     "\uff01-\uff0f\uff1a-\uff20\ufffd\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001f9ff"
 )
 
