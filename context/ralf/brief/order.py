@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ralf.brief.recorded import Recorded
 from ralf.text.patterns import regex
@@ -93,8 +94,7 @@ def first(keys: Collection[str], recorded: Recorded) -> Iterator[Grant]:
 
 
 def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, Collection[str]]) -> Iterator[Grant]:
-    for what, start, end, length in _GRANT.findall(wanted):
-        which, level = slice(int(start) if start else None, int(end) if end else None), int(length or 0)
+    for what, which, level in _parsed(wanted):
         if what in _OF_TURN:
             numbers = [n for n in range(turns - 1, -1, -1) if what != "agreed" or f"agreed-{n}" in keys]
             parts = [part.format(n, n + 1) for n in numbers[which] for part in _OF_TURN[what].split()]
@@ -105,6 +105,14 @@ def _grants(wanted: str, keys: Collection[str], turns: int, lists: Mapping[str, 
             yield from ((key, level) for key in keys if key.startswith(tuple(what.split(","))))
         else:
             yield from ((key, level) for key in [*lists.get(what, (what,))][which])
+
+
+@lru_cache(8_192)  # those of a turn are asked for many times
+def _parsed(wanted: str) -> list[tuple[str, slice, int]]:
+    return [
+        (what, slice(int(start) if start else None, int(end) if end else None), int(length or 0))
+        for what, start, end, length in _GRANT.findall(wanted)
+    ]
 
 
 def behind(granted: Iterable[Grant], turns: Container[int], *, is_brief: bool) -> Iterator[Grant]:
