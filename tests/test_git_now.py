@@ -83,3 +83,21 @@ def test_git_is_not_asked_about_the_project_for_a_session_of_another_repository(
     session.says("Carry the gauges over.")
     user.does("checkpoint", "harbour", "--transcript", session.log)
     assert "by git" not in user.does("show", "harbour").out
+
+
+@pytest.mark.parametrize("place", ["the project", "a submodule"])
+def test_git_is_asked_nothing_for_which_it_would_run_a_filter_that_the_repository_brings(
+    user: User, session: Session, tmp_path: Path, place: str
+) -> None:
+    top, other = user.project, tmp_path / "other"
+    if place == "a submodule":
+        user.git("clone", "-q", ".", str(other))
+        user.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "sub")
+        top = user.project / "sub"
+    user.git("-C", str(top), "config", "filter.x.clean", f"touch {tmp_path / 'ran'}; cat")
+    (top / ".gitattributes").write_text("* filter=x\n", encoding="utf-8")
+    (top / "offsets.py").write_text("OFFSET = 3\n", encoding="utf-8")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    text = user.does("show", "harbour").out
+    assert not (tmp_path / "ran").exists()
+    assert ("by git" in text) is (place == "a submodule")

@@ -113,36 +113,6 @@ def pull_of_settings(stage: Stage) -> None:
 
 
 @scenario
-def pull_beside_an_edit_of_the_persons(stage: Stage) -> None:
-    """A push changes the shared route file while the victim has an edit of their own in it, which git merges."""
-    evil, _ = stage.shared()
-    file = stage.victim.project / ".autonomous/context/routes/own.md"
-    poisoned(evil / ".autonomous/context/routes/own.md")
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "HEAD:main")
-    file.write_text(file.read_text() + f"\nA note of {OWN}edited by hand.\n")
-    stage.victim.git("pull", "-q", "--rebase", "--autostash", fails=True)
-    after(stage)
-    stage.victim.ralf("context", "decide", "own", f"Use the {OWN}later way")
-    stage.victim.reads("own")
-
-
-@scenario
-def pull_that_merges_commits_of_both(stage: Stage) -> None:
-    """Both have committed to the shared route file; git makes a merge whose bytes neither has written."""
-    evil, _ = stage.shared()
-    poisoned(evil / ".autonomous/context/routes/own.md")
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "HEAD:main")
-    file = stage.victim.project / ".autonomous/context/routes/own.md"
-    file.write_text(file.read_text() + f"\nA note of {OWN}edited by hand.\n")
-    stage.victim.ralf("context", "show", "own")
-    stage.victim.git("commit", "-q", "-a", "-m", "mine")
-    stage.victim.git("pull", "-q", "--no-rebase", "--no-edit", fails=True)
-    after(stage)
-
-
-@scenario
 def pull_into_a_deleted_file(stage: Stage) -> None:
     """The victim deleted a shared route file that a push changes: git leaves theirs in the tree, in no index."""
     evil, _ = stage.shared()
@@ -155,31 +125,6 @@ def pull_into_a_deleted_file(stage: Stage) -> None:
     stage.victim.git("commit", "-q", "-m", "away with it")
     stage.victim.git("pull", "-q", "--no-rebase", "--no-edit", fails=True)
     after(stage, "TASK-001")
-
-
-@scenario
-def pull_with_a_conflict(stage: Stage) -> None:
-    """Git leaves conflict markers in the shared route file, with the attacker's rule between them."""
-    evil, _ = stage.shared()
-    for folder, words in ((evil, "zqxconflict"), (stage.victim.project, f"{OWN}side")):
-        file = folder / ".autonomous/context/routes/own.md"
-        file.write_text(file.read_text().replace("decisions:\n", f"{words}: 1\ndecisions:\n", 1))
-        git(folder, "commit", "-q", "-a", "-m", words)
-    git(evil, "push", "-q", "origin", "HEAD:main")
-    stage.victim.git("pull", "-q", "--no-rebase", "--no-edit", fails=True)
-    stage.victim.lives("own")
-    stage.victim.reads("own")
-
-
-@scenario
-def pull_of_renamed_routes(stage: Stage) -> None:
-    """A push renames the shared route files and puts the attacker's in their places."""
-    evil, _ = stage.shared()
-    folder = evil / ".autonomous/context/routes"
-    (folder / "own.md").rename(folder / "other.md")
-    write(folder / "own.md", route_file("own", version="1.1.0"))
-    stage.pushed()
-    after(stage, "other")
 
 
 @scenario
@@ -199,20 +144,6 @@ def checkout_of_a_hostile_branch(stage: Stage) -> None:
     stage.victim.reads("own", "proposal")
     stage.victim.git("checkout", "-q", "main", fails=True)
     after(stage, "proposal")
-
-
-@scenario
-def checkout_of_single_files(stage: Stage) -> None:
-    """The victim takes files out of a hostile commit (`git restore --source`), so that no index has their bytes."""
-    evil, _ = stage.shared()
-    git(evil, "checkout", "-q", "-b", "proposal")
-    put_route(evil, "TASK-001")
-    poisoned(evil / ".autonomous/context/routes/own.md")
-    commit_all(evil)
-    git(evil, "push", "-q", "origin", "proposal")
-    stage.victim.git("fetch", "-q")
-    stage.victim.git("restore", "--source=origin/proposal", "--worktree", "--", ".autonomous/context/routes")
-    after(stage, "TASK-001")
 
 
 @scenario

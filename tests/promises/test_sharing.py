@@ -119,7 +119,7 @@ def test_a_search_says_what_it_did_not_look_into_and_finds_it_under_the_name_of_
     assert merged(ann, "bob")
     before = ann.does("search", "feet")
     assert "levels in feet" not in before.out
-    assert "not searched: 1 shared by Bob, not accepted: ralf context trust Bob" in before.err
+    assert "not searched, since nobody here has accepted it: 1 record of other clones: ralf status" in before.err
     status, _ = ann.types("trust", "Bob", answer="y\n")
     assert status == 0
     after = ann.does("search", "feet")

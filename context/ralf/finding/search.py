@@ -7,7 +7,6 @@ rebuilt when it is missing, damaged or of another version.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -121,12 +120,14 @@ def _search(
 
 
 def _not_searched(project: Project, routes: Sequence[str]) -> Iterator[str]:
-    """What was not looked into, and the command that accepts it."""
-    trust = f"{project.command} context trust"
-    for name, count in shared.waiting(project).items():
-        yield f"not searched: {count:,} shared by {name}, not accepted: {trust} {shlex.quote(name)}"
-    for route in routes:
-        yield f"{route}: what came from elsewhere is not searched: {trust} {route}"
+    """What was not looked into, and the command that says how to accept it."""
+    found = (
+        (sum(shared.waiting(project).values()), "record", "of other clones"),
+        (len(routes), "route", "from elsewhere"),
+    )
+    parts = [f"{count:,} {noun}{'s' * (count > 1)} {whence}" for count, noun, whence in found if count]
+    if parts:  # without their names, which a stranger chose: agents read this
+        yield f"not searched, since nobody here has accepted it: {', '.join(parts)}: {project.command} status"
 
 
 def _near(

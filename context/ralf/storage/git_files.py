@@ -469,7 +469,7 @@ _READ_ONLY = ("--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "lo
 
 def status(top: Path, environment: Mapping[str, str]) -> Status | None:
     """What git says of a worktree, None where it cannot say it within 0.3 s. Nothing is written, and nothing run that
-    the repository configures.
+    the repository configures: one that brings filters, which git would run to compare a file, is not asked.
     """
     import subprocess  # loaded only to ask git
 
@@ -480,7 +480,10 @@ def status(top: Path, environment: Mapping[str, str]) -> Status | None:
         return done.stdout.decode(errors="replace") if done is not None and done.returncode == 0 else None
 
     try:
-        said = answer("status", "--porcelain=v2", "--branch", "-z")
+        filters = answer("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.") or ""
+        if any(line.startswith(("local", "worktree")) for line in filters.splitlines()):
+            return None
+        said = answer("status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty", "-z")
         if said is None:
             return None
         subject = answer("log", "-1", "--format=%s") or ""
