@@ -106,7 +106,7 @@ ROWS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if "YAML" in name else EDITS) for name in ROWS])
+@pytest.mark.parametrize("name", ROWS)
 def test_a_decision_edited_in_the_file_is_one_at_once_and_stays(user: User, route: str, path: Path, name: str) -> None:
     edit, expected = ROWS[name]
     edit(path)
@@ -118,7 +118,7 @@ def test_a_decision_edited_in_the_file_is_one_at_once_and_stays(user: User, rout
     assert rules == [RULE, PIER][: 2 if name == "a bullet below a rule" else 1]
 
 
-@pytest.mark.parametrize("name", ["a note", pytest.param("a changed bullet", marks=EDITS), "changed words in YAML"])
+@pytest.mark.parametrize("name", ["a note", "a changed bullet", "changed words in YAML"])
 def test_the_log_has_an_edit_and_undo_takes_it_back(user: User, route: str, path: Path, name: str) -> None:
     before = len(user.does("log", route, "--json").json())
     if name == "a note":
@@ -222,7 +222,6 @@ def test_a_next_step_changed_in_the_file_is_the_files_and_the_rest_of_the_text_s
     assert "Fog until noon" in path.read_text() and "Mend the gauge" not in path.read_text()
 
 
-@EDITS
 def test_a_section_of_a_persons_own_is_in_every_brief_and_found_by_search(user: User, route: str, path: Path) -> None:
     user.write_note(route, "The pilot boat is red.")
     user.does("decide", route, "Go on")

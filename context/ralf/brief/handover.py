@@ -285,6 +285,10 @@ _INDENT = regex(r"(?m)^(?:> ?|  )")
 
 _BECAUSE, _NOT = " Because: ", " Not: "
 
+_REJECTED = regex(r" (?:Not|Rejected): ")
+
+_MORE = regex(r"and [0-9,]+ older: in the front matter")
+
 
 def section(carried: Carried) -> tuple[str, frozenset[str]]:
     """The section `## Hand-over` of the route file, "" where there is nothing, and the ids of the entries in it: whole,
@@ -328,11 +332,34 @@ def parse(text: str, carried: Carried) -> Carried:
     return replace(carried, last=moment, kept=tuple(_entries(parts, carried)))
 
 
-def _entries(parts: Iterable[Section], carried: Carried) -> Iterator[Kept]:
-    """The entries in a section; a second one of an id is a new one."""
+def listed(text: str, carried: Carried, lines: Mapping[str, str]) -> Iterator[Kept]:
+    """The decisions in a list of the file, as `parse` reads the entries of a section.
+
+    lines  by the ids of decisions: their lines as they are listed, without "- "
+    """
+    bullets = [bullet for bullet in _bullets_of(text) if bullet.mark and not _MORE.fullmatch(one_line(bullet.text))]
+    return _entries([Section("decision", bullets=bullets)], carried, lines)
+
+
+def paragraphs(text: str) -> list[str]:
+    """What stands in a list of the file and is no bullet."""
+    return [bullet.text for bullet in _bullets_of(text) if not bullet.mark]
+
+
+def _bullets_of(text: str) -> list[Bullet]:
+    return [bullet for part in sections_of(f"**Decided:**\n{text}") for bullet in part.bullets]
+
+
+def _entries(parts: Iterable[Section], carried: Carried, lines: Mapping[str, str] | None = None) -> Iterator[Kept]:
+    """The entries in a section; a second one of an id is a new one.
+
+    lines  by the ids of entries: their lines as they are shown
+    """
     known = {entry.id: entry for entry in carried.kept if entry.ended is None}
-    lines = ((_levels(entry, above=carried.last)[-1].removeprefix("- "), entry) for entry in known.values())
-    ours = {words: entry for line, entry in lines for words in (line, entry.text)}  # somebody may take the id out
+    if lines is None:
+        lines = {id_: _levels(entry, above=carried.last)[-1].removeprefix("- ") for id_, entry in known.items()}
+    shown = ((lines.get(id_, ""), entry) for id_, entry in known.items())
+    ours = {words: entry for line, entry in shown for words in (line, entry.text)}  # somebody may take the id out
     seen = set[str]()
     for kind, bullet in ((one.kind, bullet) for one in parts if one.is_kept for bullet in one.bullets):
         entry = ours.get(one_line(bullet.text))
@@ -356,7 +383,7 @@ def _entry(kind: Kind, bullet: Bullet, known: Mapping[str, Kept]) -> Kept:
     if found is not None and old is not None:
         text = found[2].replace(_tail(old), "")
     made = old if old is not None and KEPT.get(kind) == KEPT[old.kind] else Kept(kind)
-    text, _, rejected = text.partition(_NOT)
+    text, rejected = (*_REJECTED.split(text, maxsplit=1), "")[:2]
     text, _, reason = text.partition(_BECAUSE)
     options = (*filter(None, map(str.strip, rejected.split("; "))), *bullet.rejected)
     text, reason = (

@@ -59,7 +59,7 @@ def recorded(context: RouteContext) -> Recorded:
     """What a route has on record from people, agents and models."""
     made = Recorded()
     work(made, context)
-    notes = map(lines.quotation, filter(str.strip, context.body.before.strip().split("\n\n")))
+    notes = map(lines.quotation, filter(str.strip, context.body.notes.strip().split("\n\n")))
     pinned = made.add("note", (_NOTES,), "Notes in the file, by a person", notes)
     made.pinned = _staged(made, [*pinned, *_rules(made, context)], _PINNED)
     unresolved = (f"- {one_line(line)}" for line in wording.told_unresolved(context))

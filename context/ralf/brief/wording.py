@@ -291,7 +291,7 @@ _LINES: tuple[tuple[str, str, Callable[[RouteContext], Iterable[str]]], ...] = (
     ("decisions", "", lambda c: map(_labelled, reversed(c.decisions))),
     ("work", "asked: ", lambda c: (fact.request for fact in reversed(c.facts.requests))),
     ("history", "history: ", lambda c: (line for one in c.body.sections for line in _lines_of(one.title, one.text))),
-    ("history", "text: ", lambda c: _lines_of(c.body.before, c.body.preface, c.body.after, c.body.below)),
+    ("history", "text: ", lambda c: _lines_of(c.body.notes)),
     ("history", "text: ", lambda c: (comment.text for comment in c.body.comments)),
     ("facts", "file: ", lambda c: (f"{', '.join(fact.did)}: {fact.path}" for fact in reversed(c.facts.paths))),
     ("facts", "command: ", lambda c: (command(fact).removeprefix("- ") for fact in reversed(c.facts.commands))),

@@ -189,9 +189,8 @@ def _failure(step: Step) -> str:
 
 def _notes(context: RouteContext) -> Iterator[Unit]:
     """What a person wrote into the file."""
-    for text in (context.body.before, context.body.after):
-        if text.strip():
-            yield Unit("note", "", text.strip())
+    if text := context.body.notes.strip():
+        yield Unit("note", "", text)
 
 
 def _of_records(records: Iterable[tuple[str, Record]], undone: Container[str]) -> Iterator[Unit]:

@@ -44,9 +44,7 @@ SHORT_FILE = 3_500
 
 _BEGINS, _ENDS = "<!-- ralf:{}", "<!-- ralf:{} ends -->"
 
-_BRIEF = (
-    "<!-- ralf:brief {}: written anew at each write. Edits of Hand-over count; other lines of yours move above. -->"
-)
+_BRIEF = "<!-- ralf:brief {}: written anew at each write. Edits of bullets count; other lines of yours move above. -->"
 
 _BRIEF_SUM = regex(r"<!-- ralf:brief (x[0-9a-f]{8})\b")
 

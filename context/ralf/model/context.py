@@ -101,6 +101,11 @@ class Body:
     has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
 
+    @property
+    def notes(self) -> str:
+        """What a person wrote into the file, wherever it stands in it."""
+        return "\n\n".join(text for text in (self.before, self.preface, self.after, self.below) if text.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Since:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +77,11 @@ def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
 
 _RULES_HEADING, _UNRESOLVED_HEADING, _DECIDED_HEADING = "## Rules", "## Unresolved", "## Decisions"
 
-_BELOW_HANDED = (_RULES_HEADING, routefile.NOW, _UNRESOLVED_HEADING, _DECIDED_HEADING)
+_KINDS = {_RULES_HEADING: "rule", _DECIDED_HEADING: "decision"}
+
+_EDITABLE = (handover.HEADING, *_KINDS)
+
+_HEADINGS = (*_EDITABLE, routefile.NOW, _UNRESOLVED_HEADING)
 
 
 def _listed(decisions: Iterable[Decision], most: int) -> Iterator[str]:
@@ -105,14 +109,14 @@ def _within(lines: Iterable[str], most: int) -> Iterator[str]:
 
 
 def with_own_lines(found: RouteContext, base: RouteContext | None = None) -> RouteContext:
-    """What a file says, with what a person changed in the hand-over above the history, and with the lines that they
-    wrote into the rest of our part there as notes: the next write makes that part anew.
+    """What a file says, with what a person changed in the bullets above the history, and with the other lines that they
+    wrote into our part there as notes: the next write makes that part anew.
 
     base  what the file showed before; None where that is not known
     """
     if not found.body.is_brief_edited:
         return found
-    found = _with_handed(found, base if base is not None else found)
+    found = _with_bullets(found, base if base is not None else found)
     found = replace(found, active_work=replace(found.active_work, now=base.active_work.now if base is not None else ""))
     known = {line for context in (found, base) if context is not None for line in brief_of(context).split("\n")}
     own = list(_own(found.body.brief, known))
@@ -121,23 +125,56 @@ def with_own_lines(found: RouteContext, base: RouteContext | None = None) -> Rou
     return replace(found, body=replace(found.body, before=before, brief="", is_brief_edited=False, has_moved=has_moved))
 
 
-def _with_handed(found: RouteContext, base: RouteContext) -> RouteContext:
-    """What a file says, with what its section `## Hand-over` says otherwise than ours did, and without that section."""
-    lines = found.body.brief.split("\n")
-    carried = handed_over(base)
-    ours = shown(handover.section(carried)[0])
-    if not ours or handover.HEADING not in lines:
-        return found
-    first = lines.index(handover.HEADING)
-    last = next((n for n, line in enumerate(lines) if n > first and line in _BELOW_HANDED), len(lines))
-    before, after = (handover.parse(text, carried) for text in (ours, "\n".join(lines[first:last])))
-    found = replace(found, body=replace(found.body, brief="\n".join(lines[:first] + lines[last:])))
+def _with_bullets(found: RouteContext, base: RouteContext) -> RouteContext:
+    """What a file says, with what its bullets above the history say otherwise than ours did, and without these: one
+    that is changed, added or removed below `## Hand-over`, `## Rules` or `## Decisions`.
+    """
+    ours, theirs = _sections(brief_of(base)), _sections(found.body.brief)
+    read = [
+        (heading, _read(heading, ours.get(heading, []), base), _read(heading, theirs[heading], base))
+        for heading in _EDITABLE
+        if heading in theirs and (heading in ours or heading != handover.HEADING)
+    ]
+    there = {entry.id for _, _, after in read for entry in after.kept}
+    for heading, before, after in read:
+        was = {} if found.body.is_cut else {entry.id: entry for entry in before.kept}
+        gone = {id_ for id_ in was if id_ not in there and not _is_in_moment(id_, after)}
+        found = _with_entries(found, before, after, gone, _KINDS.get(heading, ""))
+    return replace(found, body=replace(found.body, brief=_without_bullets(theirs, {heading for heading, *_ in read})))
+
+
+def _sections(brief: str) -> dict[str, list[str]]:
+    """The lines of our part by the heading of ours above them, which stands first among them; "" for none."""
+    found: dict[str, list[str]] = {"": []}
+    heading = ""
+    for line in brief.split("\n"):
+        if line.rstrip() in _HEADINGS and line.rstrip() not in found:
+            heading = line.rstrip()
+            found[heading] = []
+        found[heading].append(line)
+    return found
+
+
+def _read(heading: str, lines: Sequence[str], base: RouteContext) -> Carried:
+    """What the lines of one of our sections say."""
+    if heading == handover.HEADING:
+        return handover.parse("\n".join(lines), handed_over(base))
+    entries = {item.id: wording.decision(item).removeprefix("- ").rstrip() for item in base.active_decisions}
+    carried = replace(base.carried, last=None)
+    return replace(carried, kept=tuple(handover.listed("\n".join(lines[1:]), carried, entries)))
+
+
+def _with_entries(found: RouteContext, before: Carried, after: Carried, gone: set[str], kind: str) -> RouteContext:
+    """What a file says, with the entries of one section as they are after an edit.
+
+    gone  the ids of those that were taken out
+    kind  of the decisions in it, "" for what the entries say
+    """
     was = {entry.id: entry for entry in before.kept}
-    gone = set() if found.body.is_cut else _gone(was, after)
     changed = {entry.id: entry for entry in after.kept if entry.id and entry != was.get(entry.id)}
     new = [entry for entry in after.kept if not entry.id and entry not in before.kept]
-    decided = [decision_of(entry) for entry in new if entry.kind in ("decision", "avoid")]
-    decisions = (_reworded(item, changed.get(item.id)) for item in found.decisions if item.id not in gone)
+    decided = [_of_kind(decision_of(entry), kind) for entry in new if entry.kind in ("decision", "avoid")]
+    decisions = (_reworded(item, changed.get(item.id), kind) for item in found.decisions if item.id not in gone)
     handed, others = found.handover, [entry for entry in new if entry.kind not in ("decision", "avoid")]
     kept = (changed.get(entry.id, entry) for entry in handed.kept if entry.id not in gone)
     return replace(
@@ -152,21 +189,35 @@ def _with_handed(found: RouteContext, base: RouteContext) -> RouteContext:
     )
 
 
-def _gone(was: Iterable[str], after: Carried) -> set[str]:
-    """The ids of entries that somebody took out; one whose heading alone they took out stands in the moment now."""
+def _is_in_moment(id_: str, after: Carried) -> bool:
+    """Whether an entry stands in the moment now: somebody took its heading alone out."""
     last = after.last or HandOver()
-    text = "\n".join([last.now, last.why, *last.next, *(item for part in last.parts for item in part.items)])
-    return {id_ for id_ in was if id_ not in text} - {entry.id for entry in after.kept}
+    return id_ in "\n".join([last.now, last.why, *last.next, *(item for part in last.parts for item in part.items)])
 
 
-def _reworded(item: Decision, entry: Kept | None) -> Decision:
-    """A decision as a person worded it in the hand-over."""
+def _of_kind(item: Decision, kind: str) -> Decision:
+    return replace(item, kind=kind) if kind else item
+
+
+def _reworded(item: Decision, entry: Kept | None, kind: str) -> Decision:
+    """A decision as a person worded it in a bullet, and of the kind of the section in which it stands now."""
     if entry is None:
         return item
-    new = decision_of(entry)
+    new = _of_kind(decision_of(entry), item.kind if kind and item.pinned else kind)
     return replace(
         item, kind=new.kind, decision=new.decision, rationale=new.rationale, alternatives=new.alternatives, not_found=()
     )
+
+
+def _without_bullets(sections: Mapping[str, Sequence[str]], read: Collection[str]) -> str:
+    """Our part without what was read in it: of the hand-over nothing is left, of a list what belongs to no bullet."""
+    left: list[str] = []
+    for heading, lines in sections.items():
+        if heading not in read:
+            left += lines
+        elif heading != handover.HEADING:
+            left += [heading, *handover.paragraphs("\n".join(lines[1:]))]
+    return "\n".join(left)
 
 
 def _own(brief: str, known: set[str]) -> Iterator[str]:
