@@ -136,6 +136,7 @@ PARTS = {
     ),
     "mutations": Part("twelve promises broken on purpose", runs=(("tests.mutations",),)),
     "others": Part("everything else that is marked for a release", ("tests/",)),
+    "index": Part("the quick tests and those of CI, with the index deleted before every command and write"),
     "examples": Part("every example of each property"),
     "quality": Part("the quality scorer, whole", needs=_has_shared_data),
 }
@@ -147,6 +148,8 @@ def commands(name: str) -> list[list[str]]:
     tests = [*python, "pytest", "--numprocesses", "auto", "--dist", "worksteal", "--quiet"]
     if name == "examples":
         return [[*tests, "-m", "hypothesis", "--hypothesis-profile", "many"]]
+    if name == "index":
+        return [["env", "TESTS_WITHOUT_INDEX=1", *tests, "-m", "not release"]]
     if name == "quality":
         scorer = str(SOURCE.parent / "shared" / "eval" / "score.py")
         data, scores = str(SOURCE.parent / "shared" / "eval" / "data"), str(LOGS / "score.json")

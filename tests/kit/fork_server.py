@@ -42,7 +42,7 @@ from typing import Any, NoReturn
 
 if not __package__:  # started as a program
     sys.path[0] = os.path.dirname(os.path.dirname(__file__))
-from kit import rights
+from kit import no_index, rights
 
 PACKAGES = ("ralf", "ralf_cli", "ralf_integrations", "ralf_migrations")
 _LEFT_OUT = (".__main__", ".server")  # a program; and the MCP server, whose SDK is as large as all else together
@@ -226,6 +226,7 @@ def load() -> None:
             except ModuleNotFoundError as error:  # an extra that is not installed
                 if str(error.name).partition(".")[0] in PACKAGES:
                     raise
+    no_index.switch()
     for codec in _CODECS:
         "".encode(codec)
     importlib.import_module("ralf.text.tokens").count("loads the ranks")
