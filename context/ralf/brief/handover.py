@@ -365,6 +365,8 @@ def _entries(parts: Iterable[Section], carried: Carried, lines: Mapping[str, str
         entry = ours.get(one_line(bullet.text))
         if entry is None or KEPT.get(kind) != KEPT[entry.kind]:
             entry = _entry(kind, bullet, known)
+        elif entry.id in seen:  # a copy
+            continue
         yield replace(entry, kind=kind, id="" if entry.id in seen else entry.id)
         seen.update(filter(None, [entry.id]))
 
