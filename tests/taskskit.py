@@ -1,8 +1,8 @@
-"""Stand-ins for the store and the plan of tasks, for what reads them."""
+"""A stand-in for the store of tasks, for what reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ralf.errors import NotFound
@@ -37,28 +37,3 @@ class Kept:
         pending = [state for state in self.all.values() if state.task.status == "pending"]
         ready = [state for state in pending if state.claim is None and not state.waits_for and not state.is_foreign]
         return len(pending), ready[:limit]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A chain of a plan."""
-
-    name: str
-    segments: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Chains, in each of which every task waits for the one before it."""
-
-    chains: tuple[Chain, ...] = ()
-    more: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def waits(self, id_: str) -> Collection[str]:
-        """The task before it, and those that it waits for besides."""
-        found = [*self.more.get(id_, ())]
-        for chain in self.chains:
-            ids = [one for segment in chain.segments for one in segment]
-            if id_ in ids and (at := ids.index(id_)):
-                found.append(ids[at - 1])
-        return found

@@ -18,11 +18,12 @@ from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.tasks import claims, editing, plan as plans, store
+from ralf.tasks.book import Chain
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
 from ralf.tasks.refresh import MOST_BEFORE, MOST_ROUTES, Before, Next, Refresh, gather, refresh
 from ralf.text import tokens
 from ralf.text.cleaning import OWN_OUTPUT, outside
-from taskskit import Chain, Kept, Plan
+from taskskit import Kept
 
 IDS = ("TASK-a", "TASK-b", "TASK-c", "TASK-d", "TASK-e", "TASK-f")
 SUMMARIES = {
@@ -30,7 +31,7 @@ SUMMARIES = {
     "TASK-b": "The store ignores a level that it has",
     "TASK-c": "An unknown station is 404",
 }
-PLAN = Plan((Chain("main", (IDS[:3], IDS[3:5], IDS[5:])),))
+PLAN = (Chain("main", (IDS[:3], IDS[3:5], IDS[5:])),)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def claimed(kept: Kept, id_: str, by: str, number: int) -> None:
     kept.all[id_] = replace(state, claim=Claim(number, by), attempts=(*state.attempts, now))
 
 
-def told(project: Path, kept: Kept, by: str = "tide-4", plan: Plan | None = PLAN, **more: object) -> Refresh:
+def told(project: Path, kept: Kept, by: str = "tide-4", plan: tuple[Chain, ...] = PLAN, **more: object) -> Refresh:
     return gather(Project(project), kept, plan, by=by, **more)  # type: ignore[arg-type]
 
 
@@ -138,7 +139,7 @@ def test_decisions_that_the_brief_tells_are_not_told_again(project: Path, kept: 
 
 
 def test_without_a_plan_the_dependencies_of_a_task_come_before_it(project: Path, kept: Kept) -> None:
-    found = told(project, kept, plan=None)
+    found = told(project, kept, plan=())
     assert [one.id for one in found.before] == ["TASK-c", "TASK-b", "TASK-a"]
     assert (found.chain, found.next, found.checkpoint) == ("", (), False)
     assert "`ralf task claim`" in found.render()
@@ -148,13 +149,14 @@ def test_dependencies_are_told_once_each_the_nearest_first_also_in_a_circle(proj
     tree = {"TASK-d": ("TASK-b", "TASK-c"), "TASK-c": ("TASK-a",), "TASK-b": ("TASK-a", "TASK-d", "TASK-no")}
     for id_, after in tree.items():
         kept.all[id_] = replace(kept.all[id_], task=replace(kept.all[id_].task, after=after))
-    found = told(project, kept, plan=None)
+    found = told(project, kept, plan=())
     assert [one.id for one in found.before] == ["TASK-b", "TASK-c", "TASK-a"] and found.more_before == 0
 
 
 def test_tasks_of_another_chain_that_the_plan_waits_for_are_told_too(project: Path, kept: Kept) -> None:
-    plan = Plan((Chain("x", (("TASK-d",),)), Chain("y", (("TASK-a", "TASK-b"),))), {"TASK-d": ("TASK-b",)})
-    kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, after=()))
+    plan = Chain("x", (("TASK-d",),)), Chain("y", (("TASK-a", "TASK-b"),))
+    kept.all["TASK-b"] = replace(kept.all["TASK-b"], task=replace(kept.all["TASK-b"].task, after=()))
+    kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, after=("TASK-b",)))
     found = told(project, kept, plan=plan)
     assert [one.id for one in found.before] == ["TASK-b", "TASK-a"] and found.next == ()
 
@@ -219,7 +221,7 @@ def test_before_a_checkpoint_the_agent_is_told_to_hand_over_and_end(project: Pat
 
 def test_a_task_can_be_a_checkpoint_by_itself(project: Path, kept: Kept) -> None:
     kept.all["TASK-d"] = replace(kept.all["TASK-d"], task=replace(kept.all["TASK-d"].task, checkpoint=True))
-    for plan in (PLAN, None):
+    for plan in (PLAN, ()):
         found = told(project, kept, plan=plan)
         assert found.checkpoint and found.next == () and "`ralf handover TASK-d " in found.render()
 
@@ -289,7 +291,7 @@ def test_of_very_many_tasks_only_those_around_are_read_and_the_others_counted(pr
         )
     claimed(kept, ids[5_000], "tide-4", 1)
     segments = tuple(tuple(ids[at : at + 100]) for at in range(0, 10_000, 100))
-    found = told(project, kept, plan=Quick((Chain("main", segments),)))
+    found = told(project, kept, plan=(Chain("main", segments),))
     assert len(kept.asked) < MOST_BEFORE + 40
     assert len(found.before) == MOST_BEFORE and found.more_before == 5_000 - MOST_BEFORE
     assert found.more_next == 99 - len(found.next)
@@ -297,19 +299,11 @@ def test_of_very_many_tasks_only_those_around_are_read_and_the_others_counted(pr
     assert "Done TASK-4999\n" in text and f"{5_000 - MOST_BEFORE} " in text
 
 
-class Quick(Plan):
-    """A plan whose tasks wait for nothing more than they say."""
-
-    def waits(self, id_: str) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
-
-
 def test_of_very_many_routes_as_many_are_read_as_there_is_room_for(project: Path) -> None:
     ids = [f"TASK-{number}" for number in range(60)]
     kept = Kept({id_: TaskState(Task(id_, after=ids[max(0, n - 1) : n])) for n, id_ in enumerate(ids)})
     claimed(kept, ids[-1], "tide-4", 1)
-    found = told(project, kept, plan=None)
+    found = told(project, kept, plan=())
     assert len(found.before) == 59 and len(found.unread) == 59 - MOST_ROUTES
     assert f"{59 - MOST_ROUTES} " in found.render()
 

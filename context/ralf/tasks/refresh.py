@@ -7,26 +7,23 @@ it, and the contexts of as many routes as there can be room for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ralf import environment, project as projects
 from ralf.errors import RalfError, RouteNotFound, UsageError
 from ralf.model import RouteContext
 from ralf.tasks.evidence import edited
 from ralf.tasks.model import ENDED_ITSELF, TaskState
-from ralf.tasks.refresh_text import composed
-from ralf.tasks.refresh_words import MAX_TOKENS, Before, Next, Refresh
+from ralf.tasks.refresh_text import MAX_TOKENS, Before as Before, Next as Next, Refresh as Refresh, composed
 from ralf.tasks.routes import route_of
-from ralf.text.cleaning import OWN_OUTPUT
-from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
     from ralf.project import Project
     from ralf.tasks.book import Book, Chain
-    from ralf.tasks.store import Tasks as Stored
-
+    from ralf.tasks.store import Tasks
 
 MOST_BEFORE = 64
 """Tasks before this one of which the state is read, the nearest; of those beyond only the number is told."""
@@ -36,93 +33,33 @@ MOST_ROUTES = 24
 
 _MOST_NEXT = 12  # tasks after this one whose titles are read
 
-CHARACTERS_PER_TOKEN = 4
+_CHARACTERS = 8  # of decisions for each token of the text: of more routes there is no room for what they hold
 
 
-# ---- what is needed of the store and of the plan ----
+class Asked:
+    """The tasks as one look at the book shows them."""
 
-
-class Tasks(Protocol):
-    """The tasks of a project, as far as they are asked for here."""
+    def __init__(self, tasks: Tasks, book: Book) -> None:
+        self._tasks = tasks
+        self._book = book
 
     def get(self, name: str) -> TaskState:
-        """The task of an id or title; NotFound."""
+        """The task of an id or title; TaskNotFound, UsageError."""
+        return self._tasks.state(self._book, self._tasks.resolve(self._book, name))
 
     def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
         """Those of these tasks that there are."""
+        return {one.task.id: one for one in self._tasks.shown(self._book, ids)}
 
     def held(self, by: str) -> Sequence[TaskState]:
         """The tasks that somebody has claimed."""
+        return [one for one in self._tasks.held(self._book) if one.claim is not None and one.claim.by == by]
 
     def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
         """How many tasks are pending, and the first of those that can be claimed now."""
-
-
-class Planned:
-    """The plan in force, as far as it is asked for here: reading its file takes longer than all the rest."""
-
-    def __init__(self, chains: Sequence[Chain]) -> None:
-        self.chains = chains
-        self._before: dict[str, str] = {}
-        for chain in chains:
-            ids = [id_ for segment in chain.segments for id_ in segment]
-            self._before.update(zip(ids[1:], ids, strict=False))
-
-    def waits(self, id_: str) -> tuple[str, ...]:
-        """The task that must be completed before this one by the plan."""
-        before = self._before.get(id_)
-        return () if before is None else (before,)
-
-
-def _render(found: Refresh, max_tokens: int | None = None, *, fenced: bool = True) -> str:
-    """See `Refresh.render`."""
-    wanted = found.max_tokens if max_tokens is None else max_tokens
-    text = found.made if found.made and wanted == found.max_tokens else composed(found, wanted).text
-    if fenced:
-        return text
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(OWN_OUTPUT))
-
-
-Refresh.render = _render  # type: ignore[assignment, method-assign]
-
-
-def gather(
-    project: Project,
-    tasks: Tasks,
-    plan: Planned | None,
-    *,
-    by: str,
-    lease: str = "",
-    task: str | None = None,
-    max_tokens: int = MAX_TOKENS,
-    warnings: Iterable[str] = (),
-) -> Refresh:
-    """What an agent reads first: see `refresh`, which finds all that this is given."""
-    action, state = _meant(tasks, by, lease, task)
-    found = Refresh(agent=by, action=action, task=state, command=project.command, max_tokens=max_tokens)
-    place = _place(plan, state.task.id) if state is not None else _Place()
-    if state is not None:
-        found = replace(found, **_after(tasks, state, place))
-    if action == "hand-over" and (found.next or not found.checkpoint):  # the rest of its segment comes first
-        action = "claim"
-    if action in ("claim", "hand-over"):
-        pending, ready = tasks.waiting(_MOST_NEXT)
-        listed = tuple(map(_next_of, ready))
-        action = action if action == "hand-over" else "claim" if listed else "wait" if pending else "end"
-        return replace(found, action=action, pending=pending, ready=listed if action == "claim" else ())
-    if state is None or action == "stop":
-        return found
-    if state.claim is not None and action == "work":
-        found = replace(found, lease=state.claim.lease(state.task.id))
-    elif state.claim is not None:
-        found = replace(found, holder=state.claim.by)
-    problems = [*warnings]
-    context = _context(project, state.task.context_route, problems)
-    before, more = _before(tasks, plan, state, place)
-    before, unread = _with_routes(project, before, state.task.context_route, context, max_tokens, problems)
-    found = replace(found, context=context, before=before, more_before=more, unread=unread, warnings=tuple(problems))
-    text, brief = composed(found, max_tokens)
-    return replace(found, brief=brief, made=text)
+        lost = [one for one in self._tasks.held(self._book) if one.claim is None and not one.waits_for]
+        ready = self._tasks.shown(self._book, self._book.ready(lambda _: True, limit))
+        return self._book.counts()["pending"], [*ready, *lost][:limit]
 
 
 def refresh(
@@ -151,41 +88,57 @@ def refresh(
     tasks = store.Tasks(project)
 
     def gathered(book: Book) -> Refresh:
-        asked, plan = _Asked(tasks, book), Planned(book.chains())
-        problems = [book.plan[1]] if book.plan[1] else []
-        return gather(project, asked, plan, by=by, lease=lease, task=task, max_tokens=max_tokens, warnings=problems)
+        asked, problems = Asked(tasks, book), filter(None, [book.plan[1]])
+        return gather(
+            project, asked, book.chains(), by=by, lease=lease, task=task, max_tokens=max_tokens, warnings=problems
+        )
 
     return tasks.read(gathered)
 
 
-class _Asked:
-    """The tasks as one look at the book shows them."""
-
-    def __init__(self, tasks: Stored, book: Book) -> None:
-        self._tasks = tasks
-        self._book = book
-
-    def get(self, name: str) -> TaskState:
-        return self._tasks.state(self._book, self._tasks.resolve(self._book, name))
-
-    def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
-        found = self._book.states(ids) if ids else {}
-        held = self._tasks.is_held
-        return {id_: one if held(one, known) else replace(one, claim=None) for id_, (one, known) in found.items()}
-
-    def held(self, by: str) -> Sequence[TaskState]:
-        return [one for one in self.states(self._book.held()).values() if one.claim is not None and one.claim.by == by]
-
-    def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
-        pending = self._book.counts()["pending"]
-        lost = [id_ for id_, one in self.states(self._book.held()).items() if one.claim is None and not one.waits_for]
-        return pending, [*self.states([*self._book.ready(lambda _: True, limit), *lost]).values()][:limit]
+def gather(
+    project: Project,
+    tasks: Asked,
+    chains: Sequence[Chain],
+    *,
+    by: str,
+    lease: str = "",
+    task: str | None = None,
+    max_tokens: int = MAX_TOKENS,
+    warnings: Iterable[str] = (),
+) -> Refresh:
+    """What an agent reads first: see `refresh`, which finds all that this is given."""
+    action, state = _meant(tasks, by, lease, task)
+    found = Refresh(agent=by, action=action, task=state, command=project.command, max_tokens=max_tokens)
+    place = _place(chains, state.task.id) if state is not None else _Place()
+    if state is not None:
+        found = replace(found, **_after(tasks, state, place))
+    if action == "hand-over" and (found.next or not found.checkpoint):  # the rest of its segment comes first
+        action = "claim"
+    if action in ("claim", "hand-over"):
+        pending, ready = tasks.waiting(_MOST_NEXT)
+        listed = tuple(map(_next_of, ready))
+        action = action if action == "hand-over" else "claim" if listed else "wait" if pending else "end"
+        return replace(found, action=action, pending=pending, ready=listed if action == "claim" else ())
+    if state is None or action == "stop":
+        return found
+    if state.claim is not None and action == "work":
+        found = replace(found, lease=state.claim.lease(state.task.id))
+    elif state.claim is not None:
+        found = replace(found, holder=state.claim.by)
+    problems, named = [*warnings], state.task.context_route
+    context = _own_context(project, named, problems)
+    earlier, more = _before(tasks, chains, state, place)
+    before, unread = _with_routes(project, earlier, context, named, _CHARACTERS * max_tokens, problems)
+    found = replace(found, context=context, before=before, more_before=more, unread=unread, warnings=tuple(problems))
+    text, brief = composed(found, max_tokens)
+    return replace(found, brief=brief, made=text)
 
 
 # ---- which task is meant ----
 
 
-def _meant(tasks: Tasks, by: str, lease: str, task: str | None) -> tuple[str, TaskState | None]:
+def _meant(tasks: Asked, by: str, lease: str, task: str | None) -> tuple[str, TaskState | None]:
     """What is to be done, and with which task."""
     if task is not None:
         state = tasks.get(task)
@@ -199,7 +152,7 @@ def _meant(tasks: Tasks, by: str, lease: str, task: str | None) -> tuple[str, Ta
     return leased or ("claim", None)
 
 
-def _leased(tasks: Tasks, lease: str) -> tuple[str, TaskState] | None:
+def _leased(tasks: Asked, lease: str) -> tuple[str, TaskState] | None:
     """What became of the claim that a lease names; None for one that nobody knows any more."""
     id_, _, number = lease.rpartition(":")
     if not id_ or not number.isdecimal() or len(number) > 18:
@@ -210,38 +163,32 @@ def _leased(tasks: Tasks, lease: str) -> tuple[str, TaskState] | None:
     if state.claim is not None and state.claim.number == int(number):
         return "work", state
     attempt = next((one for one in state.attempts if one.number == int(number)), None)
-    if attempt is None or attempt.outcome not in ENDED_ITSELF:
-        return "stop", state
-    return "hand-over", state
+    return "hand-over" if attempt is not None and attempt.outcome in ENDED_ITSELF else "stop", state
 
 
 # ---- what comes next ----
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a task stands in the plan: in which chain, what comes before it there, the nearest first, and what comes
     after it: up to the next checkpoint, and beyond it.
     """
 
     chain: str = ""
-    position: int = 0
     length: int = 0
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    beyond: tuple[str, ...] = ()
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    beyond: Sequence[str] = ()
 
 
-def _place(plan: Planned | None, id_: str) -> _Place:
-    for chain in plan.chains if plan is not None else ():
-        for number, segment in enumerate(chain.segments):
-            if id_ in segment:
-                at = segment.index(id_)
-                earlier = [one for part in chain.segments[:number] for one in part] + [*segment[:at]]
-                beyond = tuple(one for part in chain.segments[number + 1 :] for one in part)
-                length = sum(map(len, chain.segments))
-                before, after = tuple(reversed(earlier)), tuple(segment[at + 1 :])
-                return _Place(chain.name, len(earlier) + 1, length, before, after, beyond)
+def _place(chains: Sequence[Chain], id_: str) -> _Place:
+    for chain in chains:
+        ids = [one for segment in chain.segments for one in segment]
+        if id_ in ids:
+            at = ids.index(id_)
+            segment = next(segment for segment in chain.segments if id_ in segment)
+            rest = len(segment) - segment.index(id_)
+            return _Place(chain.name, len(ids), ids[:at][::-1], ids[at + 1 : at + rest], ids[at + rest :])
     return _Place()
 
 
@@ -249,7 +196,7 @@ def _next_of(state: TaskState) -> Next:
     return Next(state.task.id, "" if state.is_foreign else state.task.title, state.task.status)
 
 
-def _after(tasks: Tasks, state: TaskState, place: _Place) -> dict[str, Any]:
+def _after(tasks: Asked, state: TaskState, place: _Place) -> dict[str, Any]:
     """Where a task stands, and what comes after it: fields of `Refresh`."""
     after = () if state.task.checkpoint else place.after
     beyond = (*place.after, *place.beyond) if state.task.checkpoint else place.beyond
@@ -262,7 +209,7 @@ def _after(tasks: Tasks, state: TaskState, place: _Place) -> dict[str, Any]:
     is_last = not listed and not more
     return {
         "chain": place.chain,
-        "position": place.position,
+        "position": len(place.before) + 1 if place.length else 0,
         "length": place.length,
         "next": listed,
         "more_next": more,
@@ -274,14 +221,15 @@ def _after(tasks: Tasks, state: TaskState, place: _Place) -> dict[str, Any]:
 # ---- what came before ----
 
 
-def _before(tasks: Tasks, plan: Planned | None, state: TaskState, place: _Place) -> tuple[tuple[Before, ...], int]:
+def _before(tasks: Asked, chains: Sequence[Chain], state: TaskState, place: _Place) -> tuple[list[Before], int]:
     """The tasks before one, the nearest first, and how many more there are: those of its chain since the start, and
     those that it depends on, directly or not.
     """
+    waits = {two: one for chain in chains for one, two in pairwise([id_ for ids in chain.segments for id_ in ids])}
     seen = {state.task.id}
     found: dict[str, TaskState] = {}
     beyond = set(place.before[MOST_BEFORE:])
-    level = [*place.before[:1], *state.task.after, *_waits(plan, state.task.id), *place.before[1:MOST_BEFORE]]
+    level = [*place.before[:1], *state.task.after, *place.before[1:MOST_BEFORE]]
     while level:
         wanted = [one for one in dict.fromkeys(level) if one not in seen]
         room = MOST_BEFORE - len(found)
@@ -290,13 +238,8 @@ def _before(tasks: Tasks, plan: Planned | None, state: TaskState, place: _Place)
         states = tasks.states(wanted[:room]) if room and wanted else {}
         new = [states[one] for one in wanted[:room] if one in states]
         found.update((one.task.id, one) for one in new)
-        level = [one for each in new for one in (*each.task.after, *_waits(plan, each.task.id))]
-    return tuple(map(_before_of, found.values())), len(beyond - found.keys())
-
-
-def _waits(plan: Planned | None, id_: str) -> Iterator[str]:
-    if plan is not None:
-        yield from plan.waits(id_)
+        level = [one for each in new for one in (*each.task.after, waits.get(each.task.id, "")) if one]
+    return [_before_of(one) for one in found.values()], len(beyond - found.keys())
 
 
 def _before_of(state: TaskState) -> Before:
@@ -313,74 +256,13 @@ def _before_of(state: TaskState) -> Before:
     )
 
 
-def _with_routes(
-    project: Project,
-    before: Sequence[Before],
-    own: str,
-    context: RouteContext | None,
-    max_tokens: int,
-    warnings: list[str],
-) -> tuple[tuple[Before, ...], tuple[str, ...]]:
-    """The tasks with what their routes say, each route read once, and the routes that were not read: there would be no
-    room for what they hold.
-    """
-    now = context.route if context is not None else own
-    called: dict[str, str] = {own: now}  # as the tasks name the routes, as they are called now
-    known: dict[str, RouteContext | None] = {now: context}
-    made: list[Before] = []
-    unread: dict[str, None] = {}
-    room = 2 * CHARACTERS_PER_TOKEN * max_tokens
-    for one in before:
-        if one.route not in called:
-            if room < 0 or len(called) > MOST_ROUTES:
-                unread[one.route] = None
-                made.append(one)
-                continue
-            found = _called_now(project, one.route, warnings)
-            called[one.route] = found or one.route
-            if called[one.route] not in known:
-                held = _state_of(project, found, warnings) if found else None
-                known[called[one.route]] = held
-                room -= sum(len(item.decision) for item in held.active_decisions) if held is not None else 0
-        route = called[one.route]
-        made.append(_with_route(replace(one, route=route), known[route], is_own=route == now))
-    return tuple(made), tuple(unread)
-
-
-def _called_now(project: Project, route: str, warnings: list[str]) -> str | None:
-    """The name that a task's route has now; None where there is none, or its name is refused."""
+def _context(
+    project: Project, named: str, warnings: list[str], read: Callable[[str], RouteContext | None]
+) -> RouteContext | None:
+    """The context of a route that a task names, None where it has nothing yet, or cannot be read."""
     try:
-        return route_of(project, route)
-    except (RalfError, OSError) as error:
-        warnings.append(str(error))
-        return None
-
-
-def _with_route(one: Before, context: RouteContext | None, *, is_own: bool) -> Before:
-    if context is None or context.wholly_foreign:
-        return one
-    if is_own:  # the brief tells the rest
-        return replace(one, decisions=context.active_decisions)
-    from ralf.brief.wording import new_handover
-
-    is_fresh = new_handover(context) is not None
-    return replace(
-        one,
-        decisions=context.active_decisions,
-        handover=context.handover if is_fresh else None,
-        files=tuple(reversed(edited(context))),
-    )
-
-
-def _context(project: Project, route: str, warnings: list[str]) -> RouteContext | None:
-    """The context of the task's own route, None where it has nothing yet."""
-    try:
-        found = route_of(project, route)  # without a look at the names of all others
-        if found is None:
-            return None
-        from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
-
-        return get_context(found, root=project.root)
+        route = route_of(project, named)  # without a look at the names of all others
+        return read(route) if route is not None else None
     except RouteNotFound:
         return None
     except (RalfError, OSError) as error:
@@ -388,13 +270,46 @@ def _context(project: Project, route: str, warnings: list[str]) -> RouteContext 
         return None
 
 
-def _state_of(project: Project, route: str, warnings: list[str]) -> RouteContext | None:
-    """The context of another route, as its records and file have it."""
-    from ralf.route.load import load_state
+def _own_context(project: Project, named: str, warnings: list[str]) -> RouteContext | None:
+    from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
 
-    try:
+    return _context(project, named, warnings, lambda route: get_context(route, root=project.root))
+
+
+def _with_routes(
+    project: Project, before: Sequence[Before], own: RouteContext | None, named: str, room: int, warnings: list[str]
+) -> tuple[tuple[Before, ...], tuple[str, ...]]:
+    """The tasks with what their routes say, each route read once, and the routes that were not read: there would be no
+    room for what they hold.
+
+    own, named  the context of the task's own route, and how the task calls that
+    """
+
+    def read(route: str) -> RouteContext | None:
+        from ralf.route.load import load_state
+
         state = load_state(project, route)
-    except (RalfError, OSError) as error:
-        warnings.append(str(error))
-        return None
-    return state.context if state is not None else None
+        return state.context if state is not None else None
+
+    known: dict[str, RouteContext | None] = {named: own}
+    made, unread = [], dict[str, None]()
+    for one in before:
+        if one.route not in known and (room < 0 or len(known) > MOST_ROUTES):
+            unread[one.route] = None
+        elif one.route not in known:
+            found = known[one.route] = _context(project, one.route, warnings, read)
+            room -= sum(len(item.decision) for item in found.active_decisions) if found is not None else 0
+        made.append(_with_route(one, known.get(one.route), own))
+    return tuple(made), tuple(unread)
+
+
+def _with_route(one: Before, context: RouteContext | None, own: RouteContext | None) -> Before:
+    if context is None or context.wholly_foreign:
+        return one
+    one = replace(one, route=context.route, decisions=context.active_decisions)
+    if own is not None and context.route == own.route:  # the brief tells the rest
+        return one
+    from ralf.brief.wording import new_handover
+
+    is_fresh = new_handover(context) is not None
+    return replace(one, handover=context.handover if is_fresh else None, files=tuple(reversed(edited(context))))

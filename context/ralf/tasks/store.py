@@ -157,7 +157,11 @@ class Tasks:
 
     def held(self, book: Book) -> _States:
         """The tasks that were claimed; their claims as far as they live."""
-        return [self._shown(*one) for one in book.states(book.held()).values()]
+        return self.shown(book, book.held())
+
+    def shown(self, book: Book, ids: Sequence[str]) -> _States:
+        """Those of some tasks that there are; their claims as far as they live."""
+        return [self._shown(*one) for one in book.states(ids).values()]
 
     def _lost(self, book: Book) -> Sequence[str]:
         """Tasks whose holders are gone."""
