@@ -58,7 +58,7 @@ def test_chains_of_roles_run_side_by_side_and_meet_at_a_sync_point(root: Path) -
     add(root, "T-b1", role="b")
     add(root, "T-b2", role="b", after=("T-a2",))
     made = plan.serialize(root=root)
-    assert made.checkpoint_before("T-b2") == "by sync"
+    assert made.chains[1].placed == ("by sync",)
     assert (take(root, role="a"), take(root, role="b")) == ("T-a1", "T-b1")
     for name, by in ("T-a1", "a"), ("T-b1", "b"):
         claims.done("It is done.", task=name, by=f"agent {{'role': '{by}'}}", evidence=Evidence(), root=root)

@@ -61,7 +61,7 @@ def serialize(
     """
     from ralf import project as projects
     from ralf.errors import Damaged
-    from ralf.tasks import plan as plans
+    from ralf.tasks import drawing, plan as plans
     from ralf_cli.output import emit_json, fields_of, say
 
     if draw + undo + dry_run > 1 or ((draw or undo) and (every is not None or budget is not None or anew)):
@@ -88,7 +88,7 @@ def serialize(
         say('no open tasks to put in order; add one: ralf task add "TITLE"')
         return
     if draw or dry_run:
-        click.echo(plans.draw(made, _states(root)).rstrip("\n"))
+        click.echo(drawing.draw(made, _states(root)).rstrip("\n"))
     click.echo(_sum(made))
     if dry_run:
         click.echo("dry run: nothing was written")

@@ -289,27 +289,15 @@ def _unfinished(role: str | None, root: str | None, most: int | None) -> TaskLis
     return tasks.read(listed)
 
 
-_LATER = 12  # tasks after one that are looked at for the next that is pending
-
-
 def is_at_checkpoint(state: TaskState, root: str | None) -> bool:
     """Whether whoever has completed this task hands over and ends: its file says so, or a checkpoint of the plan."""
-    from itertools import islice
-
     from ralf import project as projects
     from ralf.tasks import store
 
     if state.task.status != "completed" or state.task.checkpoint:
         return state.task.checkpoint
-    tasks = store.Tasks(projects.find(root))
     with suppress(RalfError, OSError):  # what was written is told all the same
-        if (tasks.folder / "plan.yaml").exists():
-            from ralf.tasks import plan as plans  # which reads YAML
-
-            plan = plans.load(tasks.project) or plans.Plan()
-            found = tasks.states([*islice(plan.later(state.task.id), _LATER)])
-            pending = {id_ for id_, other in found.items() if other.task.status == "pending"}
-            return bool(plan.checkpoint_after(state.task.id, pending))
+        return store.Tasks(projects.find(root)).read(lambda book: book.is_at_checkpoint(state.task.id))
     return False
 
 

@@ -42,7 +42,7 @@ from ralf.memory import document, records, writing
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
-from ralf.tasks import claims, editing, plan as task_plan, sequence, store, taskfile
+from ralf.tasks import claims, editing, plan as task_plan, planfile, sequence, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
 _SHIM = Path(__file__).with_name("shim.c")
@@ -112,11 +112,11 @@ def _planned(root: Path, every: int) -> None:
 def _plan_as(every: int) -> bytes | None:
     """The plan file of so many tasks between two checkpoints; 0: none."""
     tasks = [state.task for state in _TASKS]
-    return task_plan.render(sequence.make_plan(tasks, every=every), tasks) if every else None
+    return planfile.render(sequence.make_plan(tasks, every=every), tasks) if every else None
 
 
 def _plan_now(root: Path) -> bytes | None:
-    path = task_plan.path_of(find(root))
+    path = planfile.path_of(find(root))
     return path.read_bytes() if path.exists() else None
 
 
@@ -145,7 +145,7 @@ def _plan_fault(root: Path, *known: int) -> str:
     _planned(root, 3)
     if _plan_now(root) != _plan_as(3):
         return "the next plan was not written"
-    folder = task_plan.path_of(find(root)).parent
+    folder = planfile.path_of(find(root)).parent
     if [path.name for path in folder.iterdir()] != ["plan.yaml"]:
         return f"left beside the plan: {sorted(path.name for path in folder.iterdir())}"
     task_plan.undo(root)

@@ -355,6 +355,14 @@ class Book:
         earlier = reversed(self._chain(planned[0])[: planned[1]])
         return next((one for one in earlier if self.status(one) in _OPEN), "")
 
+    def is_at_checkpoint(self, id_: str) -> bool:
+        """Whether the plan has a checkpoint between a task and the next one of its chain that is pending."""
+        number, place = self.rows.one(f"planned/{id_}") or (0, 0)
+        found = self.rows.one(f"chain/{number:06}") if self.rows.one(f"planned/{id_}") is not None else None
+        segments = [(id_, part) for part, ids in enumerate(found[1]) for id_ in ids] if found is not None else []
+        later = (part for one, part in segments[place + 1 :] if self.status(one) == "pending")
+        return next((part != segments[place][1] for part in later), False)
+
     # ---- asking ----
 
     def status(self, id_: str) -> str:

@@ -31,30 +31,34 @@ _LONGEST_ID, _LONGEST_WAIT, _LONGEST_NAME = 30, 40, 60
 
 _RULE = "──"
 
+_Keys = Mapping[str, tuple[str, str]]
+
 
 def draw(plan: Plan, states: Iterable[TaskState]) -> str:
     """The plan as lines of at most 100 columns."""
     known = {state.task.id: state for state in states}
     if not plan.chains:
         return "Nothing is planned.\n"
-    used = set[str]()
-    parts = ["".join(f"{line}\n" for line in _chain(chain, plan, known, used)) for chain in plan.chains]
+    keys, parts = plan.keys(), list[str]()
+    for chain in plan.chains:
+        parts.append("".join(f"{line}\n" for line in _chain(chain, plan, known, keys)))
+    text = "\n".join(parts)
+    used = {line[2:3] for line in text.splitlines()} | ({WAITS} if f"  {WAITS} " in text else set())
     legend = " · ".join(f"{mark} {what}" for mark, what in _LEGEND.items() if mark in used)
-    return "\n".join([*parts, f"{legend}\n"])
+    return f"{text}\n{legend}\n"
 
 
-def _chain(chain: Chain, plan: Plan, known: Mapping[str, TaskState], used: set[str]) -> Iterator[str]:
+def _chain(chain: Chain, plan: Plan, known: Mapping[str, TaskState], keys: _Keys) -> Iterator[str]:
     kind = "role" if chain.role else "route" if chain.route else ""
     about = f" · {_count(len(chain.tasks), 'task')}"
     if chain.tokens:
         about += f" · ~{chain.tokens:,} tokens a task{' (a guess)' if chain.guessed else ''}"
     yield _cut(f"{kind} {chain.name}" if kind else "tasks without a role or route", WIDTH - _width(about)) + about
-    broad = min(max((_width(each) for each in map(_id, chain.tasks)), default=0), _LONGEST_ID)
+    broad = max((_width(_cut(each, _LONGEST_ID)) for each in chain.tasks), default=0)
     for number, ids in enumerate(chain.segments):
         if number:
             yield f"  {_RULE} {_checkpoint(chain.placed[number - 1], plan)} {_RULE}"
-        for each in ids:
-            yield _task(each, chain, plan, known, used, broad)
+        yield from (_task(each, known, keys, broad) for each in ids)
 
 
 def _checkpoint(placed: str, plan: Plan) -> str:
@@ -68,39 +72,24 @@ def _checkpoint(placed: str, plan: Plan) -> str:
     return f"checkpoint: {why.get(placed) or _cut(placed, _LONGEST_NAME)}"
 
 
-def _task(each: str, chain: Chain, plan: Plan, known: Mapping[str, TaskState], used: set[str], broad: int) -> str:
-    state = known.get(each)
-    mark = GONE
-    if state is not None:
-        is_running = state.claim is not None and state.task.status not in SETTLED
-        mark = RUNNING if is_running else MARKS.get(state.task.status, MARKS["pending"])
-    name = _cut(each, _LONGEST_ID)
+def _task(id_: str, known: Mapping[str, TaskState], keys: _Keys, broad: int) -> str:
+    name, state = _cut(id_, _LONGEST_ID), known.get(id_)
+    if state is None:
+        return f"  {GONE} {name}"
+    is_open = state.task.status not in SETTLED
+    mark = RUNNING if is_open and state.claim is not None else MARKS.get(state.task.status, MARKS["pending"])
+    waits = [each for each in state.task.after if is_open and keys.get(each, keys[id_]) != keys[id_]]
+    waits = [each for each in waits if each not in known or known[each].task.status not in SETTLED]
+    more = f" +{len(waits) - 1}" if len(waits) > 1 else ""
+    arrow = f"  {WAITS} {_cut(waits[0], _LONGEST_WAIT - len(more))}{more}" if waits else ""
     line = f"  {mark} {name}{' ' * (broad - _width(name))}"
-    arrow = _arrow(state, chain, plan, known) if state is not None else ""
-    used.update(filter(None, (mark, arrow and WAITS)))
-    if state is not None and state.task.title:
+    if state.task.title:
         line += f"  {_cut(state.task.title, WIDTH - _width(line) - _width(arrow) - 2)}"
     return f"{line}{arrow}".rstrip()
 
 
-def _arrow(state: TaskState, chain: Chain, plan: Plan, known: Mapping[str, TaskState]) -> str:
-    """What the task waits for in other chains."""
-    if state.task.status in SETTLED:
-        return ""
-    others = [each for each in state.task.after if (other := plan.chain(each)) is not None and other is not chain]
-    waits = [each for each in others if each not in known or known[each].task.status not in SETTLED]
-    if not waits:
-        return ""
-    more = f" +{len(waits) - 1}" if len(waits) > 1 else ""
-    return f"  {WAITS} {_cut(waits[0], _LONGEST_WAIT - len(more))}{more}"
-
-
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def _id(each: str) -> str:
-    return _cut(each, _LONGEST_ID)
 
 
 # ---- columns ----

@@ -1,28 +1,20 @@
-"""The plan file `.autonomous/tasks/plan.yaml`: reading, writing and undoing it.
-
-docs/sequence.md is its format. It is written whole; what it was before lies in the cache, for `undo`.
-"""
+"""The plan file `.autonomous/tasks/plan.yaml` as text. docs/sequence.md is its format."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ralf import config
-from ralf.errors import Busy, DamagedPlan, NotFound, UsageError
+from ralf.errors import DamagedPlan, UsageError
 from ralf.format import guarded_yaml
 from ralf.format.codec import meaning, quoted
-from ralf.project import Project, find
-from ralf.storage import durable, files
+from ralf.project import Project
 from ralf.storage.files import content_of
-from ralf.tasks.model import Task, TaskState
-from ralf.tasks.sequence import AUTOMATIC, BY_HAND, BY_SYNC, SETTLED, Chain, Plan, learnt, make_plan
+from ralf.tasks.model import Task
+from ralf.tasks.sequence import AUTOMATIC, BY_HAND, BY_SYNC, Chain, Plan
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
 
@@ -31,7 +23,8 @@ VERSION = 1
 MOST_BYTES = 16 << 20
 """The size of the largest plan that is read."""
 
-_MOST_ITEMS = 100_000
+MOST_ITEMS = 100_000
+"""Chains, and tasks of one chain, in the largest plan that is read."""
 
 _MOST_TITLE = 60  # characters of a title that are shown beside an id
 
@@ -52,14 +45,13 @@ _CHECKPOINT, _TASK = "checkpoint", "task"
 
 _MEND = "mend it in an editor"
 
-
 # ---- as text ----
 
 
 def render(plan: Plan, tasks: Iterable[Task] = ()) -> bytes:
     """The file of a plan; `tasks` give the titles that stand beside ids, for people."""
-    known = {task.id: task for task in tasks}
-    chains = [line for chain in plan.chains for line in _chain_lines(chain, plan, known)]
+    known, keys = {task.id: task for task in tasks}, plan.keys()
+    chains = [line for chain in plan.chains for line in _chain_lines(chain, keys, known)]
     lines = [
         f"version: {VERSION}",
         *([f"every: {plan.every}"] if plan.every else []),
@@ -71,44 +63,33 @@ def render(plan: Plan, tasks: Iterable[Task] = ()) -> bytes:
     return (_HEAD + "".join(f"{line}\n" for line in lines)).encode()
 
 
-def _chain_lines(chain: Chain, plan: Plan, known: Mapping[str, Task]) -> Iterator[str]:
-    keys = []
-    if chain.role:
-        keys.append(f"role: {_scalar(chain.role)}")
-    if chain.route:
-        keys.append(f"route: {_scalar(chain.route)}")
-    if chain.tokens:
-        keys.append(f"tokens: {chain.tokens}")
-    if chain.guessed:
-        keys.append("guessed: true")
-    keys.append("tasks:")
-    yield f"  - {keys[0]}"
-    yield from (f"    {key}" for key in keys[1:])
+def _chain_lines(chain: Chain, keys: Mapping[str, tuple[str, str]], known: Mapping[str, Task]) -> Iterator[str]:
+    head = [f"{key}: {_scalar(name)}" for key, name in (("role", chain.role), ("route", chain.route)) if name]
+    head += [f"tokens: {chain.tokens}"] if chain.tokens else []
+    head += ["guessed: true"] if chain.guessed else []
+    for number, key in enumerate([*head, "tasks:"]):
+        yield f"    {key}" if number else f"  - {key}"
     for number, ids in enumerate(chain.segments):
         if number:
-            placed = chain.placed[number - 1]
-            waits = _awaited(plan, known.get(ids[0])) if placed == BY_SYNC else ""
+            placed, task = chain.placed[number - 1], known.get(ids[0])
+            others = [one for one in task.after if keys.get(one, chain.key) != chain.key] if task is not None else []
+            waits = f"  # waits for {one_line(clean(some(others)))}" if placed == BY_SYNC and others else ""
             yield f"      - {_CHECKPOINT}: {placed if placed in (*AUTOMATIC, BY_HAND) else quoted(placed)}{waits}"
-        for each in ids:
-            name = _scalar(each)
-            task = known.get(each)
-            title = trimmed(one_line(clean(task.title)), _MOST_TITLE) if task else ""
-            name = f"{_TASK}: {name}" if each == _CHECKPOINT else name
+        for id_ in ids:
+            name = f"{_TASK}: {_CHECKPOINT}" if id_ == _CHECKPOINT else _scalar(id_)
+            title = trimmed(one_line(clean(known[id_].title)), _MOST_TITLE) if id_ in known else ""
             yield f"      - {name}  # {title}" if title else f"      - {name}"
-
-
-def _awaited(plan: Plan, task: Task | None) -> str:
-    """A comment that names what a sync point waits for."""
-    own = plan.chain(task.id) if task else None
-    names = [each for each in (task.after if task else ()) if plan.chain(each) not in (None, own)]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"  # waits for {one_line(clean(', '.join(names[:3])))}{more}" if names else ""
 
 
 def _scalar(text: str) -> str:
     if _REFUSED.search(text):
         raise UsageError(clean(text), "holds control characters: it cannot be in a plan")
     return text if _PLAIN.match(text) and isinstance(meaning(text), str) else quoted(text)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return f"{', '.join(names[:3])} and {len(names) - 3} more" if len(names) > 3 else ", ".join(names)
 
 
 def _sum(chains: Sequence[Chain]) -> str:
@@ -122,14 +103,12 @@ def parse(content: bytes, where: Path | str) -> Plan:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DamagedPlan(where, "not UTF-8", _MEND, line=line) from None
-    conflict = _CONFLICT.search(text)
-    if conflict:
+        raise DamagedPlan(where, "not UTF-8", _MEND, line=content.count(b"\n", 0, error.start) + 1) from None
+    if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
         raise DamagedPlan(where, "an unresolved merge", "keep one side of it, then: ralf serialize", line=line)
     try:
-        tree = guarded_yaml.load(text, most_bytes=MOST_BYTES, most_items=_MOST_ITEMS)
+        tree = guarded_yaml.load(text, most_bytes=MOST_BYTES, most_items=MOST_ITEMS)
     except guarded_yaml.BadYaml as error:
         raise DamagedPlan(where, error.what, _MEND, line=error.line) from None
     return _Reader(where, text).plan(tree)
@@ -153,41 +132,28 @@ class _Reader:
         order = tree.get("order", "by priority" if "sum" in tree else BY_HAND)
         if order not in _ORDERS:
             raise self._damaged("order", f"expected {' or '.join(_ORDERS)}", order)
-        chains = tree.get("chains") or []
-        if not isinstance(chains, list):
-            raise self._damaged("chains", "expected a list", chains)
-        made = tuple(chain for number, each in enumerate(chains, 1) if (chain := self._chain(number, each)).segments)
-        keys = {chain.key for chain in made}
-        if len(keys) < len(made):
-            raise DamagedPlan(self._where, f"{self._twice(made)} is there twice", f"make one of both: {_MEND}")
+        chains = [self._chain(f"chain {number}", each) for number, each in enumerate(self._list(tree, "chains"), 1)]
+        made = tuple(chain for chain in chains if chain.segments)
+        key, count = next(iter(Counter(chain.key for chain in made).most_common(1)), (("", ""), 0))
+        if count > 1:
+            what = f"the chain {''.join(key) or 'without role and route'} is there twice"
+            raise DamagedPlan(self._where, clean(what), f"make one of both: {_MEND}")
         is_moved = "sum" in tree and str(tree["sum"]) != _sum(made)
-        every, budget = (self._count(tree, key, "") for key in ("every", "budget"))
+        every, budget = (self._count(tree, key) for key in ("every", "budget"))
         return Plan(made, every, budget, _ORDERS[order] or is_moved)
 
-    def _twice(self, chains: Sequence[Chain]) -> str:
-        counts = Counter(chain.key for chain in chains)
-        role, route = next(key for key, count in counts.items() if count > 1)
-        what = f"of role {role}" if role else f"of route {route}" if route else "without role and route"
-        return f"the chain {clean(what)}"
-
-    def _chain(self, number: int, tree: Any) -> Chain:
-        at = f"chain {number}: "
+    def _chain(self, at: str, tree: Any) -> Chain:
         if not isinstance(tree, dict):
-            raise self._damaged(f"chain {number}", "expected `role:` or `route:`, and `tasks:`", tree)
-        self._check_keys(tree, ("role", "route", "tokens", "guessed", "tasks"), at)
-        role, route = (
-            self._name(tree.get(key, ""), f"{at}{key}") if tree.get(key) else "" for key in ("role", "route")
-        )
+            raise self._damaged(at, "expected `role:` or `route:`, and `tasks:`", tree)
+        self._check_keys(tree, ("role", "route", "tokens", "guessed", "tasks"), f"{at}: ")
+        role, route = (self._name(tree[key], f"{at}: {key}") if tree.get(key) else "" for key in ("role", "route"))
         if role and route:
-            raise DamagedPlan(self._where, f"{at}has a role and a route", f"keep one of them: {_MEND}")
+            raise DamagedPlan(self._where, f"{at}: has a role and a route", f"keep one of them: {_MEND}")
         guessed = tree.get("guessed", False)
         if not isinstance(guessed, bool):
-            raise self._damaged(f"{at}guessed", "expected true or false", guessed)
-        items = tree.get("tasks") or []
-        if not isinstance(items, list):
-            raise self._damaged(f"{at}tasks", "expected a list", items)
-        segments, placed = self._segments(items, at)
-        return Chain(role, route, segments, placed, self._count(tree, "tokens", at) or 0, guessed)
+            raise self._damaged(f"{at}: guessed", "expected true or false", guessed)
+        segments, placed = self._segments(self._list(tree, "tasks", f"{at}: "), at)
+        return Chain(role, route, segments, placed, self._count(tree, "tokens", f"{at}: ") or 0, guessed)
 
     def _segments(self, items: Sequence[Any], at: str) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
         """Segments, and who placed the checkpoints between them, without those at either end and second ones."""
@@ -201,10 +167,8 @@ class _Reader:
                 segments.append([])
             elif placed and placed[-1] in AUTOMATIC:
                 placed[-1] = who
-        if not segments[-1]:
-            segments.pop()
-            placed = placed[: max(len(segments) - 1, 0)]
-        return tuple(map(tuple, segments)), tuple(placed)
+        whole = tuple(tuple(ids) for ids in segments if ids)
+        return whole, tuple(placed[: max(len(whole) - 1, 0)])
 
     def _checkpoint(self, item: Any, at: str) -> str:
         """Who placed a checkpoint; "" for what is not one."""
@@ -214,33 +178,33 @@ class _Reader:
             return ""
         who = item[_CHECKPOINT]
         if len(item) > 1 or isinstance(who, dict | list):
-            raise self._damaged(f"{at}{_CHECKPOINT}", f"expected `- {_CHECKPOINT}: {BY_HAND}`", who)
-        return one_line(clean(str(who))) if isinstance(who, str) and clean(who).strip() else BY_HAND
+            raise self._damaged(f"{at}: {_CHECKPOINT}", f"expected `- {_CHECKPOINT}: {BY_HAND}`", who)
+        return (one_line(clean(who)) if isinstance(who, str) else "") or BY_HAND
 
     def _task(self, item: Any, at: str) -> str:
-        if isinstance(item, dict) and [*item] == [_TASK]:
-            item = item[_TASK]
-        name = self._name(item, f"{at}tasks")
+        name = self._name(item[_TASK] if isinstance(item, dict) and [*item] == [_TASK] else item, f"{at}: tasks")
         if name in self._seen:
-            lines = [each.line + 1 for each in guarded_yaml.scalars(self._text) if each.text == name]
+            lines = self._lines(name)
             first = f", first in line {lines[0]}" if len(lines) > 1 else ""
-            raise DamagedPlan(
-                self._where,
-                f"{name} is there twice{first}",
-                f"keep one of both: {_MEND}",
-                line=lines[-1] if lines else 0,
-            )
+            what = f"{name} is there twice{first}"
+            raise DamagedPlan(self._where, what, f"keep one of both: {_MEND}", line=lines[-1] if lines else 0)
         self._seen[name] = None
         return name
 
     def _name(self, value: Any, at: str) -> str:
-        if isinstance(value, int) and not isinstance(value, bool):
+        if _is_number(value):
             return str(value)
         if not isinstance(value, str) or not value.strip():
             raise self._damaged(at, "expected a name", value)
         return value
 
-    def _count(self, tree: Mapping[str, Any], key: str, at: str) -> int | None:
+    def _list(self, tree: Mapping[str, Any], key: str, at: str = "") -> Sequence[Any]:
+        value = tree.get(key) or []
+        if not isinstance(value, list):
+            raise self._damaged(f"{at}{key}", "expected a list", value)
+        return value
+
+    def _count(self, tree: Mapping[str, Any], key: str, at: str = "") -> int | None:
         value = tree.get(key)
         if value is not None and (not _is_number(value) or value < 1):
             raise self._damaged(f"{at}{key}", "expected a number, 1 or more", value)
@@ -258,8 +222,11 @@ class _Reader:
 
     def _line(self, text: str) -> int:
         """The line of the only scalar that says this; 0 where there are more."""
-        lines = [each.line + 1 for each in guarded_yaml.scalars(self._text) if each.text == text]
+        lines = self._lines(text)
         return lines[0] if len(lines) == 1 else 0
+
+    def _lines(self, text: str) -> list[int]:
+        return [each.line + 1 for each in guarded_yaml.scalars(self._text) if each.text == text]
 
 
 def _is_number(value: Any) -> bool:
@@ -285,218 +252,15 @@ def path_of(project: Project) -> Path:
 def load(project: Project) -> Plan | None:
     """The plan in force; None where there is none. DamagedPlan where it cannot be read."""
     path = path_of(project)
-    content = _content(path)
+    content = content_at(path)
     return None if content is None else parse(content, path)
 
 
-def _content(path: Path) -> bytes | None:
+def content_at(path: Path) -> bytes | None:
+    """The plan's bytes, None where there is none. DamagedPlan for what is no file that can be read."""
     try:
         return content_of(path, most=MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise DamagedPlan(path, f"cannot be read: {error.strerror}", "put it right, or rename it") from None
-
-
-def serialize_states(
-    project: Project,
-    states: Sequence[TaskState],
-    *,
-    every: int | None = None,
-    budget: int | None = None,
-    anew: bool = False,
-    dry_run: bool = False,
-) -> Plan:
-    """As `serialize`, of tasks that are known already; `states` are all tasks of the project."""
-    path = path_of(project)
-    if dry_run:
-        return _planned(project, states, _content(path), every, budget, anew)[0]
-    with _writing(project) as kept:
-        for _ in range(_MOST_TRIES):
-            before = _content(path)
-            plan, content = _planned(project, states, before, every, budget, anew)
-            plan = replace(plan, notes=(*kept, *plan.notes))
-            if content is None or _replaced(project, before, content):
-                return plan
-    raise Busy(path, "changes faster than it can be written", "try again")
-
-
-def _planned(
-    project: Project,
-    states: Sequence[TaskState],
-    content: bytes | None,
-    every: int | None,
-    budget: int | None,
-    anew: bool,
-) -> tuple[Plan, bytes | None]:
-    """The plan, and the file to write; None where the file that is there says the same."""
-    path = path_of(project)
-    before = None if content is None or anew else parse(content, path)
-    if every is None and budget is None:
-        if before is not None:
-            every, budget = before.every, before.budget
-        else:
-            settings = config.of(project)
-            budget = max(settings.window * settings.pressure // 100, 1)
-    tasks = [state.task for state in states]
-    plan = make_plan(
-        tasks,
-        every=every,
-        budget=budget,
-        tokens=learnt(states),
-        before=before,
-        running={state.task.id for state in states if state.claim is not None},
-        without={state.task.id for state in states if state.is_foreign},
-    )
-    plan = replace(plan, notes=tuple(_notes(plan, before, states)))
-    if before is None and content is None and not plan.chains:
-        return plan, None
-    if before == plan and f"order: {BY_HAND if plan.by_hand else 'by priority'}\n".encode() in (content or b""):
-        return plan, None
-    made = _rendered(path, plan, tasks)
-    return plan, None if made == content else made
-
-
-def _rendered(path: Path, plan: Plan, tasks: Sequence[Task]) -> bytes:
-    """The file, without titles where they would make it too large to be read."""
-    for known in (tasks, ()):
-        made = render(plan, known)
-        items = max((len(chain.tasks) + len(chain.placed) for chain in plan.chains), default=0)
-        if len(made) <= MOST_BYTES and items <= _MOST_ITEMS:
-            return made
-    raise UsageError(path, "more tasks than one plan can hold", "give them roles or routes")
-
-
-def _notes(plan: Plan, before: Plan | None, states: Sequence[TaskState]) -> Iterator[str]:
-    if plan.by_hand:
-        yield "a person has moved tasks: that order stays; to go by priority again: ralf serialize --anew"
-    guessed = next((chain.tokens for chain in plan.chains if chain.guessed), 0)
-    if guessed:
-        yield f"no history says how many tokens a task takes: {guessed:,} is a guess"
-    known = {state.task.id for state in states}
-    gone = [each for each in before or () if each not in known]
-    if gone:
-        more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
-        yield f"in the plan, but no such task, so left out: {', '.join(gone[:3])}{more}"
-    foreign = sum(state.is_foreign and state.task.status not in SETTLED for state in states)
-    if foreign:
-        yield f"left out, as they came with the repository: {foreign} of the tasks; to accept them: ralf task trust"
-
-
-def undo(root: str | os.PathLike[str] | None = None) -> Plan | None:
-    """Give the plan file the content that it had before `serialize` wrote it, or none; the plan that is in force then.
-
-    Several times: one step back each. NotFound where what is there was not written by `serialize` here: then it may
-    hold what a person did to it, and stays.
-    """
-    project = find(root)
-    path = path_of(project)
-    with _writing(project) as kept:
-        now = _content(path)
-        try:
-            memory = content_of(_memory(project, now))
-        except OSError:
-            what = "nothing to undo: `ralf serialize` did not write what is there"
-            hint = "edit the file by hand" if now is not None else "ralf serialize"
-            raise NotFound(path, what if now is not None else "nothing to undo: there is no plan", hint) from None
-        before = memory.removeprefix(_PRESENT) if memory.startswith(_PRESENT) else None
-        if before is None:
-            durable.removed([path])
-        elif not _exchanged(path, now, before):
-            raise Busy(path, "was saved in this very moment", "look at it, then: ralf serialize --undo")
-    if before is None:
-        return None
-    try:
-        plan = parse(before, path)
-    except DamagedPlan as error:  # as it was before
-        plan = Plan(notes=(str(error),))
-    return replace(plan, notes=(*kept, *plan.notes))
-
-
-# ---- writing ----
-
-_MOST_TRIES = 5
-
-_MODE = 0o644
-
-_ABSENT, _PRESENT = b"absent\n", b"present\n"
-
-_MEMORIES = 20  # of `undo`
-
-
-@contextmanager
-def _writing(project: Project) -> Iterator[list[str]]:
-    """Hold the lock of all who write the plan. Gives lines that name saves which a dead writer had displaced."""
-    path = path_of(project)
-    for folder in (path.parent, path.parent.parent):
-        if folder.is_symlink():
-            raise UsageError(folder, "is a symbolic link: not followed", "remove the link")
-    project.prepare()
-    with files.locked(project.folder / "locks" / "plan.lock", str(path)):
-        kept = []
-        for displaced in durable.sweep(path, grace=0):
-            if _is_known(project, displaced.content):  # a writer died before it could give the file its name
-                displaced.remove()
-                continue
-            place = path.with_name(f"plan.displaced-{_digest(displaced.content)[:8]}.yaml")
-            displaced.keep(place)
-            kept.append(f"{place}: was saved while the plan was written")
-        yield kept
-
-
-def _replaced(project: Project, before: bytes | None, content: bytes) -> bool:
-    """Write the plan. False, and nothing is changed, where a person has saved it meanwhile."""
-    path = path_of(project)
-    memory = _memory(project, content)
-    files.make(memory.parent)
-    durable.write(memory, _ABSENT if before is None else _PRESENT + before)
-    _forget_memories(memory.parent)
-    if not path.parent.is_dir():
-        files.make(path.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-        durable.sync_folder(path.parent.parent)
-    return _exchanged(path, before, content)
-
-
-def _exchanged(path: Path, before: bytes | None, content: bytes) -> bool:
-    try:
-        displaced = durable.exchange(path, content, _digest(before or b""), mode=_MODE if before is None else None)
-        if displaced is not None and displaced.content != before:
-            back = durable.exchange(path, displaced.content, _digest(content))
-            for each in (displaced, back):
-                if each is not None:
-                    each.remove()
-            return False
-    except durable.BeingSaved as error:
-        raise Busy(path, str(error.strerror), "try again") from None
-    if displaced is not None:
-        displaced.remove()
-    return True
-
-
-def _memory(project: Project, content: bytes | None) -> Path:
-    """Where it is kept what the plan was before it became this one."""
-    return project.cache / "plans" / (_digest(content) if content is not None else "absent")
-
-
-def _is_known(project: Project, content: bytes) -> bool:
-    """Whether a content of the plan can be had again: it is there, we wrote it, or `undo` restores it."""
-    memory = _memory(project, content)
-    if content == _content(path_of(project)) or memory.exists():
-        return True
-    with suppress(OSError):
-        return any(content_of(each) == _PRESENT + content for each in memory.parent.iterdir())
-    return False
-
-
-def _forget_memories(folder: Path) -> None:
-    """Keep the newest, and nothing that a dead writer left."""
-    with suppress(OSError):
-        found = sorted((each.stat().st_mtime_ns, each.path) for each in os.scandir(folder) if each.is_file())
-        dead = [path for _, path in found if durable.is_hidden(Path(path).name)]
-        whole = [path for _, path in found if path not in dead]
-        for path in (*dead, *whole[:-_MEMORIES]):
-            Path(path).unlink()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

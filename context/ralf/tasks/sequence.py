@@ -6,11 +6,11 @@ A plan lies over the tasks: what they depend on stays in their files. docs/seque
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from heapq import heappop, heappush, nlargest
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from itertools import chain as joined, pairwise
-from operator import eq
 from typing import NamedTuple
 
 from ralf.errors import Cycle, UnknownDependency, UsageError
@@ -34,8 +34,7 @@ GUESS = 20_000
 ENOUGH = 3
 """Completed tasks of which a median is believed."""
 
-
-# ---- what a plan is ----
+_Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Chain:
         return self.role or self.route
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> _Key:
         """What tells it from all others."""
         return self.role, self.route
 
@@ -72,38 +71,14 @@ class Chain:
         return tuple(joined.from_iterable(self.segments))
 
 
-class Place(NamedTuple):
-    """Where a task is in a plan: numbers from 0, of its chain, within the chain, and of its segment."""
-
-    chain: int
-    number: int
-    segment: int
-
-
-class _Index(NamedTuple):
-    places: dict[str, Place]
-    rows: list[tuple[str, ...]]
-
-
-class _Indexed:
-    """Has a slot for what is made of the chains when it is first asked for: no field, and no part of the value."""
-
-    __slots__ = ("_made",)
-
-    _made: _Index
-
-
 @dataclass(frozen=True, slots=True)
-class Plan(_Indexed):
-    """The chains of a project.
+class Plan:
+    """The chains of a project; to go through it gives the ids of its tasks.
 
     every    tasks between two checkpoints; None: not counted
     budget   tokens between two checkpoints; None: not counted
     by_hand  whether a person has moved tasks: their order is kept
     notes    what whoever made it has to say
-
-    `holds`, where a method has it, are the ids that can keep others waiting: those that are not settled. All others are
-    passed over. None: every id.
     """
 
     chains: tuple[Chain, ...] = ()
@@ -112,95 +87,20 @@ class Plan(_Indexed):
     by_hand: bool = False
     notes: tuple[str, ...] = field(default=(), compare=False)
 
-    @property
-    def _index(self) -> _Index:
-        try:
-            return self._made
-        except AttributeError:
-            places, rows = dict[str, Place](), list[tuple[str, ...]]()
-        for which, chain in enumerate(self.chains):
-            number = 0
-            for segment, ids in enumerate(chain.segments):
-                for task in ids:
-                    places[task] = Place(which, number, segment)
-                    number += 1
-            rows.append(chain.tasks)
-        made = _Index(places, rows)
-        object.__setattr__(self, "_made", made)
-        return made
-
-    def __contains__(self, task: str) -> bool:
-        return task in self._index.places
-
     def __iter__(self) -> Iterator[str]:
-        return joined.from_iterable(self._index.rows)
+        return joined.from_iterable(chain.tasks for chain in self.chains)
 
-    def place(self, task: str) -> Place | None:
-        """Where the task is; None where the plan does not name it."""
-        return self._index.places.get(task)
-
-    def chain(self, task: str) -> Chain | None:
-        """The chain of a task."""
-        place = self.place(task)
-        return None if place is None else self.chains[place.chain]
-
-    def waits(self, task: str, holds: Container[str] | None = None) -> tuple[str, ...]:
-        """The ids that must be completed before the task by the plan: the one before it in its chain, or none."""
-        return next(((each,) for each in self.earlier(task) if holds is None or each in holds), ())
-
-    def all_waits(self, holds: Container[str] | None = None) -> dict[str, str]:
-        """For each task that waits by the plan the id that it waits for: `waits` for all of them, in linear time."""
-        found = {}
-        for row in self._index.rows:
-            before = ""
-            for task in row:
-                if before:
-                    found[task] = before
-                if holds is None or task in holds:
-                    before = task
-        return found
-
-    def earlier(self, task: str) -> Iterator[str]:
-        """The ids before the task in its chain, the nearest first."""
-        place = self.place(task)
-        if place is not None:
-            row = self._index.rows[place.chain]
-            yield from (row[number] for number in range(place.number - 1, -1, -1))
-
-    def later(self, task: str) -> Iterator[str]:
-        """The ids after the task in its chain, the nearest first."""
-        place = self.place(task)
-        if place is not None:
-            row = self._index.rows[place.chain]
-            yield from (row[number] for number in range(place.number + 1, len(row)))
-
-    def checkpoint_before(self, task: str, holds: Container[str] | None = None) -> str:
-        """Who placed a checkpoint between the task and the one that it waits for; "" where there is none."""
-        return next((self._between(before, task) for before in self.waits(task, holds)), "")
-
-    def checkpoint_after(self, task: str, holds: Container[str] | None = None) -> str:
-        """Who placed a checkpoint between the task and the next one of its chain; "" where there is none.
-
-        If there is one, whoever completes the task hands over and ends.
-        """
-        following = (each for each in self.later(task) if holds is None or each in holds)
-        return next((self._between(task, each) for each in following), "")
-
-    def _between(self, task: str, later: str) -> str:
-        places = self._index.places
-        first, last = places[task], places[later]
-        return "" if first.segment == last.segment else self.chains[first.chain].placed[last.segment - 1]
-
-
-# ---- what a task takes ----
+    def keys(self) -> dict[str, _Key]:
+        """The chain of each task, by its key."""
+        return {task: chain.key for chain in self.chains for task in chain.tasks}
 
 
 class Estimates(NamedTuple):
     """Tokens that a task takes: of each role with enough history, and of any other task."""
 
-    by_role: Mapping[str, int]
-    other: int
-    guessed: bool
+    by_role: Mapping[str, int] = {}
+    other: int = GUESS
+    guessed: bool = True
 
     def of(self, role: str) -> tuple[int, bool]:
         """Tokens of a task of this role, and whether that is a guess."""
@@ -215,8 +115,7 @@ def learnt(states: Iterable[TaskState]) -> Estimates:
             took[state.task.role].append(state.tokens)
     by_role = {role: _middle(each) for role, each in sorted(took.items()) if role and len(each) >= ENOUGH}
     every = [*joined.from_iterable(took.values())]
-    enough = len(every) >= ENOUGH
-    return Estimates(by_role, _middle(every) if enough else GUESS, not enough)
+    return Estimates(by_role, _middle(every), guessed=False) if len(every) >= ENOUGH else Estimates(by_role)
 
 
 def _middle(numbers: Sequence[int]) -> int:
@@ -224,26 +123,12 @@ def _middle(numbers: Sequence[int]) -> int:
     return sorted(numbers)[(len(numbers) - 1) // 2]
 
 
-def _estimates(tokens: Estimates | Mapping[str, int] | int | None) -> Estimates:
-    if tokens is None:
-        return Estimates({}, GUESS, guessed=True)
-    if isinstance(tokens, Estimates):
-        return tokens
-    if isinstance(tokens, int):
-        return Estimates({}, tokens, guessed=False)
-    other = tokens.get("")
-    return Estimates(tokens, GUESS if other is None else other, other is None)
-
-
-# ---- making one ----
-
-
 def make_plan(
     tasks: Sequence[Task],
     *,
     every: int | None = None,
-    tokens: Estimates | Mapping[str, int] | int | None = None,
     budget: int | None = None,
+    tokens: Estimates | None = None,
     before: Plan | None = None,
     running: Container[str] = (),
     without: Container[str] = (),
@@ -252,8 +137,8 @@ def make_plan(
 
     tasks    all of the project, with settled ones: what a task depends on has to be among them
     every    how many tasks lie between two checkpoints
-    tokens   what a task takes: by role ("" for all others), or one number for all; None: a guess
     budget   how many tokens lie between two checkpoints
+    tokens   what a task takes; None: a guess
     before   the plan in force: what has begun keeps its place, and so does what a person did to it
     running  ids of tasks that somebody has
     without  ids of tasks that take no part: nothing waits for them by the plan
@@ -264,308 +149,205 @@ def make_plan(
     for name, number in (("every", every), ("budget", budget)):
         if number is not None and (number < 1 or isinstance(number, bool)):
             raise UsageError(name, f"has to be 1 or more, not {number}")
-    work = _Work(tasks, Plan() if before is None else before, running, without)
-    rows = work.rows()
-    placing = _Placing(work, rows, every, budget, _estimates(tokens))
-    return Plan(tuple(placing.chain(key) for key in sorted(rows, key=_chain_order)), every, budget, work.by_hand)
+    making = _Making(tasks, before or Plan(), without)
+    rows = making.rows(running)
+    placing = _Placing(making, rows, every, budget, tokens or Estimates())
+    return Plan(tuple(map(placing.chain, sorted(rows, key=_place))), every, budget, making.by_hand)
 
 
-def deadlock(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """The path of tasks that wait for each other, because a dependency was added that the plan contradicts; () where
-    there are none. A plan that is made anew has none.
-    """
-    held = {task.id: task for task in tasks if task.status not in SETTLED}
-    before = plan.all_waits(held)
-    needs = {name: [each for each in task.after if each in held] for name, task in held.items()}
-    for name, each in before.items():
-        if name in needs:
-            needs[name].append(each)
-    return _cycle(needs)
+def circle(error: CycleError, first: Container[str] = ()) -> tuple[str, ...]:
+    """The path of tasks each of which waits for the next, from one back to itself: one of `first`, if it has one."""
+    path: list[str] = error.args[1][:0:-1]
+    at = next((place for place, id_ in enumerate(path) if id_ in first), path.index(min(path)))
+    return (*path[at:], *path[:at], path[at])
 
 
-_Key = tuple[str, str]
-
-
-def _key_of(task: Task) -> _Key:
-    return (task.role, "") if task.role else ("", task.route)
-
-
-def _chain_order(key: _Key) -> tuple[int, str]:
+def _place(key: _Key) -> tuple[int, str]:
     """Roles, then routes, then the chain of neither."""
     role, route = key
     return (0, role) if role else (1, route) if route else (2, "")
 
 
-class _Work:
+class _Making:
     """The tasks of a plan that is made.
 
-    all    every task, by its id
-    nodes  the open ones that take part, by rank; their numbers are ranks
-    old    of the plan in force the chains, without segments of which nothing is left to do, and tasks that are gone
+    all   every task, by its id; `open`: those that take part, and for which others wait
+    old   of the plan in force the chains, without segments of which nothing is left to do, and tasks that are gone
     """
 
-    def __init__(self, tasks: Sequence[Task], before: Plan, running: Container[str], without: Container[str]) -> None:
-        self.all = {task.id: task for task in tasks}
+    def __init__(self, tasks: Sequence[Task], before: Plan, without: Container[str]) -> None:
         self.before = before
-        self.nodes = sorted((each for each in self.all.values() if _takes_part(each, without)), key=_rank)
-        self._number = {task.id: number for number, task in enumerate(self.nodes)}
-        self._running = running
-        self._old = list(_still_there(before, self.all, without))
-        self.by_hand = before.by_hand and any(row for _, row in self._old)
-        kept = [(each, key) for key, row in self._old for each in row] if self.by_hand else []
-        self._keys = dict(kept)
+        self.all = {task.id: task for task in tasks}
+        self.open = {id_ for id_, one in self.all.items() if one.status not in SETTLED and id_ not in without}
+        here = {id_ for id_ in self.all if id_ not in without}
+        self.old = [
+            (chain.key, [id_ for ids in chain.segments if self.open & {*ids} for id_ in ids if id_ in here])
+            for chain in before.chains
+        ]
+        self.by_hand = before.by_hand and any(row for _, row in self.old)
+        self._keys = {id_: key for key, row in self.old for id_ in row} if self.by_hand else {}
 
-    def is_open(self, task: str) -> bool:
-        """Whether others wait for it."""
-        return task in self._number
-
-    def key(self, task: str) -> _Key:
+    def key(self, id_: str) -> _Key:
         """The chain of a task: where a person has put it, else by its role or route."""
-        return self._keys.get(task) or _key_of(self.all[task])
+        task = self.all[id_]
+        return self._keys.get(id_) or ((task.role, "") if task.role else ("", task.route))
 
-    def rows(self) -> dict[_Key, list[str]]:
+    def rows(self, running: Container[str]) -> dict[_Key, list[str]]:
         """The tasks of each chain in their order. What is settled stays where it is: behind the open task that it came
         after, or at the beginning.
         """
         rows: dict[_Key, list[str]] = defaultdict(list)
         behind: dict[str, list[str]] = defaultdict(list)
-        for key, row in self._old:
+        for key, row in self.old:
             place = rows[key]
-            for each in row:
-                if each in self._number:
-                    place = behind[each]
+            for id_ in row:
+                if id_ in self.open:
+                    place = behind[id_]
                 else:
-                    place.append(each)
-        for number in self._order():
-            each = self.nodes[number].id
-            rows[self.key(each)] += [each, *behind.get(each, ())]
-        return {key: row for key, row in rows.items() if any(map(self.is_open, row))}
+                    place.append(id_)
+        for id_ in self._order(running):
+            rows[self.key(id_)] += [id_, *behind.get(id_, ())]
+        return {key: row for key, row in rows.items() if self.open.intersection(row)}
 
-    def _order(self) -> list[int]:
-        """The numbers of all nodes in an order that holds all dependencies. Of those that may come next, what somebody
-        is at comes first, then what ranks first.
+    def _order(self, running: Container[str]) -> list[str]:
+        """The open tasks in an order that holds all dependencies. Of those that may come next, what somebody is at
+        comes first, then what ranks first: by priority, then age, then id.
 
         A person's order holds as far as no dependency contradicts it. Where one does, the first in the person's order
         that can comes next.
         """
-        count = len(self.nodes)
-        needs, out = [0] * count, [list[int]() for _ in range(count)]
-        for first, last in self._dependencies():
-            needs[last] += 1
-            out[first].append(last)
-        following, follows = self._persons_order()
-        turn = {each: number for number, each in enumerate(following)}
-        order, done = list[int](), [False] * count
-        free = [each for each in range(count) if not needs[each] and not follows[each]]  # what is sorted is a heap
-        able = [(turn[each], each) for each in following if not needs[each] and follows[each]]
+        rank = {
+            id_: (id_ not in running, -task.priority, not task.created, task.created, id_)
+            for id_, task in self.all.items()
+        }
+        by_hand = [[id_ for id_ in row if id_ in self.open] for _, row in self.old] if self.by_hand else []
+        turn = {id_: number for number, id_ in enumerate(joined.from_iterable(by_hand))}
+        follows = {later: id_ for row in by_hand for id_, later in pairwise(row)}
+        following = {id_: later for later, id_ in follows.items()}
+        sorter = TopologicalSorter(self._needs())
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            raise Cycle(circle(error)) from None
+        free: list[tuple[bool, int, bool, str, str]] = []  # in their order
+        behind: list[tuple[int, str]] = []  # those that a person has put behind one that is not placed yet
+        able, placed = set[str](), dict[str, None]()
+        while sorter.is_active():
+            for id_ in sorter.get_ready():
+                able.add(id_)
+                if id_ in follows and follows[id_] not in placed:
+                    heappush(behind, (turn[id_], id_))
+                else:
+                    heappush(free, rank[id_])
+            one = heappop(free)[-1] if free else heappop(behind)[-1]
+            if one in placed:
+                continue
+            placed[one] = None
+            sorter.done(one)
+            if (then := following.get(one)) in able and then is not None and then not in placed:
+                heappush(free, rank[then])
+        return [*placed]
 
-        def put(one: int) -> None:
-            order.append(one)
-            done[one] = True
-            for each in out[one]:
-                needs[each] -= 1
-                if not needs[each] and follows[each]:
-                    heappush(able, (turn[each], each))
-                elif not needs[each]:
-                    heappush(free, each)
-            then = following.get(one)
-            if then is not None:
-                follows[then] = False
-                if not needs[then]:
-                    heappush(free, then)
+    def _needs(self) -> dict[str, list[str]]:
+        """The open tasks that each open task waits for."""
+        needs = {}
+        for id_ in sorted(self.open):
+            after = self.all[id_].after
+            for on in after:
+                if on not in self.all:
+                    from difflib import get_close_matches  # only for who names what is not there
 
-        for one in [each for each in range(count) if not needs[each] and self.nodes[each].id in self._running]:
-            put(one)
-        while free or able:
-            one = heappop(free) if free else heappop(able)[1]
-            if not done[one]:
-                put(one)
-        if len(order) < count:
-            self._refuse_cycle(self.nodes[each].id for each in range(count) if not done[each])
-        return order
+                    raise UnknownDependency(id_, on, tuple(get_close_matches(on, sorted(self.all))))
+            needs[id_] = [on for on in after if on in self.open]
+        return needs
 
-    def _dependencies(self) -> Iterator[tuple[int, int]]:
-        """Pairs of open tasks, of which the first comes before the second."""
-        for last, task in enumerate(self.nodes):
-            for needed in dict.fromkeys(task.after):
-                first = self._number.get(needed)
-                if first is not None:
-                    yield first, last
-                elif needed not in self.all:
-                    raise UnknownDependency(task.id, needed, _closest(needed, self.all))
-
-    def _persons_order(self) -> tuple[dict[int, int | None], list[bool]]:
-        """The nodes that a person has put in an order, in it, each with the one that follows it in its chain, if one
-        does; and of all nodes whether they follow one.
-        """
-        following, follows = dict[int, int | None](), [False] * len(self.nodes)
-        for _, row in self._old if self.by_hand else ():
-            numbers = [self._number[each] for each in row if each in self._number]
-            for first, last in pairwise(numbers):
-                following[first], follows[last] = last, True
-            following.update((each, None) for each in numbers[-1:])
-        return following, follows
-
-    def _refuse_cycle(self, left: Iterable[str]) -> None:
-        known = dict.fromkeys(left)
-        raise Cycle(_cycle({each: [one for one in self.all[each].after if one in known] for each in known}))
-
-
-def _takes_part(task: Task, without: Container[str]) -> bool:
-    return task.status not in SETTLED and task.id not in without
-
-
-def _rank(task: Task) -> tuple[int, bool, str, str]:
-    """Priority, then age, then id."""
-    return -task.priority, not task.created, task.created, task.id
-
-
-def _still_there(plan: Plan, known: Mapping[str, Task], without: Container[str]) -> Iterator[tuple[_Key, list[str]]]:
-    """The chains of a plan without the segments of which nothing is left to do, and without tasks that are gone."""
-    for chain in plan.chains:
-        row = list[str]()
-        for ids in chain.segments:
-            here = [each for each in ids if each in known and each not in without]
-            if any(known[each].status not in SETTLED for each in here):
-                row += here
-        yield chain.key, row
-
-
-def _closest(name: str, known: Mapping[str, Task]) -> tuple[str, ...]:
-    """Ids that resemble one. Only those with the most characters in common are compared, for that takes long."""
-    wanted = name.lower()
-    alike = {each.lower(): each for each in sorted(known) if abs(len(each) - len(name)) <= 2}
-    some = nlargest(100, alike, key=lambda each: sum(map(eq, each, wanted)) + sum(map(eq, each[::-1], wanted[::-1])))
-    from difflib import get_close_matches  # only for who names what is not there
-
-    return tuple(alike[each] for each in get_close_matches(wanted, some, n=3, cutoff=0.6))
-
-
-def _cycle(needs: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """A path of tasks each of which needs the next, from one back to itself, and none twice else; () where there is
-    none. Every name that is needed is a key.
-    """
-    waiting = {name: len(each) for name, each in needs.items()}
-    needed_by: dict[str, list[str]] = defaultdict(list)
-    for name, each in needs.items():
-        for one in each:
-            needed_by[one].append(name)
-    able = [name for name, count in waiting.items() if not count]
-    while able:
-        one = able.pop()
-        del waiting[one]
-        for name in needed_by[one]:
-            waiting[name] -= 1
-            if not waiting[name]:
-                able.append(name)
-    if not waiting:
-        return ()
-    seen: dict[str, int] = {}
-    path = list[str]()
-    at = min(waiting)
-    while at not in seen:
-        seen[at] = len(path)
-        path.append(at)
-        at = min(each for each in needs[at] if each in waiting)
-    path = path[seen[at] :]
-    first = path.index(min(path))
-    return (*path[first:], *path[:first], path[first])
-
-
-# ---- checkpoints ----
 
 _TURNS = 4  # in which segments are taken out; then all that is settled is
 
 
 class _Placing:
-    """Places the checkpoints of each chain."""
+    """Places the checkpoints of each chain.
+
+    by_hand  after which tasks a person has placed one, with their words; `synced`: the tasks before which a sync point
+             lies in the plan in force
+    """
 
     def __init__(
-        self, work: _Work, rows: Mapping[_Key, Sequence[str]], every: int | None, budget: int | None, known: Estimates
+        self,
+        making: _Making,
+        rows: Mapping[_Key, Sequence[str]],
+        every: int | None,
+        budget: int | None,
+        estimates: Estimates,
     ) -> None:
-        self._work = work
+        self._making = making
         self._rows = rows
         self._every = every
         self._budget = budget
-        self._estimates = known
-        self._numbers = {each: number for row in rows.values() for number, each in enumerate(row)}
-        self._chains = {each: key for key, row in rows.items() for each in row}
-        self._by_hand, self._synced = _placed_before(work.before, self._numbers)
+        self._estimates = estimates
+        self._places = {id_: (key, number) for key, row in rows.items() for number, id_ in enumerate(row)}
+        self._by_hand = dict[str, str]()
+        self._synced = set[str]()
+        for chain in making.before.chains:
+            for (ids, following), who in zip(pairwise(chain.segments), chain.placed, strict=False):
+                here = [id_ for id_ in ids if id_ in self._places]
+                if who not in AUTOMATIC and here:
+                    self._by_hand[here[-1]] = who
+                elif who == BY_SYNC:
+                    self._synced.update(following[:1])
 
     def chain(self, key: _Key) -> Chain:
         """One chain, whole. Segments of which nothing is left to do are taken out, which may move checkpoints."""
         tokens, guessed = self._tokens(key)
-        row, is_open = self._rows[key], self._work.is_open
+        row, is_open = self._rows[key], self._making.open.intersection
         for turn in range(_TURNS + 1):
             segments, placed = self._segments(key, row, tokens)
-            whole = [any(map(is_open, ids)) for ids in segments]
-            if all(whole):
+            if all(map(is_open, segments)):
                 break
-            left = (ids for ids, has_open in zip(segments, whole, strict=True) if has_open)
-            row = [each for each in joined.from_iterable(left) if turn < _TURNS - 1 or is_open(each)]
-        role, route = key
-        return Chain(role, route, tuple(map(tuple, segments)), tuple(placed), tokens, guessed)
+            left = joined.from_iterable(filter(is_open, segments))
+            row = [id_ for id_ in left if turn < _TURNS - 1 or is_open((id_,))]
+        return Chain(*key, tuple(map(tuple, segments)), tuple(placed), tokens, guessed)
 
     def _segments(self, key: _Key, row: Sequence[str], tokens: int) -> tuple[list[list[str]], list[str]]:
         segments, placed = [list[str]()], list[str]()
         awaited: dict[_Key, int] = {}
-        for number, each in enumerate(row):
-            syncs = self._syncs(each, key, awaited)
-            why = self._why(row[number - 1], segments[-1], tokens, syncs) if number else ""
-            if why:
+        for number, id_ in enumerate(row):
+            syncs = self._syncs(id_, key, awaited)
+            if number and (why := self._why(row[number - 1], len(segments[-1]), tokens, syncs)):
                 segments.append([])
                 placed.append(why)
-            segments[-1].append(each)
+            segments[-1].append(id_)
         return segments, placed
 
     def _tokens(self, key: _Key) -> tuple[int, bool]:
         """What a task takes. An estimate for this budget stays: a plan in force does not shift by itself."""
         if not self._budget:
             return 0, False
-        if self._work.before.budget == self._budget:
-            for chain in self._work.before.chains:
-                if chain.key == key and chain.tokens and not chain.guessed:
-                    return chain.tokens, False
-        return self._estimates.of(key[0])
+        before = self._making.before
+        old = next((one for one in before.chains if one.key == key and one.tokens and not one.guessed), None)
+        return (old.tokens, False) if old and before.budget == self._budget else self._estimates.of(key[0])
 
-    def _why(self, last: str, segment: Sequence[str], tokens: int, syncs: bool) -> str:
-        """Who places a checkpoint after the last task of a segment, if anybody does."""
+    def _why(self, last: str, count: int, tokens: int, syncs: bool) -> str:
+        """Who places a checkpoint after a segment of so many tasks that ends so, if anybody does."""
         if last in self._by_hand:
             return self._by_hand[last]
-        if self._work.all[last].checkpoint:
+        if self._making.all[last].checkpoint:
             return BY_TASK
         if syncs:
             return BY_SYNC
-        if self._every and len(segment) >= self._every:
+        if self._every and count >= self._every:
             return BY_COUNT
-        if self._budget and (len(segment) + 1) * tokens > self._budget:
-            return BY_BUDGET
-        return ""
+        return BY_BUDGET if self._budget and (count + 1) * tokens > self._budget else ""
 
-    def _syncs(self, each: str, key: _Key, awaited: dict[_Key, int]) -> bool:
+    def _syncs(self, id_: str, key: _Key, awaited: dict[_Key, int]) -> bool:
         """Whether a task waits for a task of another chain for which no earlier one of its own chain waits."""
-        found = False
-        task = self._work.all[each]
-        for needed in task.after:
-            if self._work.is_open(needed) and task.status not in SETTLED:
-                other, number = self._chains[needed], self._numbers[needed]
+        found, making = False, self._making
+        for needed in making.all[id_].after:
+            if needed in making.open and id_ in making.open:
+                other, number = self._places[needed]
                 if other != key and number > awaited.get(other, -1):
                     awaited[other] = number
                     found = True
-            elif each in self._synced and needed in self._work.all:
-                found = found or self._work.key(needed) != key  # it was one when the plan was made, and stays
+            elif id_ in self._synced and needed in making.all:
+                found = found or making.key(needed) != key  # it was one when the plan was made, and stays
         return found
-
-
-def _placed_before(plan: Plan, known: Collection[str]) -> tuple[dict[str, str], set[str]]:
-    """Of the plan in force: after which tasks a person has placed a checkpoint, with their words; and the tasks before
-    which a sync point lies.
-    """
-    by_hand, synced = dict[str, str](), set[str]()
-    for chain in plan.chains:
-        for ids, following, who in zip(chain.segments, chain.segments[1:], chain.placed, strict=False):
-            if who not in AUTOMATIC:
-                by_hand.update((each, who) for each in [*filter(known.__contains__, ids)][-1:])
-            elif who == BY_SYNC:
-                synced.update(following[:1])
-    return by_hand, synced

@@ -15,7 +15,7 @@ from ralf.memory.provenance import Provenance
 from ralf.memory.ranking import worth
 from ralf.tasks import plan as plans
 from ralf.tasks.model import TaskState
-from ralf.tasks.sequence import BY_SYNC, Plan
+from ralf.tasks.sequence import BY_SYNC, Chain, Plan
 from ralf.tasks.store import TaskList, Tasks
 from ralf_integrations.web.paging import Page, paged
 from ralf_integrations.web.reading import ViewedProject
@@ -65,32 +65,27 @@ def sequence(project: ViewedProject, number: int) -> Sequence:
     except RalfError as error:
         problem = str(error)
     found = tasks.list(limit=_MOST_TASKS)
-    ids = paged(list(plan or ()), number)
-    states = {one.task.id: one for one in tasks.as_told(list(tasks.states(list(ids.items)).values()))}
-    places = tuple(_places(plan, ids.items[0], states, ids)) if plan is not None and ids.items else ()
-    others = paged([one for one in found.tasks if plan is None or one.task.id not in plan], number)
+    page = paged(list(_steps(plan)) if plan is not None else [], number)
+    states = {one.task.id: one for one in tasks.as_told(list(tasks.states([id_ for id_, _, _ in page.items]).values()))}
+    keys = plan.keys() if plan is not None else {}
+    others = paged([one for one in found.tasks if one.task.id not in keys], number)
     beside = Page(tasks.as_told(list(others.items)), others.number, others.last, others.first, others.total)
-    page = Page(places, ids.number, ids.last, ids.first, ids.total)
-    return Sequence(plan, problem, page, beside, found)
-
-
-def _places(plan: Plan, first: str, states: dict[str, TaskState], ids: Page[str]) -> Iterator[Place]:
-    before = ""
-    for id_ in ids.items:
-        chain = plan.chain(id_)
-        place = plan.place(id_)
-        if chain is None or place is None:  # the ids are the plan's own
-            continue
-        starts = id_ == first or plan.chain(before) is not chain
-        earlier = next(plan.earlier(id_), "")
-        old = plan.place(earlier) if earlier else None
-        placed = chain.placed[place.segment - 1] if old is not None and old.segment != place.segment else ""
+    places, last = list[Place](), None
+    for id_, chain, placed in page.items:
         state = states.get(id_)
-        waits = (
-            tuple(one for one in state.task.after if plan.chain(one) not in (None, chain)) if state is not None else ()
-        )
-        yield Place(id_, state, chain.name or "without a role" if starts else None, placed, placed == BY_SYNC, waits)
-        before = id_
+        after = state.task.after if state is not None else ()
+        waits = tuple(one for one in after if keys.get(one, chain.key) != chain.key)
+        name = None if chain.key == last else chain.name or "without a role"
+        places.append(Place(id_, state, name, placed, placed == BY_SYNC, waits))
+        last = chain.key
+    return Sequence(plan, problem, Page(tuple(places), page.number, page.last, page.first, page.total), beside, found)
+
+
+def _steps(plan: Plan) -> Iterator[tuple[str, Chain, str]]:
+    """The tasks of a plan, each with its chain and who placed a checkpoint before it, "" for none."""
+    for chain in plan.chains:
+        for placed, ids in zip(("", *chain.placed), chain.segments, strict=True):
+            yield from ((id_, chain, "" if number else placed) for number, id_ in enumerate(ids))
 
 
 # ---- memory ----
