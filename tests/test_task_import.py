@@ -392,10 +392,10 @@ def test_an_import_that_is_killed_is_completed_by_the_next_one(project: Path, pl
     code = (
         "import os, sys; from ralf.tasks.writing import Writer; from ralf_migrations.task_import import import_tasks\n"
         "real, seen = Writer.append, []\n"
-        "def append(self, body):\n"
+        "def append(self, *said, **more):\n"
         "    seen.append(1)\n"
         f"    if len(seen) == {place}: os._exit(9)\n"
-        "    return real(self, body)\n"
+        "    return real(self, *said, **more)\n"
         "Writer.append = append\n"
         "import_tasks(sys.argv[1], root=sys.argv[2])"
     )

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from ralf.redact import redactor_for
 from ralf.tasks import store
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.records import MOST_CHANGES, Body, Done, Failed, Progress, Seen
+from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text.cleaning import one_line
@@ -147,7 +147,7 @@ def import_tasks(
     plan = tasks.write(work)
     said = [body for step in plan.steps for body in _said(step)]
     if said:  # a write of their own: in one that changes many files each record would look at all of them again
-        tasks.write(lambda writer: [writer.append(body) for body in said])
+        tasks.write(lambda writer: [writer.append(kind, by, **values) for kind, by, values in said])
     return _report(lists, plan, dry_run=False)
 
 
@@ -180,17 +180,17 @@ def _write(writer: Writer, plan: Plan, there: Mapping[str, TaskState]) -> None:
                 values["extra"] = {name: value for name, value in extra.items() if value != ""}
             made.append(writer.change_of(id_, **values))
     for start in range(0, len(made), MOST_CHANGES):
-        writer.append(Seen(tuple(made[start : start + MOST_CHANGES])))
+        writer.append("seen", changes=made[start : start + MOST_CHANGES])
 
 
-def _said(step: Step) -> Iterator[Body]:
-    """What is said of a task, which stands in no file."""
+def _said(step: Step) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What is said of a task, which stands in no file: records, as `Writer.append` takes them."""
     if summary := step.changes.get("summary", ""):
-        yield Done(step.id, by=BY, summary=summary)
+        yield "done", BY, {"task": step.id, "summary": summary}
     if reason := step.changes.get("reason", ""):
-        yield Failed(step.id, by=BY, reason=reason)
+        yield "fail", BY, {"task": step.id, "reason": reason}
     if progress := step.changes.get("progress", ""):
-        yield Progress(step.id, text=progress)
+        yield "progress", "", {"task": step.id, "text": progress}
 
 
 def _report(lists: task_lists.TaskLists, plan: Plan, *, dry_run: bool) -> ImportReport:

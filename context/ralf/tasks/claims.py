@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 
 from ralf import environment
 from ralf.errors import (
@@ -29,7 +30,7 @@ from ralf.redact import redactor_for
 from ralf.tasks import elsewhere, leases, origin, records, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
-from ralf.tasks.records import Done, Evident, Failed, Known, Lost, Progress, Released, Renewed, Retried, Taken
+from ralf.tasks.records import Known
 from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
@@ -82,7 +83,8 @@ def claim(
         raise UsageError(str(seconds), f"a lease lasts 1 to {_LONGEST_LEASE} seconds")
     if process and not born:
         born = origin.born(process)
-    wanted = Taken("", name, seconds, process, born, origin.machine() if process else "")
+    machine = origin.machine() if process else ""
+    wanted = Claim(by=name, seconds=seconds, process=process, born=born, machine=machine)
 
     def refuse(book: Book) -> None:
         """Claimed where the records say so: of many who want one task, all but the first go away at once."""
@@ -102,7 +104,7 @@ def claim(
 
 
 def _chosen(
-    tasks: Tasks, book: Book, task: str | None, wanted: Taken, role: str | None
+    tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str | None
 ) -> tuple[str, Known | None, bool]:
     """The task to claim, what is known of it if it has a claim, and whether that is the claim that is wanted."""
     if book.plan[1]:
@@ -174,7 +176,11 @@ def _claim_of(known: Known) -> Claim:
     return known.claim
 
 
-def _is_same(known: Known, wanted: Taken) -> bool:
+def _process(claim_: Claim) -> dict[str, Any]:
+    return {"process": claim_.process, "born": claim_.born, "machine": claim_.machine}
+
+
+def _is_same(known: Known, wanted: Claim) -> bool:
     """Whether a claim is of whoever wants one: the same name, and, where both say it, the same process."""
     claim_ = _claim_of(known)
     told = claim_.process and wanted.process
@@ -182,25 +188,26 @@ def _is_same(known: Known, wanted: Taken) -> bool:
     return claim_.by == wanted.by and (not told or same)
 
 
-def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Taken, *, keep: bool) -> TaskState:
+def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Claim, *, keep: bool) -> TaskState:
     """The claim that its holder has, once more: a sign of life."""
     claim_ = _claim_of(known)
     (leases.keep if keep else leases.renew)(tasks.project, id_, claim_)
     if not writer.has_written(id_):
-        writer.append(Renewed(id_, claim_.number, wanted.process, wanted.born, wanted.machine))
+        writer.append("renew", task=id_, lease=claim_.number, **_process(wanted))
     leases.show_life(tasks.project, claim_.lease(id_))
     return writer.state(id_, f"{id_}: you already hold this task, since {claim_.claimed}; this is the same claim")
 
 
-def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Taken, *, keep: bool) -> TaskState:
+def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Claim, *, keep: bool) -> TaskState:
     old = lost.claim if lost is not None else None
     number = writer.book.state.revision + (2 if old is not None else 1)
     is_free = id_ not in writer.book.held()
     with leases.taken(tasks.project, id_, number, wanted.by, is_free=is_free, keep=keep, seconds=wanted.seconds):
         if old is not None:
-            writer.append(Lost(id_, old.number, f"no sign of life from {old.by}; claimed by {wanted.by}"))
+            note = f"no sign of life from {old.by}; claimed by {wanted.by}"
+            writer.append("lost", task=id_, lease=old.number, note=note)
             leases.end_file(tasks.project, old.lease(id_))
-        writer.append(replace(wanted, task=id_))
+        writer.append("claim", wanted.by, task=id_, seconds=wanted.seconds, **_process(wanted))
     tasks.look_again()
     again = old is not None and old.by == wanted.by
     state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
@@ -298,7 +305,8 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         id_, number, _ = _lease(tasks, writer.book, None, told, "")
         start = born or (origin.born(process) if process else 0)
         _show_engine(tasks, writer.book, id_, number)
-        writer.append(Renewed(id_, number, process, start, origin.machine() if process else ""))
+        machine = origin.machine() if process else ""
+        writer.append("renew", task=id_, lease=number, process=process, born=start, machine=machine)
         leases.show_life(tasks.project, told)
         return writer.state(id_)
 
@@ -318,7 +326,7 @@ def progress(
     def work(writer: Writer) -> TaskState:
         id_, number, _ = _lease(tasks, writer.book, task, lease, by)
         _show_engine(tasks, writer.book, id_, number)
-        writer.append(Progress(id_, number, words))
+        writer.append("progress", task=id_, lease=number, text=words)
         return writer.state(id_)
 
     return tasks.write(work)
@@ -379,7 +387,8 @@ def done(
             return writer.state(id_, f"{id_}: already completed; nothing changed")
         change = writer.change_of(id_, status="completed")
         tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
-        writer.append(Done(id_, number, store.holder(tasks.project, by), words, tokens, tree, (change,)))
+        said = {"summary": words, "tokens": tokens, "evidence": tree}
+        writer.append("done", store.holder(tasks.project, by), task=id_, lease=number, changes=[change], **said)
         leases.end(tasks.project, id_, number)
         failed = proof is not None and proof.state == "failed"
         told = (
@@ -407,7 +416,7 @@ def fail(
         if not number:
             store.check_ours(state)
         change = writer.change_of(id_, status="failed")
-        writer.append(Failed(id_, number, store.holder(tasks.project, by), words, (change,)))
+        writer.append("fail", store.holder(tasks.project, by), task=id_, lease=number, reason=words, changes=[change])
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
@@ -438,7 +447,7 @@ def release(
             return writer.state(id_, f"{id_}: already released; nothing changed")
         if not number:
             raise NotFound(id_, "no one holds this task", f"ralf task show {id_}")
-        writer.append(Released(id_, number, outcome, words))
+        writer.append("release", task=id_, lease=number, outcome=outcome, note=words)
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
@@ -457,7 +466,7 @@ def retry(task: str, *, root: Root = None) -> TaskState:
         if tasks.is_held(state, known):
             raise Claimed(id_, _claim_of(known).by, _claim_of(known).claimed, f"ralf task show {id_}")
         store.check_ours(state)
-        writer.append(Retried(id_, (writer.change_of(id_, status="pending"),)))
+        writer.append("retry", task=id_, changes=[writer.change_of(id_, status="pending")])
         return writer.state(id_)
 
     return tasks.write(work)
@@ -469,7 +478,7 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
 
     def work(writer: Writer) -> TaskState:
         id_ = tasks.resolve(writer.book, task)
-        writer.append(Evident(id_, records.tree_of(_clean_evidence(tasks, evidence))))
+        writer.append("evidence", task=id_, evidence=records.tree_of(_clean_evidence(tasks, evidence)))
         return writer.state(id_)
 
     return tasks.write(work)

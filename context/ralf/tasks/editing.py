@@ -13,7 +13,7 @@ from ralf.redact import redactor_for
 from ralf.tasks import folders, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import PRIORITY, STATUSES, Task, TaskState
-from ralf.tasks.records import MOST_CHANGES, Seen
+from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
@@ -64,7 +64,7 @@ def add(
         ons = _resolved(tasks, writer.book, after)
         task = replace(made, id=given, after=ons, created=_stamp(datetime.now(UTC)), created_by=by)
         _check_cycles(writer.book, {given: ons})
-        writer.append(Seen((writer.new_file(task),)))
+        writer.append("seen", changes=[writer.new_file(task)])
         return writer.state(given)
 
     return tasks.write(work)
@@ -107,7 +107,7 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
             _check_cycles(book, {one.id: one.after for one in made})
         left = [one for one in made if not writer.has_written(one.id)]
         for start in range(0, len(left), MOST_CHANGES):
-            writer.append(Seen(tuple(map(writer.new_file, left[start : start + MOST_CHANGES]))))
+            writer.append("seen", changes=[writer.new_file(one) for one in left[start : start + MOST_CHANGES]])
         return [state for state, _ in book.states([one.id for one in made]).values()]
 
     return tasks.write(work)
@@ -137,7 +137,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
                 raise Claimed(id_, claim.by, claim.claimed, f"ralf task show {id_}")
         change = writer.change_of(id_, **wanted)
         if change.values:
-            writer.append(Seen((change,)))
+            writer.append("seen", changes=[change])
         if change.values.get("status") != "cancelled":
             return writer.state(id_)
         behind = book.states(book.waiting_for(id_)).values()
@@ -197,7 +197,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
             if not waiting.is_foreign:
                 after = tuple(made[-1] if on == id_ else on for on in waiting.task.after)
                 changes.append(writer.change_of(other, after=after))
-        writer.append(Seen(tuple(changes)))
+        writer.append("seen", changes=changes)
         return [writer.state(one) for one in made]
 
     return tasks.write(work)

@@ -96,8 +96,7 @@ class Looker:
         try:
             for entry in self._project.store.read(STREAM, after=after):
                 record = state.take(STREAM, entry)
-                body = records.parsed(record) if record is not None else None
-                ids.update(records.tasks_of(body) if body is not None else ())
+                ids.update(records.tasks_of(record.body) if record is not None else ())
         except DamagedJournal as error:
             self.book.problem = str(error)
         return ids | self.book.owed

@@ -1,14 +1,14 @@
-"""The records of the stream `tasks`, one class for each kind, and how they fold into rows: no file is looked at."""
+"""The records of the stream `tasks`, and how they fold into rows: no file is looked at."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from ralf.document.record import Record
 from ralf.document.rows import Rows
@@ -68,10 +68,6 @@ def task_of(tree: Mapping[str, Any]) -> Task:
     return Task(**{**tree, "tags": tuple(tree.get("tags", ())), "after": tuple(tree.get("after", ()))})
 
 
-def _evidence_of(tree: Mapping[str, Any] | None) -> Evidence | None:
-    return Evidence(**tree) if tree is not None else None
-
-
 # ---- what a record does to the file of a task ----
 
 
@@ -105,174 +101,38 @@ class Change:
         return replace(task, **values)
 
 
-# ---- the kinds ----
+# ---- what a record says ----
+
+# kind      what it says of a task, or of files
+# seen      files that ralf writes, or that somebody has edited (`changes`); `digests`: of files that are this user's as
+#           they are, with the ids of their tasks; `brought`: names and digests of files that were there before the user
+#           opted in: they are not theirs
+# claim     a claim: `by`, `seconds`, and where the process is known `process`, `born`, `machine`
+# renew     a sign of life of the holder of a `lease`, the number of a claim; `process` where it goes on as another one
+# release   a claim that ended otherwise than by what its holder did: `outcome` as in `Attempt`, and a `note`
+# lost      a claim that ran out, as the next one who claims says
+# progress  what a task's holder says of it: `text`
+# done      a task that is completed: `summary`, `tokens`, `evidence`, `changes`; without `lease` by who had no claim
+# fail      a task that its holder gives up: `reason`, `changes`
+# retry     a task that is to be tried again: `changes`
+# evidence  what says that a task is done
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Files that ralf writes, or that somebody has edited (`changes`).
-
-    digests  of files that are this user's as they are, with the ids of their tasks
-    brought  names and digests of files that were there before the user opted in: they are not theirs
-    """
-
-    kind: ClassVar[str] = "seen"
-    changes: tuple[Change, ...] = ()
-    digests: tuple[tuple[str, str], ...] = ()
-    brought: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A claim. `digest`: of the file that was claimed, whose bytes are this user's from now on."""
-
-    kind: ClassVar[str] = "claim"
-    task: str = ""
-    by: str = ""
-    seconds: int = 900
-    process: int = 0
-    born: int = 0
-    machine: str = ""
-    digest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """A sign of life of a claim's holder; `process` where it goes on as another one."""
-
-    kind: ClassVar[str] = "renew"
-    task: str = ""
-    lease: int = 0
-    process: int = 0
-    born: int = 0
-    machine: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A claim that ended otherwise than by what its holder did: `outcome` as in `Attempt`."""
-
-    kind: ClassVar[str] = "release"
-    task: str = ""
-    lease: int = 0
-    outcome: str = "released"
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A claim that ran out, as the next one who claims says."""
-
-    kind: ClassVar[str] = "lost"
-    task: str = ""
-    lease: int = 0
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a task's holder says of it."""
-
-    kind: ClassVar[str] = "progress"
-    task: str = ""
-    lease: int = 0
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A task that is completed; `lease` is 0 where a person says so who had not claimed it."""
-
-    kind: ClassVar[str] = "done"
-    task: str = ""
-    lease: int = 0
-    by: str = ""
-    summary: str = ""
-    tokens: int = 0
-    evidence: Mapping[str, Any] | None = None
-    changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A task that its holder gives up."""
-
-    kind: ClassVar[str] = "fail"
-    task: str = ""
-    lease: int = 0
-    by: str = ""
-    reason: str = ""
-    changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """A task that is to be tried again."""
-
-    kind: ClassVar[str] = "retry"
-    task: str = ""
-    changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Evident:
-    """What says that a task is done."""
-
-    kind: ClassVar[str] = "evidence"
-    task: str = ""
-    evidence: Mapping[str, Any] | None = None
-
-
-Body = Seen | Taken | Renewed | Released | Lost | Progress | Done | Failed | Retried | Evident
-
-_KINDS: dict[str, type[Any]] = {
-    each.kind: each for each in (Seen, Taken, Renewed, Released, Lost, Progress, Done, Failed, Retried, Evident)
-}
-
-
-def body_of(body: Body) -> dict[str, Any]:
-    """The body of a record, as JSON has it."""
-    tree = {"kind": body.kind, **tree_of(body)}
+def body_of(kind: str, **values: Any) -> dict[str, Any]:
+    """The body of a record, as JSON has it; what says nothing is left out."""
+    tree = {"kind": kind, **{name: value for name, value in values.items() if value}}
     if "changes" in tree:
         tree["changes"] = [tree_of(one) for one in tree["changes"]]
     made: dict[str, Any] = json.loads(json.dumps(tree, default=str))
     return made
 
 
-def parsed(record: Record) -> Body | None:
-    """What a record says; None for a kind that is not known here, and for one that makes no sense."""
-    kind = _KINDS.get(record.body.get("kind", ""))
-    if kind is None:
-        return None
-    values = {name: record.body[name] for name in _names(kind) if name in record.body}
-    if record.by and "by" in _names(kind):
-        values["by"] = record.by
-    with suppress(*MALFORMED):
-        if "changes" in values:
-            known = _names(Change)
-            trees = ({name: one[name] for name in known if name in one} for one in values["changes"])
-            values["changes"] = tuple(Change(**tree) for tree in trees)
-        for name in ("digests", "brought"):
-            if name in values:
-                values[name] = tuple((str(one), str(digest)) for one, digest in values[name])
-        body: Body = kind(**values)
-        return body
-    return None
-
-
-def tasks_of(body: Body) -> set[str]:
+def tasks_of(body: Mapping[str, Any]) -> set[str]:
     """The tasks that a record is about."""
-    found = {change.task for change in getattr(body, "changes", ())}
-    return found | ({id_ for id_, _ in body.digests} if isinstance(body, Seen) else {body.task})
-
-
-_named: dict[type[Any], tuple[str, ...]] = {}
-
-
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    if kind not in _named:
-        _named[kind] = tuple(each.name for each in fields(kind))
-    return _named[kind]
+    with suppress(*MALFORMED):
+        found = {change["task"] for change in body.get("changes", ())} | {id_ for id_, _ in body.get("digests", ())}
+        return found | {body["task"]} if body.get("task") else found
+    return set()
 
 
 # ---- what the records come to ----
@@ -309,177 +169,150 @@ class Known:
 
 def known(rows: Rows, id_: str) -> Known | None:
     """What the records say of a task; None for nothing."""
-    tree = rows.one(f"known/{id_}")
-    return _known_of(tree) if tree is not None else None
+    tree: dict[str, Any] | None = rows.one(f"known/{id_}")
+    if tree is None:
+        return None
+    parts: tuple[tuple[str, Any], ...] = (("change", Change), ("claim", Claim), ("evidence", Evidence))
+    made = {name: kind(**tree[name]) for name, kind in parts if tree.get(name) is not None}
+    return Known(**{**tree, **made, "attempts": tuple(Attempt(**one) for one in tree.get("attempts", ()))})
 
 
 def fold(rows: Rows, record: Record) -> None:
-    """Add a record to what those before it came to.
+    """Add a record to what those before it came to. What makes no sense in it is passed over, as is a later kind.
 
-    known/ID    what is known of a task
+    known/ID    what is known of a task, the tree of a `Known`
     own/DIGEST  bytes of a task's file that are this user's
     claims      the numbers of the claims that last, by task
     write owed  the newest write, and the tasks that it changed: their files may not show it yet
     boot        the run of the machine in which the newest write was; whoever made it has looked at all files
     """
-    tree = record.body
-    if not tree:
+    body = record.body
+    if not body:
         return
-    if rows.one("owed") is None or tree.get("w", "") != rows.one(
-        "write"
-    ):  # whoever wrote it has completed what the one before left, but for `owes`
-        rows.put("write", tree.get("w", ""))
-        rows.put("owed", [str(id_) for id_ in tree.get("owes", ())])
-    if boot := tree.get("boot"):
+    if rows.one("owed") is None or body.get("w", "") != rows.one("write"):
+        # whoever wrote it has completed what the one before left, but for `owes`
+        rows.put("write", body.get("w", ""))
+        rows.put("owed", [str(id_) for id_ in body.get("owes", ())])
+    if boot := body.get("boot"):
         rows.put("boot", boot)
-    body = parsed(record)
-    for digest in tree.get("seen", ()):
-        rows.put(f"own/{digest}", 1)
-    changes: tuple[Change, ...] = getattr(body, "changes", ())
-    for place, change in enumerate(changes):
-        _note(rows, change, record, place)
-    if changes:
-        rows.put("owed", list(dict.fromkeys([*rows.one("owed"), *(change.task for change in changes)])))
-    if isinstance(body, Seen):
-        for _, digest in body.digests:
+    with suppress(*MALFORMED):
+        own = [*body.get("seen", ()), *(digest for _, digest in body.get("digests", ())), body.get("digest")]
+        for digest in filter(None, own):
             rows.put(f"own/{digest}", 1)
-        for name, digest in body.brought:
-            rows.put(f"brought/{name}", 1)
-            rows.put(f"brought/{digest}", 1)
-    elif body is not None:
-        if isinstance(body, Taken) and body.digest:
-            rows.put(f"own/{body.digest}", 1)
-        _put(rows, body.task, _FOLDS[type(body)](known(rows, body.task) or Known(), record, body))
+        for one in (one for pair in body.get("brought", ()) for one in pair):
+            rows.put(f"brought/{one}", 1)
+        changes = body.get("changes", ())
+        for place, change in enumerate(changes):
+            _note(rows, change, record, place)
+        if changes:
+            rows.put("owed", list(dict.fromkeys([*rows.one("owed"), *(change["task"] for change in changes)])))
+        if (kind := _KINDS.get(body["kind"])) is not None:
+            known = rows.one(f"known/{body['task']}") or {}
+            _put(rows, body["task"], known | kind(known, record, {"by": record.by, **body}))
 
 
-def _put(rows: Rows, id_: str, made: Known) -> None:
+def _put(rows: Rows, id_: str, known: Mapping[str, Any]) -> None:
     claims = rows.one("claims") or {}
-    number = made.claim.number if made.claim is not None else None
+    number = known["claim"]["number"] if known.get("claim") else None
     if claims.get(id_) != number:
         rest = {other: one for other, one in claims.items() if other != id_}
         rows.put("claims", rest if number is None else rest | {id_: number})
-    rows.put(f"known/{id_}", _tree_of_known(made))
+    rows.put(f"known/{id_}", known)
 
 
-def _note(rows: Rows, change: Change, record: Record, place: int) -> None:
-    for digest in filter(None, () if change.foreign else (change.base, change.digest)):
-        rows.put(f"own/{digest}", 1)
-    was = known(rows, change.task) or Known()
-    tree = change.tree
-    if tree is None and was.tree is not None and not change.foreign:
-        tree = {**was.tree, **change.values}
-    order = was.order or MOST_CHANGES * record.revision + place
-    is_cut = change.is_cut if change.tree is not None else was.is_cut
-    is_again = was.change is not None and was.change.base == change.base != was.change.digest
-    prior = was.prior if is_again else was.tree  # as the file has it: it could not be written then
-    made = replace(was, change=replace(change, tree=None), tree=tree, prior=prior, is_cut=is_cut, order=order)
-    _put(rows, change.task, replace(made, boot=str(rows.one("boot") or "")))
+_NAMES = tuple(one.name for one in fields(Change) if one.name != "tree")
 
 
-def _taken(known: Known, record: Record, body: Taken) -> Known:
-    claim = Claim(record.revision, body.by, record.at, body.seconds, body.process, body.born, body.machine)
-    attempts = (*known.attempts, Attempt(record.revision, body.by, record.at))[-_MOST_ATTEMPTS:]
+def _note(rows: Rows, change: Mapping[str, Any], record: Record, place: int) -> None:
+    """Add what a record does to a file."""
+    made = {name: change[name] for name in _NAMES if name in change}
+    base, digest, foreign = change.get("base", ""), change.get("digest", ""), change.get("foreign", False)
+    for one in filter(None, () if foreign else (base, digest)):
+        rows.put(f"own/{one}", 1)
+    was = rows.one(f"known/{change['task']}") or {}
+    old, tree = was.get("change") or {}, change.get("tree")
+    if tree is None and was.get("tree") is not None and not foreign:
+        tree = {**was["tree"], **change.get("values", {})}
+    is_again = bool(old) and old.get("base", "") == base != old.get("digest", "")  # it could not be written then
+    more = {
+        "change": made,
+        "tree": tree,
+        "prior": was.get("prior") if is_again else was.get("tree"),  # as the file has it
+        "is_cut": (change if change.get("tree") is not None else was).get("is_cut", False),
+        "order": was.get("order") or MOST_CHANGES * record.revision + place,
+        "boot": str(rows.one("boot") or ""),
+    }
+    _put(rows, change["task"], {**was, **more})
+
+
+_Tree = Mapping[str, Any]
+
+
+def _claimed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
+    names = [name for name in ("seconds", "process", "born", "machine") if name in body]
+    claim = {"number": record.revision, "by": body["by"], "claimed": record.at, **{name: body[name] for name in names}}
+    attempt = {"number": record.revision, "by": body["by"], "began": record.at}
+    attempts = [*known.get("attempts", ()), attempt][-_MOST_ATTEMPTS:]
     # What was said before stays: whoever goes on needs it. A task that begins anew has nothing yet.
-    return replace(known, claim=claim, sign=record.at, attempts=attempts, evidence=None)
+    return {"claim": claim, "sign": record.at, "attempts": attempts, "evidence": None}
 
 
-def _renewed(known: Known, record: Record, body: Renewed) -> Known:
-    if known.claim is None or known.claim.number != body.lease:
-        return known
-    claim = known.claim
-    if body.process:
-        claim = replace(claim, process=body.process, born=body.born, machine=body.machine)
-    return replace(known, sign=record.at, claim=claim)
+def _renewed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
+    claim = known.get("claim") or {}
+    if claim.get("number") != body["lease"]:
+        return {}
+    process = {name: body.get(name, empty) for name, empty in (("process", 0), ("born", 0), ("machine", ""))}
+    return {"sign": record.at, "claim": {**claim, **(process if process["process"] else {})}}
 
 
-def _ended(known: Known, record: Record, lease: int, outcome: str, note: str) -> Known:
+def _ended(known: _Tree, record: Record, lease: int, outcome: str, note: str) -> dict[str, Any]:
     """The attempt of a lease as it ended; the claim goes where it is that one."""
-    attempts = tuple(
-        replace(one, ended=record.at, outcome=outcome, note=note) if one.number == lease and not one.ended else one
-        for one in known.attempts
-    )
-    held = known.claim is not None and known.claim.number == lease
-    return replace(known, attempts=attempts, claim=None if held else known.claim)
+    end = {"ended": record.at, "outcome": outcome, "note": note}
+    attempts = [
+        {**one, **end} if one["number"] == lease and not one.get("ended") else one for one in known.get("attempts", ())
+    ]
+    held = (known.get("claim") or {}).get("number") == lease
+    return {"attempts": attempts, **({"claim": None} if held else {})}
 
 
-def _released(known: Known, record: Record, body: Released) -> Known:
-    return _ended(known, record, body.lease, body.outcome, body.note)
-
-
-def _lost(known: Known, record: Record, body: Lost) -> Known:
-    return _ended(known, record, body.lease, "lost", body.note)
-
-
-def _progress(known: Known, record: Record, body: Progress) -> Known:
-    held = known.claim is not None and known.claim.number == body.lease
-    sign = record.at if held else known.sign
-    return replace(known, progress=body.text, progress_at=record.at, sign=sign)
-
-
-def _closed(known: Known, record: Record, lease: int, by: str, outcome: str, note: str) -> Known:
+def _closed(known: _Tree, record: Record, body: _Tree, outcome: str, note: str) -> dict[str, Any]:
     """The end of a task by whoever says so: of the lease's attempt, else of one that is made for it."""
-    if lease:
+    if lease := body.get("lease", 0):
         return _ended(known, record, lease, outcome, note)
-    before = _ended(known, record, known.claim.number, "released", f"{outcome}, as {by} says") if known.claim else known
-    attempt = Attempt(record.revision, by, record.at, record.at, outcome, note)
-    return replace(before, attempts=(*before.attempts, attempt)[-_MOST_ATTEMPTS:])
+    claim, by = known.get("claim"), body["by"]
+    before = _ended(known, record, claim["number"], "released", f"{outcome}, as {by} says") if claim else {}
+    attempt = {"number": record.revision, "by": by, "began": record.at, "ended": record.at}
+    attempts = [*{**known, **before}.get("attempts", ()), attempt | {"outcome": outcome, "note": note}]
+    return before | {"attempts": attempts[-_MOST_ATTEMPTS:]}
 
 
-def _done(known: Known, record: Record, body: Done) -> Known:
-    made = _closed(known, record, body.lease, body.by, "done", "")
-    evidence = _evidence_of(body.evidence)
-    return replace(
-        made, summary=body.summary, reason="", finished=record.at, tokens=known.tokens + body.tokens, evidence=evidence
-    )
+def _progress(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
+    held = known.get("claim") and known["claim"]["number"] == body.get("lease")
+    said = {"progress": body.get("text", ""), "progress_at": record.at}
+    return said | ({"sign": record.at} if held else {})
 
 
-def _failed(known: Known, record: Record, body: Failed) -> Known:
-    made = _closed(known, record, body.lease, body.by, "failed", body.reason)
-    return replace(made, reason=body.reason, finished=record.at)
+def _done(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
+    said = {"summary": body.get("summary", ""), "reason": "", "finished": record.at, "evidence": body.get("evidence")}
+    tokens = known.get("tokens", 0) + body.get("tokens", 0)
+    return _closed(known, record, body, "done", "") | said | {"tokens": tokens}
 
 
-def _retried(known: Known, record: Record, body: Retried) -> Known:
-    return replace(known, reason="", finished="", evidence=None)
+def _failed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
+    reason = body.get("reason", "")
+    return _closed(known, record, body, "failed", reason) | {"reason": reason, "finished": record.at}
 
 
-def _evident(known: Known, record: Record, body: Evident) -> Known:
-    return replace(known, evidence=_evidence_of(body.evidence))
-
-
-_FOLDS: dict[type[Any], Any] = {
-    Taken: _taken,
-    Renewed: _renewed,
-    Released: _released,
-    Lost: _lost,
-    Progress: _progress,
-    Done: _done,
-    Failed: _failed,
-    Retried: _retried,
-    Evident: _evident,
+_KINDS: dict[str, Callable[[_Tree, Record, _Tree], dict[str, Any]]] = {
+    "claim": _claimed,
+    "renew": _renewed,
+    "release": lambda known, record, body: _ended(
+        known, record, body["lease"], body.get("outcome", "released"), body.get("note", "")
+    ),
+    "lost": lambda known, record, body: _ended(known, record, body["lease"], "lost", body.get("note", "")),
+    "progress": _progress,
+    "done": _done,
+    "fail": _failed,
+    "retry": lambda known, record, body: {"reason": "", "finished": "", "evidence": None},
+    "evidence": lambda known, record, body: {"evidence": body.get("evidence")},
 }
-
-
-# ---- what is known of a task, as the index keeps it ----
-
-
-def _tree_of_known(known: Known) -> dict[str, Any]:
-    tree = tree_of(known)
-    for name in ("change", "claim", "evidence"):
-        if name in tree:
-            tree[name] = tree_of(tree[name])
-    if "attempts" in tree:
-        tree["attempts"] = [tree_of(one) for one in tree["attempts"]]
-    plain: dict[str, Any] = json.loads(json.dumps(tree, default=str))  # dates in unknown keys, tuples
-    return plain
-
-
-def _known_of(kept: Mapping[str, Any]) -> Known:
-    tree = dict(kept)
-    if "change" in tree:
-        tree["change"] = Change(**tree["change"])
-    if "claim" in tree:
-        tree["claim"] = Claim(**tree["claim"])
-    if "evidence" in tree:
-        tree["evidence"] = Evidence(**tree["evidence"])
-    tree["attempts"] = tuple(Attempt(**one) for one in tree.get("attempts", ()))
-    return Known(**tree)

@@ -10,7 +10,7 @@ from ralf.project import Project
 from ralf.tasks import folders, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import TaskState
-from ralf.tasks.records import MOST_CHANGES, Seen
+from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.writing import Writer
 
 EVERY = "*"
@@ -39,7 +39,7 @@ def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] |
         changes = [writer.accepted(*file) for id_ in ids for file in book.files_of(id_) if file[1].is_foreign]
         changes = [change for change in changes if change.tree]
         for start in range(0, len(changes), MOST_CHANGES):
-            writer.append(Seen(tuple(changes[start : start + MOST_CHANGES])))
+            writer.append("seen", changes=changes[start : start + MOST_CHANGES])
         return [writer.state(id_) for id_ in ids]
 
     return tasks.write(work)
@@ -54,7 +54,7 @@ def begin(project: Project) -> None:
     def work(writer: Writer) -> None:
         foreign = [(name, file.digest) for id_ in _foreign(writer.book) for name, file in writer.book.files_of(id_)]
         for start in range(0, len(foreign), MOST_CHANGES):
-            writer.append(Seen(brought=tuple(foreign[start : start + MOST_CHANGES])))
+            writer.append("seen", brought=foreign[start : start + MOST_CHANGES])
 
     tasks.write(work)
 

@@ -20,7 +20,7 @@ from ralf.tasks import folders, origin, records
 from ralf.tasks.book import FRESH, LOST, PLACE, Book, File, owed_to
 from ralf.tasks.look import Looker, is_torn
 from ralf.tasks.model import MAX_BYTES, Task, TaskState
-from ralf.tasks.records import MOST_CHANGES, STREAM, Body, Change, Known, Seen
+from ralf.tasks.records import MOST_CHANGES, STREAM, Change, Known
 
 _MODE = 0o644  # of a new task file: people commit it
 
@@ -60,25 +60,27 @@ class Writer:
 
     # ---- records ----
 
-    def append(self, body: Body, by: str = "") -> int:
-        """Append a record, which is durable when this returns, and bring its files up to date; its number."""
+    def append(self, kind: str, by: str = "", *, changes: Sequence[Change] = (), **values: Any) -> int:
+        """Append a record (`records.body_of`), which is durable when this returns, and bring its files up to date; its
+        number.
+        """
         state = self.book.state
         self._count += 1
-        id_ = f"{body.kind}-{self.name}-{self._count}"
+        id_ = f"{kind}-{self.name}-{self._count}"
         if not state.has(id_):
             tree: dict[str, Any] = {"w": self.name}
             if owes := [*self._still, *self._again]:
                 tree["owes"] = owes
             if (boot := origin.boot()) and boot != state.rows.one("boot"):
                 tree["boot"] = boot
-            tree |= records.body_of(body)
-            record = Record(state.revision + 1, records.now(), tree, str(tree.pop("by", by)))
+            tree |= records.body_of(kind, changes=changes, **values)
+            record = Record(state.revision + 1, records.now(), tree, by)
             token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
             owed = self.book.owed
             state.add(record, id_)
             state.token = token
-            self.book.derive({*owed, *records.tasks_of(body)})
-            self._bring_up(getattr(body, "changes", ()))
+            self.book.derive({*owed, *records.tasks_of(tree)})
+            self._bring_up(changes)
         return int(state.rows.one(f"id/{id_}"))
 
     def has_written(self, id_: str) -> bool:
@@ -104,7 +106,7 @@ class Writer:
         self._absorb()
         moved = [self.change_of(id_) for id_ in self.book.todo(PLACE) if id_ not in self._still]
         if moved:
-            self.append(Seen(tuple(moved)))
+            self.append("seen", changes=moved)
 
     def _absorb(self) -> None:
         """Record what people have saved."""
@@ -115,7 +117,7 @@ class Writer:
                 name, file = found
                 changes.append(self.accepted(name, file))
         for start in range(0, len(changes), MOST_CHANGES):
-            self.append(Seen(tuple(changes[start : start + MOST_CHANGES])), BY_FILE)
+            self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
 
     def accepted(self, name: str, file: File) -> Change:
         """What records that a file is this user's as it is."""
@@ -288,7 +290,8 @@ class Writer:
         self._put(change, target, content, made)
         if is_foreign:  # before anybody looks at it: then it would pass for this user's
             digest = records.digest_of(made.content)
-            self.append(Seen((Change(change.task, change.place, change.place, digest, digest, foreign=True),)))
+            new = Change(change.task, change.place, change.place, digest, digest, foreign=True)
+            self.append("seen", changes=[new])
 
     def _move(self, change: Change, target: Path) -> None:
         """Move a file to where it is to be, with its own folder where it has one."""
@@ -379,7 +382,7 @@ class Writer:
         digests = records.digest_of(standing), records.digest_of(made)
         new = Change(change.task, change.place, self.book.name(here), *digests, tree=tree, is_cut=is_cut)
         self._made[new.digest] = _Made(made, said, merged)
-        self.append(Seen((new,), ((change.task, records.digest_of(content)),)), BY_FILE)
+        self.append("seen", BY_FILE, changes=[new], digests=[(change.task, records.digest_of(content))])
         return True
 
     def _say(self, task: Task, lines: Sequence[str]) -> None:
