@@ -12,10 +12,8 @@ import ralf
 from ralf.memory import harvest, provenance, writing
 from ralf.memory.harvest import take_in
 from ralf.memory.model import Item
-from ralf.memory.purposes import purpose_of, standing_commands
 from ralf.project import find
 from ralf.route import corrections
-from storekit import Listing
 from test_poison import PAYLOADS, WORD, claude_code
 
 REFUSED = "Error: connect ECONNREFUSED 127.0.0.1:6379"
@@ -72,9 +70,10 @@ def test_an_error_that_a_command_resolved_becomes_a_trap_with_its_evidence(tmp_p
     (trap,) = kept(tmp_path, "trap")
     assert (trap.command, trap.resolution, trap.status) == ("npm test", "docker compose up -d redis", "active")
     assert trap.error == REFUSED
-    assert trap.evidence == ("queue cp-001 lines 2-3", "queue cp-001 lines 4-4")
+    assert trap.evidence == ("queue of-queue lines 2-6",)
     quotes = [quote.text for one in provenance.why(find(tmp_path), "main", trap.id).sources for quote in one.quotes]
-    assert any(REFUSED in text for text in quotes)
+    assert [text.split("\n")[0] for text in quotes] == ["npm test", "docker compose up -d redis", "npm test"]
+    assert REFUSED in quotes[0]
 
 
 @pytest.mark.ci
@@ -122,22 +121,15 @@ def test_a_failed_test_a_conflict_and_a_document_make_no_trap(tmp_path: Path) ->
         edited("src/queue.go"),
         ran("go test ./...", "ok  \tqueue\t0.1s"),
         ran("git merge main", conflict, failed=True),
-        ran("git add -A && git commit --no-edit"),
-        ran("make deploy", "error: the token was refused", failed=True),
+        ran("git add -A && git commit --no-edit", "[main 1a2b3c4] Merge main"),
+        ran("git merge main", "Already up to date."),
+        ran("./deploy.sh", "error: the token was refused", failed=True),
         edited("docs/deploy.md"),
-        ran("make deploy"),
+        ran("./deploy.sh"),
     )
     take_in(find(tmp_path), "queue")
     assert [item.command for item in kept(tmp_path)] == ["go test ./..."]
     assert kept(tmp_path, "trap") == []
-
-
-def test_another_program_that_does_the_work_of_one_that_failed_is_its_resolution(tmp_path: Path) -> None:
-    broken = ran("npm test", "Error: Cannot find module 'vitest'", failed=True)
-    noted(tmp_path, "queue", broken, ran("ls"), ran("pnpm test", "9 passing"))
-    take_in(find(tmp_path), "queue")
-    assert [(item.command, item.resolution) for item in kept(tmp_path, "trap")] == [("npm test", "pnpm test")]
-    assert [item.command for item in kept(tmp_path, "command")] == ["pnpm test"]
 
 
 def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_with_the_lines_of_both(tmp_path: Path) -> None:
@@ -149,9 +141,9 @@ def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_with_th
     ralf.checkpoint("queue", path, root=tmp_path)
     take_in(find(tmp_path), "queue", session="long")
     (trap,) = kept(tmp_path, "trap")
-    assert trap.evidence == ("queue cp-001 lines 2-3", "queue cp-002 lines 4-4")
+    assert trap.evidence == ("queue long lines 2-6",)
     (command,) = kept(tmp_path, "command")
-    assert command.evidence == ("queue cp-002 lines 6-6",)
+    assert command.evidence == ("queue long line 6",)
 
 
 def test_an_error_that_nothing_resolved_is_no_trap(tmp_path: Path) -> None:
@@ -160,43 +152,12 @@ def test_an_error_that_nothing_resolved_is_no_trap(tmp_path: Path) -> None:
     assert kept(tmp_path, "trap") == []
 
 
-def test_nothing_is_taken_from_a_checkpoint_whose_evidence_is_gone(tmp_path: Path) -> None:
-    noted(tmp_path, "queue", *REDIS)
-    for blob in (tmp_path / ".autonomous" / "context").rglob("blobs/**/*"):
-        if blob.is_file():
-            blob.unlink()
-    assert take_in(find(tmp_path), "queue") == harvest.Harvest()
-
-
-def test_a_resolution_that_no_call_of_the_agent_shows_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted(tmp_path, "queue", *REDIS)
-    read = harvest.read_evidence
-
-    def without_call(*given: Any) -> list[Any]:
-        return [line for line in read(*given) if line.kind != "call" or "docker" not in line.text]
-
-    monkeypatch.setattr(harvest, "read_evidence", without_call)
-    take_in(find(tmp_path), "queue")
-    assert [item.kind for item in kept(tmp_path)] == ["command"]
-
-
 def test_what_a_revert_has_taken_back_is_passed_over(tmp_path: Path) -> None:
     noted(tmp_path, "queue", ran("ls"))
     path = session(tmp_path, "later", *REDIS, day=2)
     ralf.checkpoint("queue", path, root=tmp_path)
     corrections.revert("queue", "cp-001", root=tmp_path)
     assert take_in(find(tmp_path), "queue") == harvest.Harvest()
-
-
-@pytest.mark.ci
-def test_what_an_agent_decided_in_three_routes_is_no_rule_of_a_person(tmp_path: Path) -> None:
-    decision = "We decided to use SQLite instead of Postgres, because one file is enough for the queue."
-    for day, route in enumerate(("one", "two", "three"), 1):
-        path = session(tmp_path, f"of-{route}", day=day)
-        path.write_text(path.read_text().replace("Done.", decision))
-        ralf.checkpoint(route, path, root=tmp_path, summarizer=Listing())
-        assert [one.origin for one in ralf.get_context(route, root=tmp_path).decisions] == ["agent"]
-        assert take_in(find(tmp_path), route) == harvest.Harvest()
 
 
 @pytest.mark.ci
@@ -225,53 +186,6 @@ def test_a_hostile_error_stays_in_its_quotes_of_two_hundred_characters(tmp_path:
     assert len(trap.error) <= 200
     assert trap.resolution == "docker compose up -d redis"
     assert WORD not in str([item.text + item.command + item.value + item.resolution for item in kept(tmp_path)])
-
-
-@pytest.mark.parametrize(
-    ("command", "purpose"),
-    [
-        ("pytest -q", "test"),
-        ("uv run python -m pytest", "test"),
-        ("cd app && npm run test:unit", "test"),
-        ("cargo clippy", "lint"),
-        ("nice -n 19 .venv/bin/ruff check .", "lint"),
-        ("make", "build"),
-        ("go build ./...", "build"),
-        ("git commit -m test", ""),
-        ("cat tests/test_a.py", ""),
-    ],
-)
-def test_what_a_command_is_for_is_told_by_its_program(command: str, purpose: str) -> None:
-    assert purpose_of(command) == purpose
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "pytest tests/test_a.py",
-        "pytest -k queue",
-        "npm test || true",
-        "npm test; echo done",
-        "npm test | awk x",
-        "ls",
-        "ruff check a/b/c",
-    ],
-)
-def test_a_command_of_this_task_alone_is_not_kept(command: str) -> None:
-    assert standing_commands(command) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "kept"),
-    [
-        ("npm test 2>&1 | tail -5", ["npm test"]),
-        ("mise run fmt && mise run lint && git push", ["mise run fmt", "mise run lint"]),
-        ("cd app && npm run build && npm test", ["cd app && npm run build && npm test"]),
-        ("pytest tests", ["pytest tests"]),
-    ],
-)
-def test_the_parts_of_a_command_line_are_kept_each_by_itself(command: str, kept: list[str]) -> None:
-    assert standing_commands(command) == kept
 
 
 # ---- what a hand-over calls lasting ----

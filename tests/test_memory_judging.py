@@ -1,4 +1,4 @@
-"""What came of items that were handed over, and what the tree says of what they name."""
+"""What came of items that were handed over."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralf.memory import records, writing
-from ralf.memory.judging import Verdict, judge, mark_stale
+from ralf.memory import writing
+from ralf.memory.judging import judge
 from ralf.memory.model import Item
 from ralf.memory.writing import new_item
 from ralf.project import Project, find
@@ -74,35 +74,3 @@ def test_an_outcome_counts_once_for_each_session(project: Project) -> None:
 
 def test_what_happened_before_it_was_handed_over_is_no_outcome(project: Project) -> None:
     assert judged(project, ran("npm test"), ran("ls"), after=3) == {}
-
-
-def test_a_command_that_is_unknown_now_is_stale(project: Project) -> None:
-    gone = 'npm ERR! Missing script: "test"'
-    assert judged(project, ran("npm test", gone, failed=True)) == {"command-1": "stale", "trap-1": "helpful"}
-    assert "unknown" in item(project, "command-1").stale
-
-
-def test_an_item_whose_path_is_gone_from_the_tree_is_stale_until_it_is_there_again(project: Project) -> None:
-    assert mark_stale(project, "main") == []  # there is no folder src: it may be relative to another one
-    (project.root / "src").mkdir()
-    reason = "the tree: the path src/db.py is gone"
-    assert mark_stale(project, "main") == [Verdict("fact-1", "stale", reason)]
-    assert item(project, "fact-1").stale == reason
-    assert mark_stale(project, "main") == []
-    (project.root / "src" / "db.py").write_text("")
-    assert mark_stale(project, "main") == [Verdict("fact-1", "fresh")]
-    assert item(project, "fact-1").stale == ""
-
-
-def test_a_command_whose_script_is_gone_from_the_package_is_stale(project: Project) -> None:
-    writing.record(project, "main", [new_item("command", command="npm run e2e", origin="mechanical")])
-    assert mark_stale(project, "main") == []
-    (project.root / "package.json").write_text('{"scripts": {"test": "vitest"}}')
-    assert [one.id for one in mark_stale(project, "main")] == ["command-2"]
-
-
-def test_a_preference_and_what_was_marked_by_hand_are_left_as_they_are(project: Project) -> None:
-    (project.root / "src").mkdir()
-    wish = new_item("preference", key="style", value="as in src/old.py", origin="person")
-    writing.record(project, "main", [wish, records.Outcome("fact-1", "stale", "a person says so")])
-    assert mark_stale(project, "main") == []

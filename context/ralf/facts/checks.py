@@ -77,7 +77,12 @@ _LONGEST_KEY = 300  # characters
 
 def covers(key: str, other: str) -> bool:
     """Whether a run of one check says what one of another did: it is the same, or the same program over everything."""
-    return key == other or (not _split(key)[1] and is_same_program(key, other))
+    return key == other or (is_whole(key) and is_same_program(key, other))
+
+
+def is_whole(key: str) -> bool:
+    """Whether a check runs over everything, without paths and filters."""
+    return not _split(key)[1]
 
 
 def is_same_program(key: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ralf.memory.exporting import Exported as Exported, export as export
     from ralf.memory.harvest import Harvest as Harvest, take_in as take_in
-    from ralf.memory.judging import Verdict as Verdict, judge as judge, mark_stale as mark_stale
+    from ralf.memory.judging import Verdict as Verdict, judge as judge
     from ralf.memory.model import Item as Item, Memory as Memory
     from ralf.memory.provenance import Provenance as Provenance, why as why
     from ralf.memory.selection import Selection as Selection, for_task as for_task
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
         from ralf.memory import exporting as home
     elif name in ("Harvest", "take_in"):
         from ralf.memory import harvest as home
-    elif name in ("Verdict", "judge", "mark_stale"):
+    elif name in ("Verdict", "judge"):
         from ralf.memory import judging as home
     elif name in ("Selection", "for_task"):
         from ralf.memory import selection as home

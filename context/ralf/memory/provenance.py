@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from ralf.document.record import decoded
@@ -9,15 +10,17 @@ from ralf.errors import NotFound, RalfError
 from ralf.memory import records, writing
 from ralf.memory.model import Item, check_agent
 from ralf.memory.records import Delta, stream_of
+from ralf.model import entries
 from ralf.project import Project
 from ralf.route import why as provenance
+from ralf.route.entries import sessions_of
 from ralf.route.why import Quote
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
-from ralf.transcripts.events import read_evidence
 
 _REFERENCE = regex(
-    r"(?P<route>\S+) (?P<label>(?:cp|DEC)-\d{1,9})(?: lines? (?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?"
+    r"(?P<route>\S+) (?:(?P<label>(?:cp|DEC)-\d{1,9})|(?P<session>\S+))"
+    r"(?: lines? (?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?"
 )
 
 _MOST_QUOTES = 20  # of one reference
@@ -125,18 +128,16 @@ def _source(project: Project, reference: str) -> Source:
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         return Source(reference)
+    first = int(found["first"] or 0)
+    last = int(found["last"] or first) or sys.maxsize
     try:
-        reason = provenance.why(found["route"], found["label"], root=project.root)
-        quotes = reason.quotes
-        if found["first"] and reason.source is not None and found["label"].startswith("cp"):
-            first = int(found["first"])
-            last = int(found["last"] or first)
-            lines = read_evidence(project.store, reason.source.sha256)
-            quotes = tuple(
-                Quote(line.line, line.last, line.tool or line.kind, line.text)
-                for line in lines
-                if first <= line.last and line.line <= last
-            )
+        if found["label"]:
+            quotes = list(provenance.why(found["route"], found["label"], root=project.root).quotes)
+        else:
+            logs = [log.entries for log in sessions_of(project, found["route"]) if log.session == found["session"]]
+            steps = [one for log in logs for one in log if isinstance(one, entries.Step)]
+            quotes = [Quote(one.line, one.line, one.tool, "\n".join((one.object, *one.lines))) for one in steps]
     except RalfError as error:
         return Source(reference, problem=str(error))
-    return Source(reference, quotes[:_MOST_QUOTES])
+    within = tuple(quote for quote in quotes if first <= quote.last and quote.line <= last)
+    return Source(reference, within[:_MOST_QUOTES])

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf.errors import RalfError
+from ralf.facts.checks import checks_in
+from ralf.facts.commands import simple_commands
 from ralf.memory import writing
 from ralf.memory.model import DEFAULT_AGENT, KINDS, Item
-from ralf.memory.purposes import standing_commands
 from ralf.memory.ranking import text_of, worth
 from ralf.memory.wording import handed
 from ralf.model import RouteContext
@@ -218,14 +219,18 @@ def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tu
     purposes, untouched = set[str](), 0
     for item, agrees in ranked:
         if item.kind == "command" and item.origin == "mechanical":
-            if item.purpose in purposes:
+            if not purposes.isdisjoint(_checks(item)):
                 continue
-            purposes.add(item.purpose)
+            purposes |= _checks(item)
         elif item.kind == "trap" and not agrees:
             untouched += 1
             if untouched > _MOST_UNTOUCHED:
                 continue
         yield item, agrees
+
+
+def _checks(item: Item) -> set[str]:
+    return {*checks_in(simple_commands(item.command)).values()}
 
 
 def _counts(item: Item, today: str) -> bool:
@@ -268,7 +273,7 @@ def _named(item: Item, task: str, paths: set[str]) -> float:
 
 def _base_of(item: Item) -> float:
     if item.kind == "trap":
-        base = _OF_THE_PROJECT if standing_commands(item.command) else _OF_A_TRAP
+        base = _OF_THE_PROJECT if _checks(item) else _OF_A_TRAP
         return base * (1 + (len(item.routes) > 1)) if item.resolution else 0.0
     return _BASE.get(item.kind, 0.0)
 

@@ -91,7 +91,7 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
 
     Errors: `ralf.memory.writing.record`.
     """
-    from ralf.memory import harvest, judging, writing
+    from ralf.memory import harvest, judging
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
     offered = harvest.take_in(project, route, agent=name).offered
@@ -105,8 +105,6 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
         source = open_transcript(transcript)
         after = _lines_before(transcript, at)
         judging.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
-    if ended and writing.is_there(project, name):
-        judging.mark_stale(project, name)
 
 
 def _arrived(project: Project, session: str) -> tuple[list[str], int]:
