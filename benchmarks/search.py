@@ -25,6 +25,7 @@ from synthetic import session
 
 import ralf
 from ralf import project, routing
+from ralf.document import index
 from ralf.storage import journal
 from ralf.transcripts.events import read_evidence
 
@@ -121,7 +122,8 @@ def _first(root: Path) -> tuple[float, float]:
 def _indexing(root: Path) -> tuple[float, float]:
     """Seconds of processor time to index all, and the megabytes of evidence text that it took in."""
     found = project.find(root)
-    (found.cache / "search.sqlite").unlink()
+    for path in index.files_in(found.cache):
+        path.unlink()
     begin = time.process_time()
     ralf.search("anything", root=root)
     seconds = time.process_time() - begin
@@ -134,8 +136,8 @@ def _indexing(root: Path) -> tuple[float, float]:
 
 
 def _documents(root: Path) -> int:
-    with closing(sqlite3.connect(project.find(root).cache / "search.sqlite")) as database:
-        count: int = database.execute("select count(*) from doc").fetchone()[0]
+    with closing(sqlite3.connect(project.find(root).cache / index.NAME)) as database:
+        count: int = database.execute("select count(*) from piece_docsize").fetchone()[0]
         return count
 
 

@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent / "stores" / "harbour-4f05e28"
 BEGAN = datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc)  # noqa: UP017  # any Python
 OLD_SESSION = "5f0c1d2e-0000-4000-8000-0000000000a1"
 PARKED = "5f0c1d2e-0000-4000-8000-0000000000b2"
-LEFT_OUT = ("locks", "search.sqlite", "hooks.log", ".gitignore", "search.sqlite-wal", "search.sqlite-shm")
+LEFT_OUT = ("locks", "hooks.log", ".gitignore", "index.db", "index.db-wal", "index.db-shm")
 
 
 # ---- time and chance ----

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
-from contextlib import suppress
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.route import write
 from ralf.route.corrections import revert
-from storekit import Listing, cache_of, known, small_disk, write_session
+from storekit import Listing, cache_of, known, remount, small_disk, write_session
 
 SESSION = Path(__file__).parents[1] / "examples" / "session.jsonl"
 
@@ -83,16 +84,49 @@ def test_an_edit_by_hand_is_found_once_it_is_taken_in(tmp_path: Path) -> None:
     assert [hit.id for hit in ralf.search("elastic", root=tmp_path)] == ["DEC-001"]
 
 
-@pytest.mark.parametrize("damage", ["gone", "garbage", "empty"])
-def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
+def _of_a_later_version(index: Path) -> None:
+    with closing(sqlite3.connect(index)) as database:
+        database.execute("pragma user_version = 999")
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "empty": lambda index: index.write_bytes(b""),
+    "cut": lambda index: index.write_bytes(index.read_bytes()[: index.stat().st_size // 2]),
+    "text": lambda index: index.write_bytes(b"not a database" * 100),
+    "zeros inside": lambda index: index.write_bytes(index.read_bytes()[:4096] + bytes(index.stat().st_size - 4096)),
+    "a folder": lambda index: (index.unlink(), index.mkdir()),
+    "of a later version": _of_a_later_version,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_becomes_of_the_index_a_search_answers_the_same(tmp_path: Path, damage: str) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
     before = ralf.search("tabs", root=tmp_path)
-    cache = cache_of(tmp_path)
-    if damage == "gone":
-        shutil.rmtree(cache)
-    else:
-        (cache / "search.sqlite").write_bytes(b"" if damage == "empty" else b"not a database" * 100)
+    DAMAGES[damage](cache_of(tmp_path) / "index.db")
     assert ralf.search("tabs", root=tmp_path) == before
+    ralf.record_decision("other", "Indent by four", root=tmp_path)
+    assert [hit.route for hit in ralf.search("indent", root=tmp_path)] == ["other"]
+
+
+def test_an_index_that_somebody_has_locked_costs_no_answer(tmp_path: Path) -> None:
+    ralf.record_decision("r", "Use tabs", root=tmp_path)
+    before = ralf.search("tabs", root=tmp_path)
+    with closing(sqlite3.connect(cache_of(tmp_path) / "index.db", isolation_level=None)) as database:
+        database.execute("pragma locking_mode = exclusive")
+        database.execute("begin exclusive")
+        assert ralf.search("tabs", root=tmp_path) == before
+        ralf.record_decision("r", "Indent by four", root=tmp_path)
+        assert [hit.id for hit in ralf.search("indent", root=tmp_path)] == ["DEC-002"]
+
+
+def test_where_nothing_can_be_written_a_search_answers_the_same(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        ralf.record_decision("r", "Use tabs", root=disk)
+        before = ralf.search("tabs", root=disk)
+        remount(disk, "ro")
+        assert ralf.search("tabs", root=disk) == before
 
 
 def test_a_project_without_routes_has_nothing_to_find(tmp_path: Path) -> None:
@@ -385,7 +419,7 @@ def test_a_question_of_any_length_is_answered(tmp_path: Path) -> None:
 
 def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
-    (cache_of(tmp_path) / "search.sqlite").mkdir(parents=True)
+    (cache_of(tmp_path) / "index.db").mkdir(parents=True)
     assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
 
 
@@ -397,7 +431,7 @@ def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> No
         with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 1024)
-        index = cache_of(disk) / "search.sqlite"
+        index = cache_of(disk) / "index.db"
         before = index.stat().st_ino
         assert [hit.id for hit in ralf.search("stations from zero", root=disk)] == ["DEC-002"]
         assert index.stat().st_ino == before
@@ -419,7 +453,7 @@ def test_what_a_revert_took_back_says_so_until_it_is_brought_back(tmp_path: Path
     revert("tide", "cp-001", root=tmp_path)
     undone = {"cp-001": {""}, "cp-002": {"reverted"}, "cp-003": {"reverted"}}
     assert told() == undone
-    (cache_of(tmp_path) / "search.sqlite").unlink()
+    (cache_of(tmp_path) / "index.db").unlink()
     assert told() == undone
     revert("tide", "cp-003", root=tmp_path)
     assert told() == {"cp-001": {""}, "cp-002": {""}, "cp-003": {""}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         more: dict[str, object] = {"last_hook": _time(called), "task": task.task.id if task else ""}
         emit_json(fields_of(found) | spent | more)
         return found
-    known = shared.others(project)[0]
+    accepted, new = shared.others(project)
     state = "not opted in: ralf init" if not found.opted_in else "" if found.hooks else "hooks are off: ralf on"
     click.echo(f"project          {found.root}" + (f"  ({state})" if state else ""))
     is_alone = found.rule == routing.DEFAULT and not found.revision and found.routes == 1 and not environment.is_agent()
@@ -90,9 +91,9 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     if found.unresolved:
         fields = f"{found.unresolved} field{'s' * (found.unresolved != 1)} with two values"
         click.echo(f"unresolved       {fields}: ralf context verify; to settle: ralf context edit {found.route}")
-    for name, count in shared.waiting(project).items():
+    for name, count in sorted(Counter(note.by for note in new).items()):
         click.echo(f"shared           {count:,} new by {name}: ralf context trust {quote(name)}")
-    if known and not project.git.shares():
+    if accepted and not project.git.shares():
         click.echo("sharing          others share what they decide here, and you do not: ralf init --share")
     if found.transcript is None:
         click.echo("session          none found for this project")

@@ -68,13 +68,17 @@ class RouteRule(Protocol):
     def __call__(self, root: Path) -> tuple[str, str] | None: ...  # noqa: D102  # the class says it
 
 
-def names_of(project: Project) -> list[str]:
-    """The names of all routes that have a file or a journal, sorted."""
+def names_of(project: Project, shared: Iterable[str] | None = None) -> list[str]:
+    """The names of all routes that have a file or a journal, or that clones have shared something of, sorted. `shared`:
+    these, where they were read before.
+    """
     found = {stream[7:] for stream in project.store.streams("routes/") if stream.count("/") == 1}
     with suppress(FileNotFoundError):
         files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
         found.update(filter(cleaning.is_valid, files - found))
-    found |= {file.route for file in shared_files.read(project.folder / shared_files.FOLDER)[0]}
+    if shared is None:
+        shared = (file.route for file in shared_files.read(project.folder / shared_files.FOLDER)[0])
+    found.update(shared)
     moved = {name for move in moves_of(project) for name in (move.old, move.new)}
     return sorted(name for name in found if name not in moved or _has_records(project, name))
 

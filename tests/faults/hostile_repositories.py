@@ -72,9 +72,9 @@ def clone_with_a_search_index(stage: Stage) -> None:
     """A repository ships the search index alone, full of the attacker's decisions."""
     context = context_of(stage.evil)
     write(context / "config.yaml", "inject: brief\n")
-    for found in stage.rig.made.rglob("search.sqlite"):
-        write(context / "cache" / "search.sqlite", found.read_bytes())
-        write(context / "cache" / found.parent.name / "search.sqlite", found.read_bytes())
+    for found in stage.rig.made.rglob("index.db"):
+        write(context / "cache" / "index.db", found.read_bytes())
+        write(context / "cache" / found.parent.name / "index.db", found.read_bytes())
     stage.visited(served=False)
 
 
@@ -257,7 +257,7 @@ def clone_whose_files_are_links_out(stage: Stage) -> None:
         *("config.yaml", "config.local.yaml", ".gitignore", "routes/default.md", "journal/routes/default.jsonl"),
         *(
             f"routes/carry-the-{OWN}table-release-over.md",
-            "cache/search.sqlite",
+            "cache/index.db",
             "cache/hooks.log",
             "journal/inbox/x.jsonl",
         ),

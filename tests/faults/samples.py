@@ -208,7 +208,7 @@ def _made() -> dict[str, bytes]:
         return {
             path.relative_to(store).as_posix(): path.read_bytes()
             for path in sorted(store.rglob("*"))
-            if path.is_file() and path.name != "search.sqlite"
+            if path.is_file() and not path.name.startswith("index.db")
         }
 
 

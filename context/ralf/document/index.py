@@ -1,4 +1,5 @@
-"""`index.db`: the states of documents, as rows of a SQLite file. A cache: it may be deleted or damaged at any time.
+"""`index.db`: the states of documents, as rows of a SQLite file, and the tables of search. A cache: it may be deleted
+or damaged at any time.
 
 No error of it reaches anyone. Whoever cannot use it folds the journal in memory; a damaged one is removed.
 """
@@ -9,17 +10,18 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ralf.document.rows import Source
+from ralf.document.search_tables import SCHEMA as _SEARCH
 from ralf.storage import files
 from ralf.storage.files import open_single_link
 
 NAME = "index.db"
 
-_VERSION = 2  # of the tables
+_VERSION = 3  # of the tables
 
 _WAIT = 0.05  # seconds for another process that writes
 
@@ -73,7 +75,7 @@ class Index:
             raise Unusable
         with self._db:
             self._db.execute("begin immediate")
-            for statement in _SCHEMA.strip().split(";\n"):
+            for statement in (_SCHEMA + _SEARCH.lstrip()).strip().split(";\n"):
                 self._db.execute(statement)
             self._db.execute(f"pragma user_version = {_VERSION}")
 
@@ -117,8 +119,14 @@ class Index:
         return [*self._asked(statement, *values)]
 
     def _asked(self, statement: str, *values: str) -> Iterator[tuple[Any, ...]]:
+        with self.database() as db:
+            yield from db.execute(statement, values)
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """Its database, for who has tables of their own in it; what SQLite raises within the block is Unusable."""
         try:
-            yield from self._db.execute(statement, values)
+            yield self._db
         except sqlite3.DatabaseError as error:
             _remove_if_damaged(self._path, error)
             raise Unusable from error
@@ -174,3 +182,10 @@ def _remove_if_damaged(path: Path, error: sqlite3.DatabaseError) -> bool:
         for ending in ("", *_BESIDE):
             Path(f"{path}{ending}").unlink(missing_ok=True)
     return True
+
+
+def files_in(cache: Path) -> list[Path]:
+    """The files of the index in the folder of a cache, and of the search index of earlier versions: all of them hold
+    words of documents.
+    """
+    return [path for names in (f"{NAME}*", "search*") for path in cache.glob(names)]

@@ -1,4 +1,4 @@
-"""Finds what is near a text in meaning: a command of the user's makes vectors of texts, and the cache keeps them.
+"""Finds what is near a text in meaning: a command of the user's makes vectors of texts, and `index.db` keeps them.
 
 Nothing runs unless `config.local.yaml` names an `embedder`. It reads JSON lines, `{"text": "…"}`, on its standard
 input, and prints one JSON array of numbers a line, in the same order. A query is compared with every vector (cosine):
@@ -13,17 +13,16 @@ import math
 import sqlite3
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import mul
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ralf import environment
 from ralf.errors import RalfError
+from ralf.finding.index import with_database
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.storage.database import Database
 from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line
 
@@ -37,25 +36,23 @@ MOST_TEXTS = 10_000
 
 _LONGEST = 4_000  # characters of a text that count; few models read more
 
-_FIRST_BATCH, _LEAST_BATCH, _LARGEST_BATCH = 32, 4, 512  # texts that the command is given at once
+_FIRST_BATCH, _LARGEST_BATCH = 32, 512  # texts that the command is given at once
 
 _DIGITS = 32  # bytes of a number that is printed, at most
+
+_IN_A_ROW = 3  # failures that switch it off
 
 _NEAR = 0.5  # of the way from the average text to the nearest one: what is farther away is no better than chance
 
 _ROUNDING = 1e-6
 
-_FILE = "search-vectors.sqlite"  # `ralf context forget` and `prune` remove all that begins with `search`
 
+class _Past(NamedTuple):
+    """What is known of a command: its failures in a row, why it failed last, and whether it was waited for in vain."""
 
-class _Vectors(Database):
-    """The vectors of one command, by the sha256 of their text: unit length, native floats."""
-
-    version = 1
-    schema = """
-create table meta(key text primary key, value text) without rowid;
-create table vector(text text primary key, numbers blob);
-"""
+    failures: int = 0
+    reason: str = ""
+    is_slow: bool = False
 
 
 class _Refused(Exception):
@@ -67,9 +64,7 @@ class _Refused(Exception):
 
 
 class Embedder:
-    """The embedder of a project. `warnings` is given what keeps it from answering, each time but for one that is
-    switched off: that is said once.
-    """
+    """The embedder of a project. `warnings` is given what keeps it from answering, but for one that is switched off."""
 
     def __init__(self, project: Project, settings: LocalConfig, warnings: list[str]) -> None:
         from ralf.refining.command import Command
@@ -77,11 +72,8 @@ class Embedder:
         self._project, self._warnings = project, warnings
         self._command = Command("it", settings.embedder, timeout=settings.embedder_timeout)
         self._environment = environment.of_a_summarizer(settings.environment)
-        self._model = _digest(json.dumps(settings.embedder))
-        saved = project.local_config_file.stat().st_mtime_ns
-        self._is_hurried = False
-        self._slow = f"slow {saved}"
-        self._failing = f"failures {saved}"  # who saves the file again has it tried again
+        self._key = _digest(json.dumps(settings.embedder))
+        self._saved = f"{self._key} {project.local_config_file.stat().st_mtime_ns}"  # saved again: tried again
 
     @property
     def program(self) -> str:
@@ -97,90 +89,76 @@ class Embedder:
         Texts without a vector are given to the command first, in batches, for `embedder_timeout` seconds in all; those
         that must wait have their turn at the next call. Raises nothing: [] where the query has no vector.
         """
-        self._is_hurried = seconds is not None and seconds < self._command.timeout
-        if seconds is not None and self._is_hurried:
-            self._command = replace(self._command, timeout=seconds)
         try:
-            return self._nearest(query, texts[:MOST_TEXTS], most)
-        except (RalfError, OSError, sqlite3.Error, TypeError, ValueError) as error:  # the cache may hold anything
+            asked = redactor_for(self._project).text(query)[:_LONGEST]
+            cut = [text[:_LONGEST] for text in texts[:MOST_TEXTS]]
+            vectors = self._vectors([asked, *cut], seconds)
+            numbers = memoryview(vectors.get(asked, b"")).cast("f").tolist()
+            near = {
+                place: sum(map(mul, numbers, memoryview(vectors[text]).cast("f")))
+                for place, text in enumerate(cut)
+                if text in vectors and numbers
+            }
+        except (RalfError, OSError, TypeError, ValueError) as error:
             self._warnings.append(f"embedder: {error}")
             return []
-
-    def off(self) -> str:
-        """Why it is switched off: it failed too often in a row; "" while it is on."""
-        from ralf.route.fold import IN_A_ROW
-
-        if not (self._project.cache / _FILE).exists():
-            return ""
-        state = self._with(lambda kept: dict(kept.meta(self._failing, {})))
-        count = int(state.get("count", 0))
-        return f"off after {count} failures in a row: {state['reason']}" if count >= IN_A_ROW else ""
-
-    def _nearest(self, query: str, texts: Sequence[str], most: int) -> list[int]:
-        if reason := self.off():
-            self._say_once(reason)
-            return []
-        if self._is_hurried and self._with(lambda kept: kept.meta(self._slow, False)):
-            return []  # it was waited for once, in vain
-        asked = redactor_for(self._project).text(query)[:_LONGEST]
-        cut = [text[:_LONGEST] for text in texts]
-        keys = [_digest(text) for text in cut]
-        named = {_digest(asked): asked} | dict(zip(keys, cut, strict=True))  # the query comes first
-        vectors = self._with(lambda kept: _known(kept, self._model, named))
-        missing = {key: text for key, text in named.items() if key not in vectors}
-        if missing:
-            vectors |= self._embedded(missing)
-        one = vectors.get(_digest(asked))
-        if one is None:
-            return []
-        numbers = memoryview(one).cast("f").tolist()
-        near = {
-            place: sum(map(mul, numbers, memoryview(vectors[key]).cast("f")))
-            for place, key in enumerate(keys)
-            if len(vectors.get(key, b"")) == len(one)
-        }
-        if not near:
-            return []
-        average, best = sum(near.values()) / len(near), max(near.values())
+        average, best = (sum(near.values()) / len(near), max(near.values())) if near else (0.0, 0.0)
         least = average + _NEAR * (best - average) - _ROUNDING
         ranked = sorted(near, key=lambda place: (-near[place], place))
         return [place for place in ranked[:most] if near[place] >= least and near[place] > 0]
 
+    def off(self) -> str:
+        """Why it is switched off: it failed too often in a row; "" while it is on."""
+        past = self._past()
+        return f"off after {past.failures} failures in a row: {past.reason}" if past.failures >= _IN_A_ROW else ""
+
+    def _vectors(self, texts: Sequence[str], seconds: float | None) -> dict[str, bytes]:
+        """The vectors of texts, of unit length, as far as they are known or the command makes them in time."""
+        past, whole = self._past(), self._command.timeout
+        is_hurried = seconds is not None and seconds < whole
+        if past.failures >= _IN_A_ROW or (is_hurried and past.is_slow):
+            return {}
+        named = {_digest(text): text for text in texts}
+        statement = "select text, numbers from vector where command = ? and text in (select value from json_each(?))"
+        kept = self._with(lambda db: db.execute(statement, (self._key, json.dumps([*named]))).fetchall())
+        known = {named[digest]: numbers for digest, numbers in kept}
+        missing = [text for text in named.values() if text not in known]
+        if not missing:
+            return known
+        made, error = self._made(missing, seconds if seconds is not None and is_hurried else whole, kept)
+        late = error is not None and error.late
+        reason = "" if error is None or (late and (made or is_hurried)) else str(error)
+        if reason:
+            reason = redactor_for(self._project).text(one_line(clean(reason)))
+            off = ": off until config.local.yaml is saved again" if past.failures + 1 == _IN_A_ROW else ""
+            self._warnings.append(f"embedder: {reason}{off}")
+        elif len(made) < len(missing) and not is_hurried:
+            what = f"{len(missing) - len(made):,} of {len(missing):,} new texts have no vector yet"
+            self._warnings.append(f"embedder: {what}: the next search goes on")
+        self._keep(made, _Past(past.failures + 1 if reason else 0, reason, late and is_hurried))
+        return known | made
+
     # ---- the command ----
 
-    def _embedded(self, missing: Mapping[str, str]) -> dict[str, bytes]:
-        """Vectors of as many texts as the time allows; the failure, if there was one, is said and counted."""
-        deadline = time.monotonic() + self._command.timeout
-        size, dimension = self._with(lambda kept: _shape(kept, self._model))
-        left, made, reason = list(missing.items()), dict[str, bytes](), ""
-        while left and (not made or time.monotonic() < deadline):
-            batch, start = left[:size], time.monotonic()
-            try:
-                rows = self._asked([text for _, text in batch], deadline - start, dimension)
-            except _Refused as error:
-                if error.late and self._is_hurried:  # no fault of the command's
-                    self._with(self._note_slow)
-                    break
-                if error.late:
-                    size = max(_LEAST_BATCH, size // 2)
-                if not (error.late and made):
-                    reason = redactor_for(self._project).text(one_line(clean(str(error))))
-                break
-            dimension = len(rows[0])
-            made |= zip((key for key, _ in batch), map(_packed, rows), strict=True)
-            left = left[size:]
-            if time.monotonic() - start < self._command.timeout / 4:
-                size = min(2 * size, _LARGEST_BATCH, max(_LEAST_BATCH, _most_output() // (_DIGITS * dimension)))
-        if made or reason:
-            self._with(lambda kept: self._keep(kept, made, size, dimension, reason))
-        if reason:
-            self._warnings.append(f"embedder: {reason}")
-        elif left:
-            what = f"{len(left):,} of {len(missing):,} new texts have no vector yet"
-            self._warnings.append(f"embedder: {what}: the next search goes on")
-        return made
+    def _made(
+        self, texts: Sequence[str], seconds: float, kept: Sequence[tuple[str, bytes]]
+    ) -> tuple[dict[str, bytes], _Refused | None]:
+        """Vectors of as many texts as the time allows, and what went wrong."""
+        from ralf.refining.command import MOST_OUTPUT
 
-    def _asked(self, texts: Sequence[str], seconds: float, dimension: int) -> list[list[float]]:
+        deadline, size, made = time.monotonic() + seconds, _FIRST_BATCH, dict[str, bytes]()
+        length = len(kept[0][1]) // array("f").itemsize if kept else 0
+        while (left := texts[len(made) :]) and (not made or time.monotonic() < deadline):
+            try:
+                rows = self._asked(left[:size], deadline - time.monotonic(), length)
+            except _Refused as error:
+                return made, error
+            length = len(rows[0])
+            made |= zip(left, map(_packed, rows), strict=False)
+            size = min(2 * size, _LARGEST_BATCH, MOST_OUTPUT // (_DIGITS * length) or 1)
+        return made, None
+
+    def _asked(self, texts: Sequence[str], seconds: float, length: int) -> list[list[float]]:
         from ralf.refining.command import NoAnswer
 
         redactor = redactor_for(self._project)  # redacted already, but for what was kept before there was redaction
@@ -198,50 +176,32 @@ class Embedder:
         if len(lines) != len(texts):
             raise _Refused(f"printed {len(lines):,} vectors for {len(texts):,} texts")
         rows = [_numbers(line) for line in lines]
-        expected = dimension or len(rows[0])
+        expected = length or len(rows[0])
         for row in rows:
             if len(row) != expected:
                 what = f"printed a vector of {len(row):,} numbers, not {expected:,} as before"
                 raise _Refused(f"{what}; another command line makes all of them anew")
         return rows
 
-    # ---- the cache ----
+    # ---- what is kept ----
 
-    def _with(self, work: Callable[[_Vectors], T]) -> T:
-        from ralf.finding.index import rebuilt_when_damaged  # for the start of hooks, which look into a memory
+    def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return with_database(self._project, work)
 
-        path = self._project.cache / _FILE
-        self._project.make_room(path)
+    def _past(self) -> _Past:
+        statement = "select failures, reason, is_slow from embedder where command = ?"
+        return self._with(lambda db: _Past(*db.execute(statement, (self._saved,)).fetchone() or ()))
 
-        def opened(path: Any) -> T:
-            with closing(_Vectors(path, "")) as kept:
-                return work(kept)
+    def _keep(self, made: Mapping[str, bytes], past: _Past) -> None:
+        def kept(db: sqlite3.Connection) -> None:
+            with db:
+                db.execute("begin immediate")
+                db.execute("delete from vector where command <> ?", (self._key,))
+                rows = [(self._key, _digest(text), numbers) for text, numbers in made.items()]
+                db.executemany("insert or replace into vector values (?, ?, ?)", rows)
+                db.execute("insert or replace into embedder values (?, ?, ?, ?)", (self._saved, *past))
 
-        return rebuilt_when_damaged(path, opened)
-
-    def _keep(self, kept: _Vectors, made: Mapping[str, bytes], size: int, dimension: int, reason: str) -> None:
-        with kept.writing():
-            if made and kept.meta("model") != self._model:
-                kept.db.execute("delete from vector")
-                kept.set_meta("model", self._model)
-            kept.db.executemany("insert or replace into vector values(?, ?)", made.items())
-            kept.set_meta("shape", [self._model, size, dimension])
-            count = int(kept.meta(self._failing, {}).get("count", 0)) + 1
-            kept.set_meta(self._failing, {"count": count, "reason": reason} if reason else {})
-
-    def _note_slow(self, kept: _Vectors) -> None:
-        with kept.writing():
-            kept.set_meta(self._slow, True)
-
-    def _say_once(self, reason: str) -> None:
-        def said(kept: _Vectors) -> bool:
-            with kept.writing():
-                state = kept.meta(self._failing, {})
-                kept.set_meta(self._failing, {**state, "said": True})
-                return bool(state.get("said"))
-
-        if not self._with(said):
-            self._warnings.append(f"embedder: {reason}; to have it tried again, save config.local.yaml")
+        self._with(kept)
 
 
 def embedder_of(project: Project, warnings: list[str]) -> Embedder | None:
@@ -265,25 +225,6 @@ def embedder_of(project: Project, warnings: list[str]) -> Embedder | None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _known(kept: _Vectors, model: str, keys: Iterable[str]) -> dict[str, bytes]:
-    if kept.meta("model") != model:
-        return {}
-    statement = "select text, numbers from vector where text in (select value from json_each(?))"
-    return dict(kept.db.execute(statement, (json.dumps(list(keys)),)).fetchall())
-
-
-def _shape(kept: _Vectors, model: str) -> tuple[int, int]:
-    """How many texts the command is given first, and how long its vectors are; 0 where that is not known."""
-    of, size, dimension = kept.meta("shape", ["", 0, 0])
-    return (int(size), int(dimension)) if of == model else (_FIRST_BATCH, 0)
-
-
-def _most_output() -> int:
-    from ralf.refining.command import MOST_OUTPUT
-
-    return MOST_OUTPUT
 
 
 def _numbers(line: str) -> list[float]:

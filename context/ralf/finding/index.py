@@ -1,336 +1,245 @@
-"""The full-text index behind search: one SQLite file per project, a cache that is kept up with its routes."""
+"""The search tables of `index.db`: kept up with the routes before each question, and asked. Without an index that can
+be used, the same tables are made in memory.
+"""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TypeVar
 
-from ralf.errors import Busy, Damaged
+from ralf.document.index import NAME, Index, with_index
+from ralf.document.search_tables import SCHEMA
+from ralf.errors import Damaged
 from ralf.finding import units
 from ralf.finding.units import Unit
 from ralf.project import Project
-from ralf.route import history, shared
-from ralf.route.load import load_state
+from ralf.route.shared import Others
 from ralf.storage import journal
-from ralf.storage.files import open_single_link
-from ralf.storage.journal import stream_of
 from ralf.text.patterns import regex
 
-VERSION = 13
+Span = tuple[int, int]
+"""The first and the last number that a piece may have."""
 
-WAIT = 30.0
-"""Seconds for which we wait for another process that writes the index."""
+SAID, PRINTED, DECIDED = "ralfsaid", "ralfprinted", "ralfdecided"
+"""Words that mark a piece: of what somebody said or recorded, of what is evidence alone, of a decision."""
 
-ROUTE_BITS = 32
-"""A row's number has the route's number above these bits, its place in the route below: a route is a range."""
+_WAIT = 2_000  # milliseconds for another process that writes the tables
 
-_MOST_TRIES = 5
+_ROUTE, _UNIT = 42, 18  # bits of a piece's number below that of its route, and below that of its unit
 
-_FILES_BESIDE = ("-journal", "-wal", "-shm")  # which SQLite opens by their names
-
-_SCHEMA = """
-create table doc(
-    id integer primary key, unit integer, kind text, label text, key text, status text, successor text, at text,
-    session text, first integer, last integer
-);
-create index doc_of_decision on doc(label) where kind = 'decision';
-create index doc_of_unit on doc(unit);
-create index doc_at on doc(session, first) where kind in ('turn', 'text');
-create table route(number integer primary key, name text unique, token text, next integer, mark text default '',
-  foreign_part integer default 0);
-create virtual table said using fts5(text, parts, mark, tokenize='porter unicode61');
-create virtual table printed using fts5(text, parts, tokenize='porter unicode61');
-create view piece as select doc.*, coalesce(said.text, printed.text, '') as words from doc
-left join said on said.rowid = doc.id and kind <> 'evidence'
-left join printed on printed.rowid = doc.id and kind = 'evidence';
-"""
-
-_COUNT = {
-    "said": "select count(*) from said where said match ? and rowid between ? and ?",
-    "printed": "select count(*) from printed where printed match ? and rowid between ? and ?",
-}
-
-_BEST = {
-    "said": "select rowid, -rank from said where said match ? and rowid between ? and ? order by rank limit ?",
-    "printed": "select rowid, -rank from printed where printed match ? and rowid between ? and ? order by rank limit ?",
-}
-
-_BEST_DECISIONS = (
-    "select rowid, -bm25(said, 1.0, 1.0, 0.0) from said where said match ? and rowid between ? and ?"
-    " order by bm25(said, 1.0, 1.0, 0.0) limit ?"
+_PIECES = (
+    "select piece.rowid, kind, label, piece.text, status, successor, at, session, first, last, id"
+    " from piece join unit on id = piece.rowid >> 18 and piece.rowid between id << 18 and (id << 18) + 262143 where "
 )
 
-_DECIDED = "ralfdecision"
-"""A word that marks each decision, so that decisions can be asked for among many messages."""
-
-_SPOKEN = (
-    "select * from piece where session = ? and first <= ? and max(first, last) >= ? and kind in ('turn', 'text')"
-    " and id between ? and ? order by id"
+_BEST = (
+    "select rowid, -bm25(piece, 1.0, 1.0, 0.0) from piece where piece match ? and rowid between ? and ?"
+    " order by bm25(piece, 1.0, 1.0, 0.0) limit ?"
 )
-
-_SAID = (
-    "select * from piece where kind <> 'evidence' and status not in (?, ?) and id between ? and ?"
-    " order by kind <> 'decision', id desc limit ?"
-)
-
-_FOLLOWING = (
-    "select * from piece where id > ? and id <= ? and kind = ? and session = ? and status = ? order by id limit ?"
-)
-
-_DECISION = "select * from piece where kind = 'decision' and label = ? and id between ? and ? order by id"
-
-_PUT = {
-    "said": "insert into said(rowid, text, parts, mark) values (?, ?, ?, ?)",
-    "printed": "insert into printed(rowid, text, parts) values (?, ?, ?)",  # has no mark
-}
-
-_OTHERS = "select id from doc where id between ? and ? and key not in (select value from json_each(?))"
-
-_FORGET = ("delete from said where rowid = ?", "delete from printed where rowid = ?", "delete from doc where id = ?")
-
-Table = Literal["said", "printed"]
-"""What somebody said or recorded, and what is evidence alone."""
-
-TABLES: tuple[Table, ...] = ("said", "printed")
 
 T = TypeVar("T")
 
 
-class Row(NamedTuple):
-    """A piece of a unit. `unit`: the number of its first piece; `key`: what a unit of evidence depends on; the rest as
-    in `ralf.finding.units.Unit`.
+def with_database(project: Project, work: Callable[[sqlite3.Connection], T]) -> T:
+    """`work` with the database that has the search tables; in memory where `index.db` cannot be used, now or in the
+    middle: then it is done twice.
     """
 
-    id: int
-    unit: int
-    kind: str
-    label: str
-    key: str
-    status: str
-    successor: str
-    at: str
-    session: str
-    first: int
-    last: int
+    def asked(index: Index | None) -> T:
+        if index is not None:
+            with index.database() as db:
+                db.execute(f"pragma busy_timeout = {_WAIT}")
+                return work(db)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+            db.executescript(SCHEMA)
+            return work(db)
 
-    @property
-    def route(self) -> int:
-        """The number of its route."""
-        return self.id >> ROUTE_BITS
+    return with_index(project.room_for(NAME), asked)
 
 
-def rebuilt_when_damaged(path: Path, work: Callable[[Path | None], T]) -> T:
-    """`work(path)`; when the index turns out to be damaged, it is removed and `work` is done once more, and where it
-    cannot be written (a full disk) with None: in memory.
+class SearchTables:
+    """The tables in an open database."""
 
-    Busy when somebody else has locked it for longer than we wait: it is not damaged, and stays.
-    """
-    for _ in range(_MOST_TRIES):
-        try:
-            return work(path)
-        except sqlite3.DatabaseError as error:
-            if _is_locked(error):
-                raise Busy(path, f"locked by another process for {WAIT:g} s", "try again") from None
-            code = getattr(error, "sqlite_errorcode", 0)
-            if code == sqlite3.SQLITE_FULL:
-                break
-            if code != sqlite3.SQLITE_READONLY_DBMOVED:  # else somebody has removed it, and perhaps made it anew
-                for name in (path, path.with_name(path.name + "-journal")):
-                    name.unlink(missing_ok=True)
-    return work(None)
-
-
-def _is_locked(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-class SearchIndex:
-    """The index in one file, made when missing, or in memory. sqlite3.DatabaseError when it is damaged."""
-
-    def __init__(self, path: Path | None) -> None:
-        try:
-            self._db = sqlite3.connect(_writable(path) if path is not None else ":memory:", timeout=WAIT)
-            self._prepare()
-        except (sqlite3.OperationalError, OSError) as error:
-            if isinstance(error, sqlite3.Error) and _is_locked(error):
-                raise
-            # a folder that cannot be written: search still works, in memory
-            self._db = sqlite3.connect(":memory:")
-            self._prepare()
-
-    def _prepare(self) -> None:
-        self._db.execute("pragma synchronous = off")  # a cache: what a crash takes is made anew
-        if self._version() != VERSION:
-            with self._db:
-                self._db.execute("begin immediate")
-                if self._version() != VERSION:
-                    for (table,) in self._db.execute(
-                        "select name from sqlite_master where type = 'table' and (sql like 'create virtual%'"
-                        " or name in ('doc', 'route'))"
-                    ).fetchall():
-                        self._db.execute(f"drop table {table}")
-                    self._db.execute("drop view if exists piece")
-                    for statement in _SCHEMA.strip().split(";\n"):
-                        self._db.execute(statement)
-                    self._db.execute(f"pragma user_version = {VERSION}")
-
-    def _version(self) -> int:
-        (version,) = self._db.execute("pragma user_version").fetchone()
-        return int(version)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
 
     # ---- asking ----
 
-    def within(self, route: str | None) -> tuple[int, int]:
-        """The first and last number that a row of a route, or of any, may have."""
+    def span(self, route: str | None) -> Span:
+        """The pieces of a route, or of all."""
         if route is None:
             return 0, 1 << 62
-        row = self._db.execute("select number from route where name = ?", (route,)).fetchone()
-        return _span(row[0]) if row is not None else (1, 0)
+        row = self._db.execute("select number from searched where route = ?", (route,)).fetchone()
+        return _span(row[0], _ROUTE) if row is not None else (1, 0)
 
-    def route_of(self, row: Row) -> str:
-        """The name of a row's route."""
-        (name,) = self._db.execute("select name from route where number = ?", (row.route,)).fetchone()
-        return str(name)
+    def route_of(self, unit: Unit) -> str:
+        """The name of a unit's route."""
+        found = self._db.execute("select route from searched where number = ?", (route_number(unit),)).fetchone()
+        return str(found[0])
 
-    def not_searched(self, span: tuple[int, int]) -> list[str]:
-        """Routes that have what came from elsewhere and nobody has accepted: none of that is here."""
-        rows = self._db.execute(
-            "select name from route where foreign_part and number between ? and ? order by name",
-            (span[0] >> ROUTE_BITS, span[1] >> ROUTE_BITS),
-        )
-        return [name for (name,) in rows]
+    def foreign(self, span: Span) -> int:
+        """How many routes have what came from elsewhere and nobody has accepted: none of that is here."""
+        statement = "select count(*) from searched where is_foreign and number between ? and ?"
+        return self._count(statement, span[0] >> _ROUTE, span[1] >> _ROUTE)
 
-    def size(self, span: tuple[int, int]) -> int:
-        """How many rows a span has."""
-        (found,) = self._db.execute("select count(*) from doc where id between ? and ?", span).fetchone()
-        return int(found)
+    def size(self, span: Span) -> int:
+        """How many pieces there are."""
+        return self._count("select count(*) from piece_docsize where id between ? and ?", *span)
 
-    def count(self, table: Table, match: str, span: tuple[int, int]) -> int:
-        """How many rows within a span match an FTS5 expression."""
-        (found,) = self._db.execute(_COUNT[table], (match, *span)).fetchone()
-        return int(found)
+    def count(self, match: str, span: Span) -> int:
+        """How many pieces match an FTS5 expression."""
+        return self._count("select count(*) from piece where piece match ? and rowid between ? and ?", match, *span)
 
-    def best(self, table: Table, match: str, span: tuple[int, int], most: int) -> dict[int, float]:
-        """The rows within a span that match an FTS5 expression best, each with its BM25; of what was said as many
-        decisions beside.
-        """
-        found = dict(self._db.execute(_BEST[table], (match, *span, most)))
-        if table == "said":
-            found |= dict(self._db.execute(_BEST_DECISIONS, (f"({match}) AND mark: {_DECIDED}", *span, most)))
-        return found
+    def best(self, match: str, mark: str, span: Span, most: int) -> dict[int, float]:
+        """The pieces with a mark that match an FTS5 expression best, each with its BM25."""
+        return dict(self._db.execute(_BEST, (f"({match}) AND mark: {mark}", *span, most)))
 
-    def pieces(self, numbers: Iterable[int]) -> dict[int, tuple[Row, str]]:
-        """Rows with their texts, by their numbers."""
-        return self._pieces("select * from piece where id in (select value from json_each(?))", json.dumps([*numbers]))
+    def pieces(self, numbers: Iterable[int]) -> dict[int, Unit]:
+        """Pieces by their numbers, each as the unit that it belongs to with its own text."""
+        return dict(self._pieces("piece.rowid in (select value from json_each(?))", json.dumps([*numbers])))
 
-    def unit(self, row: Row) -> list[tuple[Row, str]]:
-        """All pieces of a row's unit, in order."""
-        return [*self._pieces("select * from piece where unit = ? order by id", row.unit).values()]
+    def unit(self, unit: Unit) -> dict[int, Unit]:
+        """All pieces of a unit, in order."""
+        return dict(self._pieces("piece.rowid between ? and ? order by piece.rowid", *_span(unit.id, _UNIT)))
 
-    def spoken(self, row: Row) -> list[tuple[Row, str]]:
+    def turn_of(self, unit: Unit) -> list[Unit]:
         """The turns and texts in which a decision stands that was recorded with its lines."""
-        given = (row.session, row.last, row.first, *_span(row.route))
-        return [*self._pieces(_SPOKEN, *given).values()] if row.session else []
+        where = (
+            "session = ? and first <= ? and max(first, last) >= ? and kind in ('turn', 'text')"
+            " and id between ? and ? order by piece.rowid"
+        )
+        place = _units(_route_of(unit))
+        found = self._pieces(where, unit.session, unit.last, unit.first, *place) if unit.session else ()
+        return [one for _, one in found]
 
-    def following(self, row: Row, most: int) -> list[tuple[Row, str]]:
-        """What comes after a row's unit: the same session's next pieces of its kind."""
-        last = max(other.id for other, _ in self.unit(row))
-        found = self._pieces(_FOLLOWING, last, _span(row.route)[1], row.kind, row.session, row.status, most)
-        return [*found.values()]
+    def following(self, unit: Unit, most: int) -> list[Unit]:
+        """What comes after a unit: the same session's next pieces of its kind."""
+        where = "piece.rowid between ? and ? and kind = ? and session = ? and status = ? order by piece.rowid limit ?"
+        given = (_span(unit.id, _UNIT)[1] + 1, _route_of(unit)[1], unit.kind, unit.session, unit.status, most)
+        return [one for _, one in self._pieces(where, *given)]
 
-    def decision(self, label: str, route: int) -> tuple[Row, str] | None:
-        """The beginning of a decision of a route, by the route's number."""
-        return next(iter(self._pieces(_DECISION, label, *_span(route)).values()), None)
+    def decision(self, label: str, unit: Unit) -> tuple[int, Unit] | None:
+        """The beginning of the decision with a label in the route of a unit, with the number of that piece."""
+        where = "kind = 'decision' and label = ? and id between ? and ? order by piece.rowid limit 1"
+        return next(self._pieces(where, label, *_units(_route_of(unit))), None)
 
-    def said(self, span: tuple[int, int], most: int) -> dict[int, str]:
-        """What was said within a span and stands, with its text: decisions first, then the newest."""
-        found = self._pieces(_SAID, units.REVERTED, units.TAKEN_BACK, *span, most)
-        return {number: text for number, (_, text) in found.items()}
+    def said(self, span: Span, most: int) -> dict[int, str]:
+        """What was said and stands, with its text: decisions first, then the newest."""
+        where = (
+            "piece.rowid between ? and ? and kind <> 'evidence' and status not in (?, ?)"
+            " order by kind <> 'decision', piece.rowid desc limit ?"
+        )
+        found = self._pieces(where, *span, units.REVERTED, units.TAKEN_BACK, most)
+        return {number: unit.text for number, unit in found}
 
-    def _pieces(self, statement: str, *given: object) -> dict[int, tuple[Row, str]]:
-        return {row[0]: (Row(*row[:-1]), str(row[-1])) for row in self._db.execute(statement, given)}
+    def _pieces(self, where: str, *values: object) -> Iterator[tuple[int, Unit]]:
+        return ((row[0], Unit(*row[1:])) for row in self._db.execute(_PIECES + where, values))
+
+    def _count(self, statement: str, *values: object) -> int:
+        return int(self._db.execute(statement, values).fetchone()[0])
 
     # ---- keeping up ----
 
-    def renew(self, project: Project, routes: Sequence[str]) -> None:
-        """Take in what these routes have that the index has not. A journal whose mark is the one that it had when the
-        index had all of it is not opened.
+    def catch_up(self, project: Project, routes: Sequence[str], others: Others, *, every: bool) -> None:
+        """Take in what these routes have that the tables have not; `every`: there are no others. A journal whose mark
+        is the one that it had when the tables had all of it is not opened.
         """
-        known = {row[0]: row[1:] for row in self._db.execute("select name, token, mark from route")}
-        theirs = shared.states(project)
-        marks = journal.marks(project.store, "routes") if len(routes) > 1 else {}
-        marks = {route: f"{mark}{theirs.get(route, '')}" for route, mark in marks.items()}
-        unchanged = {}
+        known = {row[0]: row[1:] for row in self._db.execute("select route, token, mark from searched")}
+        theirs, marked = others.by_route(), []
+        marks = journal.marks(project.store, "routes") if every else {}
         for route in routes:
-            was, mark = known.get(route, ("", ""))
-            if mark and mark == marks.get(route):
+            shared = theirs.get(route, Others())
+            mark = f"{marks[route]} {shared.state}" if route in marks else ""
+            was, before = known.get(route, ("", ""))
+            if mark and mark == before:
                 continue
-            head = project.store.head(stream_of(route))
-            token = (head if head is not None else _token_of_file(project, route)) + theirs.get(route, "")
-            if token == was and route in marks:
-                unchanged[route] = marks[route]
-            if token and token != was:
-                try:
-                    with self._db:
-                        self._db.execute("begin immediate")
-                        self._take(project, route, token, journaled=head is not None)
-                except Damaged:  # among many routes, what the index has of this one is all that is found
-                    if len(routes) == 1:
-                        raise
-        if unchanged:
-            self._remember(unchanged)
+            token = f"{_place(project, route)} {shared.state}"
+            try:
+                while token.strip() and token != was:
+                    was = self._take(project, route, was, token, shared)
+            except Damaged:  # among many routes, what the tables have of this one is all that is found
+                if not every:
+                    raise
+            if mark and token == was:
+                marked.append((mark, route))
+        gone = known.keys() - set(routes) if every else set()
+        if marked or gone:
+            with self._writing():
+                self._db.executemany("update searched set mark = ? where route = ?", marked)
+                for route in gone:
+                    self._drop(self.span(route), [])
+                    self._db.execute("delete from searched where route = ?", (route,))
 
-    def _remember(self, marks: Mapping[str, str]) -> None:
-        """Keep the marks of journals that the index has all of; another time, where another process writes."""
-        self._db.execute("pragma busy_timeout = 0")
-        with suppress(sqlite3.OperationalError), self._db:
+    def _take(self, project: Project, route: str, was: str, token: str, others: Others) -> str:
+        """Take in a route as it is at `token`, of its evidence only what is new. The token of what the tables then have
+        of it: another process may have been first.
+        """
+        first, last = _units(self.span(route))
+        held = self._db.execute("select distinct key from unit where id between ? and ?", (first, last))
+        found = units.of_route(project, route, others, {key for (key,) in held})
+        with self._writing():
+            row = self._db.execute("select token from searched where route = ?", (route,)).fetchone()
+            if row is not None and row[0] != was:
+                return str(row[0])
+            self._db.execute("insert or ignore into searched(route) values (?)", (route,))
+            values = (token, found.is_foreign, route)
+            self._db.execute("update searched set token = ?, mark = '', is_foreign = ? where route = ?", values)
+            span = self.span(route)
+            self._drop(span, found.kept)
+            newest = self._db.execute("select max(id) from unit where id between ? and ?", _units(span)).fetchone()
+            for number, (key, unit) in enumerate(found.new, (newest[0] or span[0] >> _UNIT) + 1):
+                self._put(unit._replace(id=number), key)
+        return token
+
+    def _put(self, unit: Unit, key: str) -> None:
+        values = (unit.id, key, unit.kind, unit.label, *unit[3:-1])
+        self._db.execute("insert into unit values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        mark = {"decision": f"{SAID} {DECIDED}", "evidence": PRINTED}.get(unit.kind, SAID)
+        texts = enumerate(units.chunks(unit.text), unit.id << _UNIT)
+        rows = ((number, text, parts(text), mark) for number, text in texts)
+        self._db.executemany("insert into piece(rowid, text, parts, mark) values (?, ?, ?, ?)", rows)
+
+    def _drop(self, span: Span, kept: Sequence[str]) -> None:
+        """Remove the units of a route, but for those with one of these keys."""
+        statement = "select id from unit where id between ? and ? and key not in (select value from json_each(?))"
+        found = self._db.execute(statement, (*_units(span), json.dumps(kept))).fetchall()
+        self._db.executemany("delete from piece where rowid between ? and ?", (_span(id_, _UNIT) for (id_,) in found))
+        self._db.executemany("delete from unit where id = ?", found)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._db:
             self._db.execute("begin immediate")
-            self._db.executemany("update route set mark = ? where name = ?", ((marks[name], name) for name in marks))
-        self._db.execute(f"pragma busy_timeout = {1000 * WAIT:.0f}")
-
-    def _take(self, project: Project, route: str, token: str, *, journaled: bool) -> None:
-        """Take in a route as it is at `token`; of its evidence only what is new."""
-        self._db.execute("insert or ignore into route(name, token, next) values (?, '', 1)", (route,))
-        number, after = self._db.execute("select number, next from route where name = ?", (route,)).fetchone()
-        put = _Writer(self._db, number, after)
-        if not journaled:
-            state = load_state(project, route)
-            own = state is None or state.status != "foreign"  # what is foreign is never found
-            put.forget_others([])
-            is_foreign = not own
-            put.all(units.of_context(state.context) if state is not None and own else ())
-            put.all(units.of_others(project, route))
-        else:
-            records = list(history.records(project, route))
-            is_foreign = any(record.foreign for _, record in records)
-            with journal.understood(route):
-                spans = units.spans(project, route, records)
-                put.forget_others(span.key for span in spans)
-                held = put.keys()
-                for span in spans:
-                    if span.key not in held:
-                        put.all(units.of_evidence(project.store, span), span.key)
-                put.all(units.of_route(project, route, records, spans))
-        values = (token, put.next, is_foreign, number)
-        self._db.execute("update route set token = ?, next = ?, foreign_part = ? where number = ?", values)
+            yield
 
 
-def _span(route: int) -> tuple[int, int]:
-    return route << ROUTE_BITS, ((route + 1) << ROUTE_BITS) - 1
+def route_number(unit: Unit) -> int:
+    """The number of a unit's route."""
+    return unit.id >> (_ROUTE - _UNIT)
 
 
-def _token_of_file(project: Project, route: str) -> str:
-    """What stands for the state of a route that has a file and no journal, "" where there is no file."""
+def _span(number: int, bits: int) -> Span:
+    return number << bits, ((number + 1) << bits) - 1
+
+
+def _route_of(unit: Unit) -> Span:
+    """The pieces of a unit's route."""
+    return _span(route_number(unit), _ROUTE)
+
+
+def _units(span: Span) -> Span:
+    """The first and the last unit that have these pieces."""
+    return span[0] >> _UNIT, span[1] >> _UNIT
+
+
+def _place(project: Project, route: str) -> str:
+    """Up to where a route's journal goes; what its file is where it has none, "" where it has neither."""
+    head = project.store.head(journal.stream_of(route))
+    if head is not None:
+        return head
     try:
         found = project.route_file(route).stat()
     except OSError:
@@ -338,58 +247,15 @@ def _token_of_file(project: Project, route: str) -> str:
     return f"file:{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
 
 
-def _writable(path: Path) -> Path:
-    """`path`, made for this user only (SQLite gives others a look); OSError where the index cannot be written, or it,
-    or a file that SQLite keeps beside it, is a link or has a second name.
-    """
-    if path.parent.is_symlink():
-        raise OSError(errno.ELOOP, "is a symbolic link", os.fspath(path.parent))
-    os.close(open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT))
-    for ending in _FILES_BESIDE:
-        with suppress(FileNotFoundError):
-            os.close(open_single_link(f"{path}{ending}", os.O_RDWR))
-    return path
-
-
-class _Writer:
-    """Writes the rows of one route, within the transaction that is open; `next`: place of the next row."""
-
-    def __init__(self, database: sqlite3.Connection, route: int, after: int) -> None:
-        self._db, self._route, self.next = database, route, after
-
-    def keys(self) -> set[str]:
-        """The keys of the rows that the route has."""
-        rows = self._db.execute("select distinct key from doc where id between ? and ?", _span(self._route))
-        return {key for (key,) in rows}
-
-    def forget_others(self, keys: Iterable[str]) -> None:
-        """The route's rows, but for those with one of these keys."""
-        rows = self._db.execute(_OTHERS, (*_span(self._route), json.dumps([*keys]))).fetchall()
-        for statement in _FORGET:
-            self._db.executemany(statement, rows)
-
-    def all(self, found: Iterable[Unit], key: str = "") -> None:
-        """Add units."""
-        for unit in found:
-            first = (self._route << ROUTE_BITS) + self.next
-            table: Table = "printed" if unit.kind == "evidence" else "said"
-            for text in units.chunks(unit.text):
-                row = (self._route << ROUTE_BITS) + self.next
-                self.next += 1
-                values = (row, first, *unit._replace(text=key))
-                self._db.execute("insert into doc values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-                mark = (_DECIDED if unit.kind == "decision" else "",) if table == "said" else ()
-                self._db.execute(_PUT[table], (row, text, parts(text), *mark))
-
-
 _CAMEL = regex(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b")
 
 _HUMP = regex(r"([a-z0-9])([A-Z])")
 
-_WIDE = regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")  # written without blanks
+WIDE = regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")
+"""A run of a script that is written without blanks."""
 
 
 def parts(text: str) -> str:
     """The parts of a text's words: of `getUserById` get User By Id, of a script without blanks each character."""
     names = [_HUMP.sub(r"\1 \2", name) for name in dict.fromkeys(_CAMEL.findall(text))]
-    return " ".join([*names, *(" ".join(run) for run in _WIDE.findall(text))])
+    return " ".join([*names, *(" ".join(run) for run in WIDE.findall(text))])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
-from ralf.finding.index import TABLES, Row, SearchIndex, Table
+from ralf.finding.index import DECIDED, PRINTED, SAID, WIDE, SearchTables, Span, route_number
+from ralf.finding.units import Unit
 from ralf.text.cleaning import Word
 from ralf.text.matcher import flat, pairs, pieces, words
 from ralf.text.patterns import regex
 
-_CANDIDATES: dict[Table, int] = {"said": 80, "printed": 40}
+_CANDIDATES = {SAID: 80, PRINTED: 40, DECIDED: 80}
 
 _RAREST = 6.0  # in a large index rarity means no more than in one of some four hundred rows
 
@@ -40,70 +41,69 @@ _FUSION = 60  # k of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)
 
 _HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
-_WIDE = regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A unit that holds words of a question: its best piece, how well it answers, and which words and pairs it holds;
-    `share`: of the whole question, by rarity.
+    """A unit that holds words of a question, with the text and the number of its best piece; how well that answers, and
+    which words and pairs it holds; `share`: of the whole question, by rarity.
     """
 
-    row: Row
-    text: str
+    number: int
+    unit: Unit
     score: float
     share: float = 0.0
     held: frozenset[str] = frozenset()
 
     @property
+    def route(self) -> int:
+        """The number of its route."""
+        return route_number(self.unit)
+
+    @property
     def is_in_force(self) -> bool:
         """Whether nothing says that it is over."""
-        return self.row.status in ("", "active", "done")
+        return self.unit.status in ("", "active", "done")
 
 
-def ranked(index: SearchIndex, query: str, span: tuple[int, int], near: Iterable[int] = ()) -> list[Found]:
-    """The units that hold words of a question, best first. `near`: rows that are near it in meaning, nearest first:
+def ranked(tables: SearchTables, query: str, span: Span, near: Sequence[int] = ()) -> list[Found]:
+    """The units that hold words of a question, best first. `near`: pieces that are near it in meaning, nearest first:
     both rankings are joined by reciprocal rank fusion.
     """
-    found = _ordered(index, _by_unit(_scored(index, _Question(index, query, span))))
-    if not (near := list(near)):
+    found = _ordered(tables, _by_unit(_scored(tables, _Question(tables, query, span))))
+    if not near:
         return found
-    texts = index.pieces(near)
-    alone = _by_unit(Found(*texts[number], 1 / (1 + rank)) for rank, number in enumerate(near) if number in texts)
+    texts = tables.pieces(near)
+    alone = _by_unit(Found(number, texts[number], 1 / (1 + rank)) for rank, number in enumerate(near))
     score: Counter[int] = Counter()
     for ranking in (found, alone):
-        score.update({one.row.unit: _FUSION / (_FUSION + rank) for rank, one in enumerate(ranking)})
-    both = {one.row.unit: one for one in [*alone, *found]}
-    fused = {one.row.id: replace(one, score=score[unit]) for unit, one in both.items()}
-    return _sorted(_replacing(index, fused))
+        score.update({one.unit.id: _FUSION / (_FUSION + rank) for rank, one in enumerate(ranking)})
+    both = {one.unit.id: one for one in [*alone, *found]}
+    return _sorted(_replacing(tables, {id_: replace(one, score=score[id_]) for id_, one in both.items()}))
 
 
 class _Question:
-    """A question's words, how rare each is within a span, and the rows that hold them best."""
+    """A question's words, how rare each is within a span, and the pieces that hold them best."""
 
-    def __init__(self, index: SearchIndex, query: str, span: tuple[int, int]) -> None:
+    def __init__(self, tables: SearchTables, query: str, span: Span) -> None:
         self.words = [
             *words(query),
-            *(Word(pair, "", 1.0) for run in _WIDE.findall(query) for pair in map("".join, pairwise(run))),
+            *(Word(pair, "", 1.0) for run in WIDE.findall(query) for pair in map("".join, pairwise(run))),
         ]
         self.pairs = [((a, b), flat(f"{a} {b}")[:-1]) for a, b in pairs(query)]
         self.pieces, self.said = pieces(query), flat(query).strip()
         self.rarity: dict[str, float] = {}
         self.forms: dict[str, tuple[str, ...]] = {}
-        self.best: dict[Table, dict[int, float]] = {}
-        whole, matches = index.size(span), list[str]()
+        whole, matches = tables.size(span), list[str]()
         for number, word in enumerate(self.words):
-            count = sum(index.count(table, _match(word), span) for table in TABLES)
-            if not count and not word.whole and not _WIDE.search(word.text):
+            count = tables.count(_match(word), span)
+            if not count and not word.whole and not WIDE.search(word.text):
                 self.words[number] = word = word._replace(start=word.text)  # as `auth` for `authentication`
             self.rarity[word.text] = word.weight * min(_RAREST, math.log(1 + (whole - count + 0.5) / (count + 0.5)))
-            self.forms[word.text] = (word.text,) if _WIDE.search(word.text) else _forms(word)
-            matches += [
-                _match(word),
-                *([f'"{word.start}"*'] if word.start else []),
-            ]
-        for table in TABLES if matches else ():
-            self.best[table] = index.best(table, " OR ".join(matches), span, _CANDIDATES[table])
+            self.forms[word.text] = (word.text,) if WIDE.search(word.text) else _forms(word)
+            matches += [_match(word), *([f'"{word.start}"*'] if word.start else [])]
+        match = " OR ".join(matches)
+        self.best = {mark: tables.best(match, mark, span, most) for mark, most in _CANDIDATES.items() if matches}
+        self.best[SAID] = self.best.pop(DECIDED, {}) | self.best.get(SAID, {})
 
 
 def _forms(word: Word) -> tuple[str, ...]:
@@ -116,35 +116,35 @@ def _forms(word: Word) -> tuple[str, ...]:
 
 
 def _match(word: Word) -> str:
-    return f'"{" ".join(word.text)}"' if _WIDE.fullmatch(word.text) else f'"{word.text}"'
+    return f'"{" ".join(word.text)}"' if WIDE.fullmatch(word.text) else f'"{word.text}"'
 
 
-def _scored(index: SearchIndex, question: _Question) -> Iterator[Found]:
-    """Each row that holds words of a question, with its score."""
+def _scored(tables: SearchTables, question: _Question) -> Iterator[Found]:
+    """Each piece that holds words of a question, with its score."""
     whole, most = sum(question.rarity.values()), 0.0
-    for table in TABLES:
-        read = index.pieces(question.best.get(table, ()))
+    for mark in (SAID, PRINTED):
+        read = tables.pieces(question.best.get(mark, ()))
         flats = {
-            number: f"{flat(text)}{flat(_HUMP.sub(' ', text)) if _HUMP.search(text) else ''}"
-            for number, (_, text) in read.items()
+            number: f"{flat(unit.text)}{flat(_HUMP.sub(' ', unit.text)) if _HUMP.search(unit.text) else ''}"
+            for number, unit in read.items()
         }
         alike = _alike(question.pieces, flats)
         found = [
-            _weighed(question, row, text, flats[number], question.best[table][number])
-            for number, (row, text) in read.items()
+            _weighed(question, Found(number, unit, question.best[mark][number]), flats[number])
+            for number, unit in read.items()
         ]
         best = max((one.score for one in found), default=0.0)
-        most = max([most, *(one.share for one in found if table == "said")])
+        most = max([most, *(one.share for one in found if mark == SAID)])
         for one in found:
-            weight = _WEIGHTS.get(one.row.kind, 1.0) if one.is_in_force else _GONE
-            if table == "printed":
+            weight = _WEIGHTS.get(one.unit.kind, 1.0) if one.is_in_force else _GONE
+            if mark == PRINTED:
                 weight *= _PRINTED if one.share <= most else _PRINTED_MORE
-            score = weight * (one.score + _ALIKE * best * alike[one.row.id])
+            score = weight * (one.score + _ALIKE * best * alike[one.number])
             yield replace(one, score=score, share=one.share / whole if whole else 0.0)
 
 
-def _weighed(question: _Question, row: Row, text: str, line: str, score: float) -> Found:
-    """A row with its score, and the rarity of what it holds as its share; `line`: its text, flat."""
+def _weighed(question: _Question, one: Found, line: str) -> Found:
+    """A piece with its score, and the rarity of what it holds as its share; `line`: its text, flat."""
     held, mass = set[str](), 0.0
     for word in question.words:
         is_exact = any(form in line for form in question.forms[word.text])
@@ -153,9 +153,11 @@ def _weighed(question: _Question, row: Row, text: str, line: str, score: float) 
             held |= {word.text} if word.weight == 1.0 else set()
     together = [" ".join(pair) for pair, words_ in question.pairs if words_ in line]
     is_whole = " " in question.said and f" {question.said} " in line
-    score += _LEAST * mass
+    score = one.score + _LEAST * mass
     score *= 1 + _PHRASE * len(together) / max(1, len(question.pairs)) + _VERBATIM * is_whole
-    return Found(row, text, score, mass, frozenset([*held, *together, *(["as a whole"] if is_whole else [])]))
+    return replace(
+        one, score=score, share=mass, held=frozenset([*held, *together, *(["as a whole"] if is_whole else [])])
+    )
 
 
 def _alike(pieces_: Iterable[str], texts: Mapping[int, str]) -> dict[int, float]:
@@ -174,38 +176,38 @@ def _by_unit(found: Iterable[Found]) -> list[Found]:
     """Of each unit the best piece, with what all its pieces hold."""
     best: dict[int, Found] = {}
     for one in found:
-        other = best.get(one.row.unit, one)
+        other = best.get(one.unit.id, one)
         first, second = (one, other) if one.score > other.score else (other, one)
-        best[one.row.unit] = replace(first, share=max(one.share, other.share), held=one.held | second.held)
+        best[one.unit.id] = replace(first, share=max(one.share, other.share), held=one.held | second.held)
     return list(best.values())
 
 
-def _ordered(index: SearchIndex, found: list[Found]) -> list[Found]:
+def _ordered(tables: SearchTables, found: list[Found]) -> list[Found]:
     """Best first. Of those that hold the same words and are about as good: what is in force, decisions, what was said
     before what was printed, the newest.
     """
     best: dict[tuple[int, frozenset[str]], float] = {}
     for one in found:
-        best[one.row.route, one.held] = max(best.get((one.row.route, one.held), 0.0), one.score)
-    raised = {one.row.id: one for one in found}
+        best[one.route, one.held] = max(best.get((one.route, one.held), 0.0), one.score)
+    raised = {one.unit.id: one for one in found}
     for one in found:
-        most = best[one.row.route, one.held]
+        most = best[one.route, one.held]
         if one.share >= _ALIKE_SHARE and len(one.held) > 1 and one.score >= _ABOUT_AS_GOOD * most:
-            raised[one.row.id] = replace(one, score=most)
-    return _sorted(_replacing(index, raised))
+            raised[one.unit.id] = replace(one, score=most)
+    return _sorted(_replacing(tables, raised))
 
 
-def _replacing(index: SearchIndex, found: dict[int, Found]) -> Iterable[Found]:
-    """The units by their rows; a decision that replaced others answers as well as they do, and is found with them."""
+def _replacing(tables: SearchTables, found: dict[int, Found]) -> Iterable[Found]:
+    """The units by their ids; a decision that replaced others answers as well as they do, and is found with them."""
     for one in list(found.values()):
-        seen, row = {one.row.label}, one.row
-        while row.kind == "decision" and row.successor not in ("", *seen):
-            seen.add(row.successor)
-            if (successor := index.decision(row.successor, row.route)) is None:
+        seen, unit = {one.unit.label}, one.unit
+        while unit.kind == "decision" and unit.successor not in ("", *seen):
+            seen.add(unit.successor)
+            if (successor := tables.decision(unit.successor, unit)) is None:
                 break
-            row, text = successor
-            known = found.get(row.id, Found(row, text, 0.0))
-            found[row.id] = replace(known, score=max(known.score, one.score))
+            number, unit = successor
+            known = found.get(unit.id, Found(number, unit, 0.0))
+            found[unit.id] = replace(known, score=max(known.score, one.score))
     return found.values()
 
 
@@ -213,5 +215,5 @@ _KINDS = {"decision": 0, "checkpoint": 2, "evidence": 3}
 
 
 def _sorted(found: Iterable[Found]) -> list[Found]:
-    newest = sorted(found, key=lambda one: (one.row.at, one.row.id), reverse=True)
-    return sorted(newest, key=lambda one: (-one.score, not one.is_in_force, _KINDS.get(one.row.kind, 1)))
+    newest = sorted(found, key=lambda one: (one.unit.at, one.number), reverse=True)
+    return sorted(newest, key=lambda one: (-one.score, not one.is_in_force, _KINDS.get(one.unit.kind, 1)))

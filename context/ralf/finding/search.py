@@ -1,28 +1,23 @@
 """Searches a project: hits and their text.
 
-The index is a cache: it knows the last record it has of each journal, reads newer ones before it answers, and is
-rebuilt when it is missing, damaged or of another version.
+The index is a cache: it knows the last record that it has of each journal, and reads newer ones before it answers.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import TypeVar
 
 from ralf import project as projects, routing
-from ralf.finding.index import SearchIndex, rebuilt_when_damaged
+from ralf.finding.index import SearchTables, Span, with_database
 from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
 from ralf.route import shared
 from ralf.text import matcher
 from ralf.text.cleaning import one_line, trimmed
-
-T = TypeVar("T")
 
 _LONGEST = 2_000  # characters of a hit's text
 
@@ -87,53 +82,33 @@ def search(
         route = routing.existing(project, route)
     if not matcher.words(query) or limit < 1 or not project.folder.exists():
         return []
-    told = warnings if warnings is not None else []
-    return _with_index(project, lambda path: _search(project, path, query, route, limit, told, by_meaning=by_meaning))
+    others = shared.others(project)
+    routes = [route] if route is not None else routing.names_of(project, others.by_route())
+
+    def found(db: sqlite3.Connection) -> tuple[list[SearchHit], list[str]]:
+        tables = SearchTables(db)
+        tables.catch_up(project, routes, others, every=route is None)
+        span = tables.span(route)
+        told = [*_not_searched(project, len(others.new), tables.foreign(span))]
+        near = _near(project, tables, query, span, told) if by_meaning else ()
+        return list(islice(_hits(tables, ranked(tables, query, span, near)), limit)), told
+
+    hits, told = with_database(project, found)
+    if warnings is not None:
+        warnings += told
+    return hits
 
 
-def _with_index(project: Project, work: Callable[[Path | None], T]) -> T:
-    """`work` on the project's index, or with None, in memory, where none may be kept: git would see it."""
-    path = project.indexes / "search.sqlite"
-    try:
-        project.make_room(path)
-    except OSError:
-        return work(None)
-    return rebuilt_when_damaged(path, work)
-
-
-def _search(
-    project: Project,
-    path: Path | None,
-    query: str,
-    route: str | None,
-    limit: int,
-    warnings: list[str],
-    *,
-    by_meaning: bool,
-) -> list[SearchHit]:
-    with closing(SearchIndex(path)) as index:
-        index.renew(project, [route] if route is not None else routing.names_of(project))
-        span = index.within(route)
-        warnings += _not_searched(project, index.not_searched(span))
-        near = _near(project, index, query, span, warnings) if by_meaning else ()
-        return list(islice(_hits(index, ranked(index, query, span, near)), limit))
-
-
-def _not_searched(project: Project, routes: Sequence[str]) -> Iterator[str]:
+def _not_searched(project: Project, records: int, routes: int) -> Iterator[str]:
     """What was not looked into, and the command that says how to accept it."""
-    found = (
-        (sum(shared.waiting(project).values()), "record", "of other clones"),
-        (len(routes), "route", "from elsewhere"),
-    )
+    found = ((records, "record", "of other clones"), (routes, "route", "from elsewhere"))
     parts = [f"{count:,} {noun}{'s' * (count > 1)} {whence}" for count, noun, whence in found if count]
     if parts:  # without their names, which a stranger chose: agents read this
         yield f"not searched, since nobody here has accepted it: {', '.join(parts)}: {project.command} status"
 
 
-def _near(
-    project: Project, index: SearchIndex, query: str, span: tuple[int, int], warnings: list[str]
-) -> Sequence[int]:
-    """The rows that are nearest to a query in meaning, nearest first; none without an embedder."""
+def _near(project: Project, tables: SearchTables, query: str, span: Span, warnings: list[str]) -> Sequence[int]:
+    """The pieces that are nearest to a query in meaning, nearest first; none without an embedder."""
     if not os.path.lexists(project.local_config_file):
         return ()
     from ralf.finding.embedding import MOST_TEXTS, embedder_of  # few projects have an embedder
@@ -141,50 +116,50 @@ def _near(
     embedder = embedder_of(project, warnings)
     if embedder is None:
         return ()
-    said = index.said(span, MOST_TEXTS)
+    said = tables.said(span, MOST_TEXTS)
     numbers = list(said)
     return [numbers[place] for place in embedder.nearest(query, list(said.values()), _NEAREST)]
 
 
-def _hits(index: SearchIndex, found: Iterable[Found]) -> Iterator[SearchHit]:
+def _hits(tables: SearchTables, found: Iterable[Found]) -> Iterator[SearchHit]:
     """The hits, none of which says what another has said, or stands in lines that another shows."""
     seen: list[str] = []
     lines: set[tuple[int, str, int]] = set()
     held: set[tuple[int, str]] = set()
     for one in found:
-        row, plain = one.row, one_line(one.text).casefold()
-        is_shown = bool(row.session) and (row.route, row.session, row.first) in lines
-        is_told = row.kind == "checkpoint" and {(row.route, word) for word in one.held} <= held  # a section tells again
+        unit, plain = one.unit, one_line(one.unit.text).casefold()
+        is_shown = bool(unit.session) and (one.route, unit.session, unit.first) in lines
+        holds = {(one.route, word) for word in one.held}
+        is_told = unit.kind == "checkpoint" and holds <= held  # a section tells again
         if is_shown or is_told or any(plain[:_SAME] in known or known[:_SAME] in plain for known in seen):
             continue
-        text, last = _shown(index, one)
-        said = index.spoken(row) if row.kind == "decision" else []
-        if said and one_line(said[0][1]).casefold() not in one_line(text).casefold():
-            text = f"{text}\n\n{''.join(words for _, words in said)}"[:_LONGEST]
-        lines |= {
-            (row.route, row.session, n) for each in (row, *(by for by, _ in said)) for n in (each.first, each.last)
-        }
-        held |= {(row.route, word) for word in one.held}
+        text, last = _shown(tables, one)
+        turn = tables.turn_of(unit) if unit.kind == "decision" else []
+        if turn and one_line(turn[0].text).casefold() not in one_line(text).casefold():
+            text = f"{text}\n\n{''.join(each.text for each in turn)}"[:_LONGEST]
+        lines |= {(one.route, unit.session, n) for each in (unit, *turn) for n in (each.first, each.last)}
+        held |= holds
         seen.append(one_line(text).casefold())
-        source = f"{row.session} lines {row.first}-{max(last, row.last)}" if row.session else ""
-        yield SearchHit(index.route_of(row), row.kind, row.label, text, round(one.score, 4), source, row.status)
+        source = f"{unit.session} lines {unit.first}-{max(last, unit.last)}" if unit.session else ""
+        route = tables.route_of(unit)
+        yield SearchHit(route, unit.kind, unit.label, text, round(one.score, 4), source, unit.status)
 
 
-def _shown(index: SearchIndex, one: Found) -> tuple[str, int]:
+def _shown(tables: SearchTables, one: Found) -> tuple[str, int]:
     """A hit's text and its last line: its unit whole, or its beginning and the best piece of it on; behind a text, or
     what a tool printed, what came next.
     """
-    pieces = index.unit(one.row)
-    texts = [text for row, text in pieces if row.id >= one.row.id]
-    before = "".join(text for row, text in pieces if row.id < one.row.id)
-    text = before + "".join(texts)
+    pieces = tables.unit(one.unit)
+    rest = "".join(piece.text for number, piece in pieces.items() if number >= one.number)
+    before = "".join(piece.text for number, piece in pieces.items() if number < one.number)
+    text = before + rest
     if before and len(text) > _LONGEST:
-        text = f"{trimmed(one_line(before), _HEAD)}\n[\u2026]\n{''.join(texts)}"
-    text, last = text.strip(), one.row.last
-    for row, more in index.following(one.row, _FOLLOWING) if one.row.kind in _FOLLOWED else ():
+        text = f"{trimmed(one_line(before), _HEAD)}\n[\u2026]\n{rest}"
+    text, last = text.strip(), one.unit.last
+    for more in tables.following(one.unit, _FOLLOWING) if one.unit.kind in _FOLLOWED else ():
         left = _LONGEST - len(text) - 2
         if left < _WORTH_SHOWING:
             break
-        text += f"\n\n{more.strip()[:left]}"
-        last = max(last, row.last)
+        text += f"\n\n{more.text.strip()[:left]}"
+        last = max(last, more.last)
     return text[:_LONGEST], last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -18,7 +18,8 @@ from ralf.project import Project
 from ralf.route import cap, extracted, history, shared
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
-from ralf.storage.journal import Record, Store
+from ralf.route.shared import Others
+from ralf.storage.journal import Record, Store, understood
 from ralf.talk.answers import about
 from ralf.talk.turns import thread
 from ralf.text.cleaning import MARK
@@ -33,10 +34,13 @@ _EMBEDDED = "extractive"  # the summarizer whose section has nothing but what th
 
 _SPOKEN = ("user", "assistant")
 
+Labelled = tuple[str, Record]
+"""A record with the label that the route file gives it, "" for none."""
+
 
 class Unit(NamedTuple):
     """What one hit shows: `kind` and `label` as `SearchHit` has them, a decision's status and successor, when it was,
-    and the lines of the transcript, 0 where there are none.
+    the lines of the transcript, 0 where there are none, and its number in the index.
     """
 
     kind: str
@@ -48,70 +52,75 @@ class Unit(NamedTuple):
     session: str = ""
     first: int = 0
     last: int = 0
+    id: int = 0
 
 
-class Span(NamedTuple):
-    """A checkpoint with evidence: its label, whether a revert took it back, and its record's payload."""
+class Taken(NamedTuple):
+    """What a route has to be found, as it is now.
 
-    label: str
-    is_undone: bool
-    payload: Mapping[str, Any]
+    kept        keys of evidence that the index has and keeps
+    new         units that it has not, each with its key: what evidence depends on, "" for all else
+    is_foreign  whether the route has what came from elsewhere and nobody has accepted: that is not found
+    """
 
-    @property
-    def key(self) -> str:
-        """What the units of its evidence depend on."""
-        return f"{self.payload.get('evidence', '')} {REVERTED if self.is_undone else self.label}"
-
-
-def spans(project: Project, route: str, records: Iterable[tuple[str, Record]]) -> list[Span]:
-    """The checkpoints of a route, oldest first."""
-    found = [(name, one) for name, one in records if not one.foreign]
-    undone = history.undone(project, route) if any(one.kind == "revert" for _, one in found) else ()
-    return [Span(name, name in undone, one.payload) for name, one in found if name and one.kind == "checkpoint"]
+    kept: list[str]
+    new: list[tuple[str, Unit]]
+    is_foreign: bool
 
 
-def of_route(
-    project: Project, route: str, records: Sequence[tuple[str, Record]], checkpoints: Sequence[Span]
-) -> Iterator[Unit]:
-    """All of a route but its evidence, as it is now: what somebody said, did or recorded, oldest first."""
+def of_route(project: Project, route: str, others: Others, held: Container[str]) -> Taken:
+    """The units of a route, oldest first; of evidence those whose key the index does not hold. DamagedJournal."""
     state = load_state(project, route)
-    own = state.recorded if state is not None else RouteContext()
-    ours = [(name, record) for name, record in records if not record.foreign]
-    theirs = shared.with_others(project, own)
-    yield from _notes(own)
-    yield from _of_records(ours, {one.label for one in checkpoints if one.is_undone})
-    for session in sessions_of(project, route):
-        yield from _of_session(session, checkpoints)
-    yield from _decisions(theirs, [record for _, record in ours], {item.id for item in own.decisions})
+    labelled = list(history.records(project, route))
+    if not labelled:  # a file alone, or only what other clones have shared
+        is_foreign = state is not None and state.status == "foreign"
+        own = state.context if state is not None and not is_foreign else None
+        theirs = shared.with_others(project, RouteContext(context_checkpoint=Header(route=route)), others)
+        made = [*(_of_context(own) if own is not None else ()), *map(_decision, theirs.decisions)]
+        return Taken([], [("", unit) for unit in made], is_foreign)
+    recorded = state.recorded if state is not None else RouteContext()
+    ours = [(label, record) for label, record in labelled if not record.foreign]
+    with understood(route):
+        undone = history.undone(project, route) if any(record.kind == "revert" for _, record in ours) else set()
+        checkpoints = [(label, one.payload) for label, one in ours if label and one.kind == "checkpoint"]
+        kept, new = list[str](), list[tuple[str, Unit]]()
+        for label, payload in checkpoints:
+            key = f"{payload.get('evidence', '')} {REVERTED if label in undone else label}"
+            if key in held:
+                kept.append(key)
+            else:
+                evidence = _of_evidence(project.store, label, payload, is_undone=label in undone)
+                new += [(key, unit) for unit in evidence]
+        known = shared.with_others(project, recorded, others)
+        rest = (
+            _notes(recorded),
+            _of_records(ours, undone),
+            *(_of_session(session, checkpoints) for session in sessions_of(project, route)),
+            _decisions(known, [record for _, record in ours], {item.id for item in recorded.decisions}),
+        )
+        new += [("", unit) for unit in chain.from_iterable(rest)]
+    return Taken(kept, new, len(ours) < len(labelled))
 
 
-def of_others(project: Project, route: str) -> Iterator[Unit]:
-    """The units of a route of which there is only what other clones have shared, and this user has accepted."""
-    known = shared.with_others(project, RouteContext(context_checkpoint=Header(route=route)))
-    yield from map(_decision, known.decisions)
-
-
-def of_context(context: RouteContext) -> Iterator[Unit]:
+def _of_context(context: RouteContext) -> Iterator[Unit]:
     """The units of a route that has a file and no journal."""
     yield from _notes(context)
     yield from map(_section, reversed(context.body.sections))
     yield from map(_decision, context.decisions)
 
 
-def of_evidence(store: Store, span: Span) -> Iterator[Unit]:
+def _of_evidence(store: Store, label: str, payload: Mapping[str, Any], *, is_undone: bool) -> Iterator[Unit]:
     """What a checkpoint's evidence has beyond its entries: calls, what they printed, and the texts of sub-agents."""
-    payload = span.payload
     session = str((payload.get("source") or {}).get("session", ""))
     trees = [tree for tree in payload.get("entries") or () if tree.get("entry") in ("message", "said")]
-    told = set() if span.is_undone else {int(tree.get("line", 0)) for tree in trees}
-    at, status = _end(payload), REVERTED if span.is_undone else ""
-    digest = str(payload.get("evidence", ""))
+    told = set() if is_undone else {int(tree.get("line", 0)) for tree in trees}
+    digest, at, status = str(payload.get("evidence", "")), _end(payload), REVERTED if is_undone else ""
     with suppress(NotFound):  # pruned
         for line in read_evidence(store, digest) if digest else ():
             is_said = line.kind in _SPOKEN
             if line.text.strip() and not (is_said and line.line in told):
                 kind = "text" if is_said else "evidence"
-                yield Unit(kind, span.label, line.text, status, "", at, session, line.line, line.last)
+                yield Unit(kind, label, line.text, status, "", at, session, line.line, line.last)
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -133,13 +142,14 @@ def chunks(text: str) -> Iterator[str]:
 # ---- the talk ----
 
 
-def _of_session(session: SessionEntries, checkpoints: Sequence[Span]) -> Iterator[Unit]:
+def _of_session(session: SessionEntries, checkpoints: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Unit]:
     """The turns of a session, each followed by what else the agent said in it and by the commands that failed."""
     talk = thread(session.entries)
-    places = [one for one in checkpoints if (one.payload.get("source") or {}).get("session") == session.session]
+    sources = [(label, payload.get("source") or {}) for label, payload in checkpoints]
+    ends = [(label, int(one.get("to_line", 0))) for label, one in sources if one.get("session") == session.session]
 
     def unit(kind: str, text: str, at: str, first: int, last: int = 0, status: str = "") -> Unit:
-        inside = (one.label for one in places if first <= int(one.payload["source"].get("to_line", 0)))
+        inside = (label for label, end in ends if first <= end)
         return Unit(kind, next(inside, ""), text, status, "", at, session.session, first, max(first, last))
 
     items: Any = ()
@@ -254,30 +264,41 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
 
     known  the route with what other clones say of it: there a label has the tag of its clone; `own`: labels without
     """
-    found: dict[str, Unit] = {}
+    found: dict[str, Decision] = {}
+
+    def ended(label: str, status: str, successor: str = "") -> None:
+        if label in found:
+            found[label] = replace(found[label], status=status, superseded_by=successor)
+
     for record in records:
         by_rules = record.kind == "checkpoint" and extracted.is_by_rules(record.payload)
         for decision in _brought(record):
             if by_rules and decision.origin in extracted.BY_RULES:
                 decision = replace(decision, origin=EXTRACTED)
             if record.kind != "checkpoint" or decision.id not in found:
-                found[decision.id] = _decision(decision)
-            _mark(found, decision.supersedes, "superseded", decision.id)
-        for label, status, successor in _ended(record):
-            for one in [*found] if label is None else [label]:
-                _mark(found, one, status, successor)
+                found[decision.id] = decision
+            ended(decision.supersedes, "superseded", decision.id)
+        for change in record.payload.get("changes", ()):
+            if change["at"] == ["decisions"] or (
+                change["at"][0] == "decisions" and len(change["at"]) == 2 and change.get("removed")
+            ):
+                for label in change["at"][1:] or [*found]:
+                    ended(str(label), "dropped")
+        for stone in [record.payload.get("tombstone"), *record.payload.get("tombstones", ())]:
+            if stone:
+                ended(str(stone["id"]), "dropped")
+        for item in record.payload.get("amended", ()):
+            if item.get("status"):
+                ended(str(item.get("id", "")), str(item["status"]), str(item.get("superseded_by", "")))
     for decision in known.decisions:  # as edits have left them
         plain = decision.id.rpartition("-")[0]
-        now, before = _decision(decision), found.pop(plain if plain in own else decision.id, None)
-        if before is not None and cap.is_bare(decision) and before.text.startswith(now.text):
-            now = before._replace(label=now.label, status=now.status, successor=now.successor)
-        found[decision.id] = now
-    yield from found.values()
-
-
-def _mark(found: dict[str, Unit], label: str, status: str, successor: str) -> None:
-    if label in found:
-        found[label] = found[label]._replace(status=status, successor=successor)
+        before = found.pop(plain if plain in own else decision.id, None)
+        if before is not None and cap.is_bare(decision) and before.decision == decision.decision:
+            over = decision.superseded_by
+            found[decision.id] = replace(before, id=decision.id, status=decision.status, superseded_by=over)
+        else:
+            found[decision.id] = decision
+    yield from map(_decision, found.values())
 
 
 def _decision(decision: Decision) -> Unit:
@@ -290,35 +311,21 @@ def _decision(decision: Decision) -> Unit:
     text = "\n".join(part for part in parts if part and isinstance(part, str))
     is_extracted = decision.origin == EXTRACTED and decision.status == "active"
     status = EXTRACTED if is_extracted else decision.status
-    unit = Unit("decision", decision.id, text, status, decision.superseded_by, decision.timestamp)
-    if (source := decision.source) is None:
-        return unit
-    return unit._replace(session=source.session, first=source.first_line, last=source.last_line)
+    source = decision.source
+    place = (source.session, source.first_line, source.last_line) if source is not None else ()
+    return Unit("decision", decision.id, text, status, decision.superseded_by, decision.timestamp, *place)
 
 
 def _brought(record: Record) -> Iterator[Decision]:
     """The decisions that a record brings."""
     payload = record.payload
-    items = [*payload.get("decisions", ()), *payload.get("document", {}).get("decisions", ())]
-    items += [payload["decision"]] if payload.get("decision") else []
-    changes = (change for change in payload.get("changes", ()) if isinstance(change.get("value"), dict))
-    items += [each["value"] for each in changes if len(each["at"]) == 2 and each["at"][0] == "decisions"]
-    for item in items:
+    changes = [change for change in payload.get("changes", ()) if isinstance(change.get("value"), dict)]
+    for item in (
+        *payload.get("decisions", ()),
+        *payload.get("document", {}).get("decisions", ()),
+        *filter(None, [payload.get("decision")]),
+        *(each["value"] for each in changes if len(each["at"]) == 2 and each["at"][0] == "decisions"),
+    ):
         decision = from_tree(Decision, item)
         if decision.id and decision.decision != MARK:
             yield decision
-
-
-def _ended(record: Record) -> Iterator[tuple[str | None, str, str]]:
-    """The decisions that a record takes out of force, each with its status and successor; None for all of them."""
-    payload = record.payload
-    for change in payload.get("changes", ()):
-        if change["at"] == ["decisions"]:
-            yield None, "dropped", ""
-        elif len(change["at"]) == 2 and change["at"][0] == "decisions" and change.get("removed"):
-            yield str(change["at"][1]), "dropped", ""
-    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
-    yield from ((str(stone["id"]), "dropped", "") for stone in stones)
-    for item in payload.get("amended", ()):
-        if item.get("status"):
-            yield str(item.get("id", "")), str(item["status"]), str(item.get("superseded_by", ""))

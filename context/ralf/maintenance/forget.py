@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ralf import project as projects, routing
+from ralf.document import index
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
@@ -498,11 +499,7 @@ def _sweep_temporary(project: Project) -> None:
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
     """The files of the cache that hold the words, and the indexes, which do in their own way."""
-    indexes = [path for name in _INDEXES for path in project.cache.glob(name)]
-    return sorted({*remains(project.cache, wording), *indexes})
-
-
-_INDEXES = ("search*", "index.db*")
+    return sorted({*remains(project.cache, wording), *index.files_in(project.cache)})
 
 
 # --------------------

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralf import routing
+from ralf.document import index
 from ralf.project import Project
 from ralf.route import state
 from ralf.storage import durable, files
@@ -37,7 +38,7 @@ def files_of(project: Project, route: str) -> Iterator[Path]:
 
 def caches_of(project: Project, names: Iterable[str]) -> Iterator[Path]:
     """What the cache has of a route, by its names, the choices of it, the sessions that hooks have seen to work on it,
-    and the search index and the spends, which have all routes.
+    and the index and the spends, which have all routes.
     """
     wanted = set(names)
     seen = [f'"route": {json.dumps(name)}'.encode() for name in wanted]
@@ -50,7 +51,7 @@ def caches_of(project: Project, names: Iterable[str]) -> Iterator[Path]:
                 chosen.discard(path)
                 yield path
     yield from sorted(chosen)  # other users'
-    yield from project.cache.glob("search*")
+    yield from index.files_in(project.cache)
     yield from project.cache.glob("spend.json")
 
 

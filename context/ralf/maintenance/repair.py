@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ralf import routing
+from ralf.document import index
 from ralf.errors import Damaged, RalfError
 from ralf.format.routefile import parse
 from ralf.maintenance import memories, renaming, verify
@@ -333,7 +334,7 @@ def _forget_cache(mending: _Repair, route: str) -> None:
     for path in (cache / name for name in names):
         if os.path.lexists(path):
             mending.remove(path, _ANEW)
-    for path in cache.glob("search*"):
+    for path in index.files_in(cache):
         mending.remove(path, _ANEW)
 
 

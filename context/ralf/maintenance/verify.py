@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Container, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,8 +223,6 @@ _PRIVATE = ("journal", "archive", "blobs", "memory")  # what others on this mach
 
 _MOST_TRIES = 20
 
-_IS_WRITTEN = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY)  # who only looks rolls nothing back
-
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
@@ -282,7 +279,6 @@ def verify(
             *_moves(project),
             *_vanished(project, routes),
             *_copies(project, routes),
-            *_search(project),
             *memories.findings(project),
             *map(_left, leftovers(project)),
         ]
@@ -376,35 +372,6 @@ def _configuration(project: Project) -> Iterator[Finding]:
         config.load(project.config_file)
     except (Damaged, UsageError) as error:
         yield Finding(project.config_file, error.what)
-
-
-# ---- the search index ----
-
-
-def _search(project: Project) -> Iterator[Finding]:
-    from ralf.finding.index import VERSION
-
-    path = project.cache / "search.sqlite"
-    if not path.is_file() or path.is_symlink():
-        return
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            said = [row[0] for row in database.execute("pragma integrity_check(1)")]
-            version = database.execute("pragma user_version").fetchone()[0]
-    except sqlite3.Error as error:
-        if not path.exists():  # removed meanwhile, as a forget does
-            return
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _IS_WRITTEN:
-            yield Finding(
-                path, "is being written, or was by somebody who died: the next search sees to it", damage=False
-            )
-            return
-        yield Finding(path, f"is no index that can be read: {error}", "remove it: the next search makes it anew")
-        return
-    if said != ["ok"]:
-        yield Finding(path, f"is damaged: {said[0]}", "remove it: the next search makes it anew")
-    elif version != VERSION:
-        yield Finding(path, "is of another version: the next search makes it anew", damage=False)
 
 
 # ---- what lies about ----

@@ -345,11 +345,13 @@ def prune(
         del reasons[digest]
     pruned = sorted((_pruned(blobs[d], uses.get(d, ()), why) for d, why in reasons.items()), key=lambda one: one.time)
     if remove and pruned:
+        from ralf.document import index  # for start-up: few writes prune
+
         since = {blob.digest: blob.put for blob in heap.blobs()}
         for one in pruned:
             if since.get(one.digest) == blobs[one.digest].put:  # else somebody has put it again meanwhile
                 heap.drop_blob(one.digest)
-        for path in project.cache.glob("search*"):  # the index holds words of what was pruned
+        for path in index.files_in(project.cache):  # which hold words of what was pruned
             path.unlink(missing_ok=True)
     kept = sum(blob.size for digest, blob in blobs.items() if digest not in reasons)
     return PruneReport(tuple(pruned), remove, kept, len(just_put))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -238,6 +237,27 @@ def _name(text: str) -> str:
 # ---- what other clones say of a route ----
 
 
+class Others(NamedTuple):
+    """What other clones have shared, oldest first: what this user has accepted of it, and what is new."""
+
+    accepted: tuple[Note, ...] = ()
+    new: tuple[Note, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """What is another one when others have shared more, or more is accepted; "" for nothing."""
+        paths = [[note.path for note in notes] for notes in self]
+        return hashlib.sha256(json.dumps(paths).encode()).hexdigest() if any(paths) else ""
+
+    def by_route(self) -> dict[str, Others]:
+        """The same, by route."""
+        found: dict[str, tuple[list[Note], list[Note]]] = {}
+        for place, notes in enumerate(self):
+            for note in notes:
+                found.setdefault(note.route, ([], []))[place].append(note)
+        return {route: Others(*map(tuple, both)) for route, both in found.items()}
+
+
 def accepted(project: Project) -> frozenset[str]:
     """The paths of the files that this user has accepted."""
     found: set[str] = set()
@@ -256,43 +276,29 @@ def accept(project: Project, notes: Iterable[Note]) -> None:
     project.store.append(_ACCEPTED, record, id=id_, after=project.store.head(_ACCEPTED))
 
 
-def others(project: Project, route: str | None = None) -> tuple[list[Note], list[Note]]:
-    """What other clones have shared, of one route or of all: what this user has accepted of it, and what is new."""
-    own = clone_of(project)
-    notes = [note for note in read(project).notes if note.clone != own and route in (None, note.route)]
-    known = accepted(project) if notes else frozenset()
-    return [note for note in notes if note.path in known], [note for note in notes if note.path not in known]
-
-
-def states(project: Project) -> dict[str, str]:
-    """By route of which other clones have shared something what it depends on how that is read."""
-    if not folder_of(project).is_dir():
-        return {}
-    found: dict[str, list[str]] = {}
-    for notes, is_accepted in zip(others(project), (True, False), strict=True):
-        for note in notes:
-            found.setdefault(note.route, []).append(f"{note.path} {is_accepted}")
-    return {route: f" {hashlib.sha256(' '.join(paths).encode()).hexdigest()}" for route, paths in found.items()}
-
-
-def waiting(project: Project) -> dict[str, int]:
-    """How many files of other clones this user has not accepted, by person."""
-    return dict(sorted(Counter(note.by for note in others(project)[1]).items()))
+def others(project: Project, route: str | None = None) -> Others:
+    """What other clones have shared, of one route or of all."""
+    notes = [note for note in read(project).notes if route in (None, note.route)]
+    if not notes:
+        return Others()
+    own, known = clone_of(project), accepted(project)
+    theirs = [note for note in notes if note.clone != own]
+    return Others(
+        tuple(note for note in theirs if note.path in known), tuple(note for note in theirs if note.path not in known)
+    )
 
 
 def decision_of(project: Project, route: str, label: str) -> Decision | None:
     """The decision of another clone that this user has accepted, by its label; None for none."""
     name = label.casefold()
-    return next((item for item in _folded(others(project, route)[0]) if item.id.casefold() == name), None)
+    return next((item for item in _folded(others(project, route).accepted) if item.id.casefold() == name), None)
 
 
-def with_others(project: Project, context: RouteContext) -> RouteContext:
+def with_others(project: Project, context: RouteContext, found: Others | None = None) -> RouteContext:
     """The context with what other clones say of its route: what is accepted among its decisions, under the name of the
-    person; what is new apart, as foreign.
+    person; what is new apart, as foreign. `found`: that, where it was read before.
     """
-    if not folder_of(project).is_dir():
-        return context
-    known, new = others(project, context.route)
+    known, new = found if found is not None else others(project, context.route)
     if not known and not new:
         return context
     gone = {stone.id for stone in (*context.dropped, *context.forgotten)}

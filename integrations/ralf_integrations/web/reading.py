@@ -1,7 +1,7 @@
 """How pages read a project: without a lock that a writer waits for, and in memory that does not grow.
 
-The indexes that other readers share are SQLite files, in which a reader holds up a writer. Pages have theirs in a
-folder of their own, which is removed with the server.
+The index that other readers share is a SQLite file, which a reader brings up to date. Pages have theirs in a folder of
+their own, which is removed with the server.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
 
 from ralf import project as projects
-from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import files
 
 T = TypeVar("T")
 
@@ -53,26 +50,6 @@ class Reader:
     def close(self) -> None:
         """Remove the indexes of the pages."""
         shutil.rmtree(self._place, ignore_errors=True)
-
-    def begin(self) -> None:
-        """Begin with a copy of the search index, as far as there is one that nobody is writing: it is brought up to
-        date, which takes less than making it.
-        """
-        with suppress(OSError, RalfError):
-            source, made = self.project().cache / "search.sqlite", self._place / "search.sqlite.part"
-            before = _at_rest(source)
-            if before is None:
-                return
-            shutil.copyfile(source, made)
-            if _at_rest(source) == before:
-                os.link(made, self._place / "search.sqlite")  # unless a page has begun another meanwhile
-            made.unlink()
-
-
-def _at_rest(database: Path) -> files.Version | None:
-    """The version of a SQLite file that nobody writes; None for one that somebody does."""
-    beside = (database.with_name(f"{database.name}{ending}") for ending in ("-journal", "-wal"))
-    return None if any(path.exists() for path in beside) else files.version_of(database.stat())
 
 
 class Kept(Generic[T]):

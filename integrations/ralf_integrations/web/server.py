@@ -125,7 +125,6 @@ def _warm(reader: Reader, sessions: Sessions) -> None:
     """Read once what takes long, so that no page has to wait for it."""
     with suppress(RalfError, OSError):
         sessions.newest()
-        reader.begin()
         work.warm(reader.project())
 
 
