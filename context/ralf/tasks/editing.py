@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,26 +48,10 @@ def add(
     UsageError for a value that makes no sense, a title that several tasks have and an id that is taken;
     TaskNotFound for a dependency that is not there; Cycle where it would wait for itself.
     """
-    tasks = store.at(root)
-    values = {"title": title, "text": text, "priority": priority, "tags": tags, "role": role, "checkpoint": checkpoint}
-    made = Task(**_checked(tasks, {**values, "verify": verify, "route": route}))
-    by = store.holder(tasks.project, created_by)
-    if id:
-        cleaning.check(id)
-    given = id
-
-    def work(writer: Writer) -> TaskState:
-        nonlocal given
-        if given and writer.has_written(given):  # the book was torn after the record
-            return writer.state(given)
-        given = _free_id(writer.book, id)
-        ons = _resolved(tasks, writer.book, after)
-        task = replace(made, id=given, after=ons, created=_stamp(datetime.now(UTC)), created_by=by)
-        _check_cycles(writer.book, {given: ons})
-        writer.append("seen", changes=[writer.new_file(task)])
-        return writer.state(given)
-
-    return tasks.write(work)
+    by = store.holder(store.at(root).project, created_by)
+    values = {"priority": priority, "tags": tags, "role": role, "checkpoint": checkpoint, "verify": verify}
+    made: dict[str, Any] = {**values, "after": after, "route": route, "created_by": by}
+    return add_all([Task(id, title, text, **made)], root=root)[0]
 
 
 def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
@@ -87,16 +71,18 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
     def work(writer: Writer) -> list[TaskState]:
         book = writer.book
         if not made:
-            given = [one.id for one in cleaned if one.id]
-            known, names, began = set(book.all_ids()), set(given), datetime.now(UTC)
-            taken = {id_.casefold() for id_ in known}
-            for id_ in given:
-                if cleaning.check(id_).casefold() in taken:
-                    raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
-                taken.add(id_.casefold())
+            names, began = {one.id for one in cleaned if one.id}, datetime.now(UTC)
+            count, taken = sum(book.counts()[status] for status in STATUSES), set[str]()
             for one in cleaned:
-                id_ = one.id or folders.new_id(len(known) + len(names), lambda id_: id_.casefold() in taken)
-                names.add(id_)
+                id_ = (
+                    cleaning.check(one.id)
+                    if one.id
+                    else folders.new_id(
+                        count + len(made), lambda id_: id_ in names or id_.casefold() in taken or book.named(id_)
+                    )
+                )
+                if id_.casefold() in taken or book.named(id_):
+                    raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
                 taken.add(id_.casefold())
                 ons = [on if on in names else tasks.resolve(book, on) for on in one.after]
                 told: dict[str, Any] = {
@@ -105,10 +91,10 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
                 }
                 made.append(replace(one, id=id_, after=tuple(dict.fromkeys(ons)), **told))
             _check_cycles(book, {one.id: one.after for one in made})
-        left = [one for one in made if not writer.has_written(one.id)]
+        left = [one for one in made if not writer.has_written(one.id)]  # the book may have been torn after a record
         for start in range(0, len(left), MOST_CHANGES):
             writer.append("seen", changes=[writer.new_file(one) for one in left[start : start + MOST_CHANGES]])
-        return [state for state, _ in book.states([one.id for one in made]).values()]
+        return [writer.state(one.id) for one in made]
 
     return tasks.write(work)
 
@@ -172,8 +158,9 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
             raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
         made[:] = []
         parts, began = [], datetime.now(UTC)
+        count = sum(book.counts()[status] for status in STATUSES)
         for number, title in enumerate(names):
-            made.append(_free_id(book, "", made))
+            made.append(folders.new_id(count + number, lambda id_: id_ in made or book.named(id_)))
             is_last = number == len(names) - 1
             parts.append(
                 replace(
@@ -209,75 +196,41 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 def _checked(tasks: Tasks, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a task as they are stored: cleaned, without secrets. UsageError."""
     redact = redactor_for(tasks.project).text
+
+    def line(text: str) -> str:
+        return redact(cleaning.one_line(cleaning.clean(text)))
+
     found: dict[str, Any] = {}
     for name, value in values.items():
         if name not in _FIELDS:
             raise UsageError(name, f"cannot be changed; fields are: {', '.join(_FIELDS)}")
-        found[name] = _CHECKS[name](name, value, redact)
+        kind, what = _KINDS.get(name, (str, "a text"))
+        if not isinstance(value, kind) or (kind is Iterable and isinstance(value, str)):
+            raise UsageError(name, what)
+        if kind is Iterable:
+            found[name] = tuple(dict.fromkeys(filter(None, map(line, value))))
+        elif name in ("title", "role"):
+            found[name] = line(value)
+        elif name in ("text", "verify"):
+            found[name] = redact(cleaning.clean(value).strip("\n"))
+        else:
+            found[name] = cleaning.check(value) if name == "route" and value else value
+    if found.get("title") == "":
+        raise UsageError("title", "a task needs a title", 'ralf task add "TITLE"')
+    if found.get("status", "pending") not in STATUSES:
+        raise UsageError(found["status"], f"not a status; choose one of: {', '.join(STATUSES)}")
+    if isinstance(priority := found.get("priority", PRIORITY), bool) or not _LOWEST <= priority <= _HIGHEST:
+        raise UsageError(str(priority), f"a priority is a number from {_LOWEST} to {_HIGHEST}; {_HIGHEST} comes first")
     return found
 
 
-def _line(name: str, value: Any, redact: Callable[[str], str]) -> str:
-    return redact(cleaning.one_line(cleaning.clean(_str(name, value))))
-
-
-def _title(name: str, value: Any, redact: Callable[[str], str]) -> str:
-    line = _line(name, value, redact)
-    if not line:
-        raise UsageError(name, "a task needs a title", 'ralf task add "TITLE"')
-    return line
-
-
-def _text(name: str, value: Any, redact: Callable[[str], str]) -> str:
-    return redact(cleaning.clean(_str(name, value)).strip("\n"))
-
-
-def _status(name: str, value: Any, _: Callable[[str], str]) -> str:
-    if value not in STATUSES:
-        raise UsageError(str(value), f"not a status; choose one of: {', '.join(STATUSES)}")
-    return str(value)
-
-
-def _priority(name: str, value: Any, _: Callable[[str], str]) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not _LOWEST <= value <= _HIGHEST:
-        raise UsageError(str(value), f"a priority is a number from {_LOWEST} to {_HIGHEST}; {_HIGHEST} comes first")
-    return value
-
-
-def _lines(name: str, value: Any, redact: Callable[[str], str]) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise UsageError(name, "a list of words")
-    return tuple(dict.fromkeys(line for one in value if (line := _line(name, one, redact))))
-
-
-def _flag(name: str, value: Any, _: Callable[[str], str]) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(name, "yes or no")
-    return value
-
-
-def _route(name: str, value: Any, _: Callable[[str], str]) -> str:
-    return cleaning.check(_str(name, value)) if value else ""
-
-
-def _str(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise UsageError(name, "a text")
-    return value
-
-
-_CHECKS: dict[str, Callable[[str, Any, Callable[[str], str]], Any]] = {
-    "title": _title,
-    "text": _text,
-    "status": _status,
-    "priority": _priority,
-    "tags": _lines,
-    "role": _line,
-    "after": _lines,
-    "checkpoint": _flag,
-    "verify": _text,
-    "route": _route,
+_KINDS: dict[str, tuple[Any, str]] = {
+    "priority": (int, f"a priority is a number from {_LOWEST} to {_HIGHEST}; {_HIGHEST} comes first"),
+    "tags": (Iterable, "a list of words"),
+    "after": (Iterable, "a list of words"),
+    "checkpoint": (bool, "yes or no"),
 }
+"""What a field has to be, where that is no text, and how that is said."""
 
 
 def _stamp(at: datetime, later: int = 0) -> str:
@@ -285,16 +238,7 @@ def _stamp(at: datetime, later: int = 0) -> str:
     return (at + timedelta(microseconds=later)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# ---- ids and dependencies ----
-
-
-def _free_id(book: Book, wanted: str, more: Sequence[str] = ()) -> str:
-    if not wanted:
-        count = sum(book.counts()[status] for status in STATUSES)
-        return folders.new_id(count + len(more), lambda id_: id_ in more or book.named(id_))
-    for taken in book.named(wanted):
-        raise UsageError(wanted, f"this id is taken by {taken}", f"ralf task show {taken}")
-    return wanted
+# ---- dependencies ----
 
 
 def _resolved(tasks: Tasks, book: Book, named: Sequence[str]) -> tuple[str, ...]:
@@ -308,28 +252,20 @@ def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:
     changed  their dependencies as they are to be
     """
     needs: dict[str, Sequence[str]] = dict(changed)
-    level = list({on for ons in changed.values() for on in ons} - needs.keys())
+    level = {on for ons in changed.values() for on in ons} - needs.keys()
     while level:
         found = {on: book.needs(on) for on in level}
         needs.update(found)
-        level = list({on for ons in found.values() for on in ons} - needs.keys())
-    over: set[str] = set()
-    for start in changed:
-        path: dict[str, Iterator[str]] = {start: iter(needs[start])} if start not in over else {}
-        while path:
-            last = next(reversed(path))
-            on = next(path[last], None)
-            if on is None:
-                over.add(last)
-                del path[last]
-            elif on in path:
-                around = list(path)
-                _raise_cycle([*around[around.index(on) :], on], changed)
-            elif on not in over:
-                path[on] = iter(needs.get(on, ()))
+        level = {on for ons in found.values() for on in ons} - needs.keys()
+    if not any(changed.values()):
+        return
+    from graphlib import CycleError, TopologicalSorter  # only for what waits
 
+    from ralf.tasks.sequence import circle
 
-def _raise_cycle(path: Sequence[str], changed: Mapping[str, Sequence[str]]) -> None:
-    first = next((place for place, id_ in enumerate(path) if id_ in changed), -1)
-    if first >= 0:  # else it was there before
-        raise Cycle((*path[first:-1], *path[:first], path[first]))
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        path = circle(error, changed)
+        if path[0] in changed:  # else it was there before
+            raise Cycle(path) from None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-import select
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ralf.refining.command import ending_with_us
 
@@ -26,11 +25,9 @@ class Ended(NamedTuple):
 
 _READ = 16_384  # bytes of its end: more than is kept, so that a secret at the cut is redacted whole
 
-_PAUSE, _LONGEST_PAUSE = 0.005, 0.05  # seconds between two looks at a command that prints nothing
-
 _MARK = "RALF_VERIFYING"
 
-_DRAINED = 1 << 20  # bytes that are read of what was printed before the end
+_DRAINED = 1.0  # seconds in which what was printed before the end is read
 
 _GRACE = 5  # seconds that the kernel may take to end a process
 
@@ -43,80 +40,34 @@ def run(command: str, folder: Path, env: Mapping[str, str], seconds: float) -> E
     OSError, ValueError where it cannot be started.
     """
     mark = secrets.token_hex(16)
-    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env={**env, "PWD": os.fspath(folder), _MARK: mark},
+        start_new_session=True,
+        preexec_fn=ending_with_us(),
+    )
+    kept = bytearray()
+
+    def read(pipe: BinaryIO) -> None:
+        with pipe:
+            while piece := os.read(pipe.fileno(), 1 << 16):
+                kept.extend(piece)
+                del kept[:-_READ]
+
+    reader = threading.Thread(target=read, args=[child.stdout], daemon=True)
     try:
-        os.set_blocking(reading, False)
-        try:
-            child = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                stdin=subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                cwd=folder,
-                env={**env, "PWD": os.fspath(folder), _MARK: mark},
-                start_new_session=True,
-                preexec_fn=ending_with_us(),
-            )
-        finally:
-            os.close(writing)
-        output = _Tail(reading)
-        try:
-            status = _wait(child, output, time.monotonic() + seconds)
-        finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
-            _end(child, mark)
-        output.drain()
-        return Ended(status, output.kept)
-    finally:
-        os.close(reading)
-
-
-class _Tail:
-    """The end of what comes through a pipe."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.kept = b""
-        self.is_open = True
-        self._descriptor = descriptor
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLIN)
-
-    def wait(self, seconds: float) -> bool:
-        """Read what comes within so many seconds; whether anything did, or nothing will any more."""
-        return bool(self._poll.poll(max(1, round(1_000 * seconds)))) and self._take() >= 0
-
-    def drain(self) -> None:
-        """Read what is there."""
-        left = _DRAINED
-        while self.is_open and left > 0 and (size := self._take()) > 0:
-            left -= size
-
-    def _take(self) -> int:
-        """How many bytes there were, -1 for none yet."""
-        try:
-            found = os.read(self._descriptor, 1 << 16)
-        except BlockingIOError:
-            return -1
-        self.is_open = bool(found)
-        self.kept = (self.kept + found)[-_READ:]
-        return len(found)
-
-
-def _wait(child: subprocess.Popen[bytes], output: _Tail, deadline: float) -> int | None:
-    """Wait for a command; its exit status, None where its time is up."""
-    pause = _PAUSE
-    while True:
-        left = deadline - time.monotonic()
-        if output.is_open:
-            pause = _PAUSE if output.wait(min(pause, max(0.0, left))) else min(2 * pause, _LONGEST_PAUSE)
-            status = child.poll()
-        else:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(min(pause, max(0.0, left)))
-            pause, status = min(2 * pause, _LONGEST_PAUSE), child.returncode
-        if status is not None:
-            return status
-        if left <= 0:
-            return None
+        reader.start()
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+        status = child.returncode
+    finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
+        _end(child, mark)
+    reader.join(_DRAINED)
+    return Ended(status, bytes(kept))
 
 
 def _end(child: subprocess.Popen[bytes], mark: str) -> None:
