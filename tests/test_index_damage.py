@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-
 from kit.rights import as_modes_say
 from promises.user import User
 from storekit import SOURCE
