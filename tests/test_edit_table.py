@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import ralf
-from ralf.model import RouteContext
+from examples import examples
+from ralf.model import ActiveWork, RouteContext
 from ralf.route import handing_over, history
 from storekit import SOURCE, copied, route_file
 
@@ -44,6 +47,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(made: Path, tmp_path: Path) -> Path:
     copied(made, tmp_path / "project")
     return tmp_path / "project"
+
+
+@pytest.fixture(scope="module")
+def both(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A project without a hand-over, and one with it."""
+    other = copied(made, tmp_path_factory.mktemp("handed") / "project")
+    handing_over.hand_over("tide", HANDED, author="agent", root=other)
+    return made, other
 
 
 def handed(row: Row) -> bool:
@@ -283,3 +294,41 @@ def test_an_edit_is_there_at_once_survives_ten_writes_and_changes_nothing_else(r
     assert not row.found or any(row.found in hit.text for hit in ralf.search(row.found, root=root))
     path.unlink()
     check(ralf.get_context("tide", root=root), row, more)
+
+
+FORMS: dict[str, str] = {
+    "a paragraph": "\n{}\n",
+    "a line": "{}",
+    "a bullet": "- {}",
+    "a section": "\n## Of mine {}\n\nWith {} text.\n",
+    "code": "\n```\n{}\n\n\n{}\n```\n",
+    "an indented line": "    {}",
+}
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([*FORMS])), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=examples(500), derandomize=True, deadline=None, database=None)
+def test_words_that_are_written_anywhere_below_the_front_matter_are_kept_and_cost_nothing(
+    both: tuple[Path, Path], edits: list[tuple[float, str]], is_handed: bool
+) -> None:
+    """Wherever they stand in the file: as an item, or among the notes."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "project")
+        copied(both[is_handed], root)
+        path = route_file(root, "tide")
+        before = ralf.get_context("tide", root=root)
+        front, _, body = path.read_text().partition("\n---\n")
+        lines = body.split("\n")
+        words = [f"word{number}of{len(edits)}" for number in range(len(edits))]
+        for word, (place, form) in zip(words, edits, strict=True):
+            at = int(place * (len(lines) - 1))
+            lines[at:at] = FORMS[form].replace("{}", f"the {word} one").split("\n")
+        save(path, "\n".join([front, "---", *lines]))
+        for number in range(2):
+            context = ralf.get_context("tide", root=root)
+            kept = repr(replace(context, active_work=ActiveWork()))
+            assert [word for word in words if word not in kept] == []
+            assert {item.id for item in before.active_decisions} <= {item.id for item in context.active_decisions}
+            ralf.record_decision("tide", f"Step {number}", root=root)
+        text = path.read_text()
+        assert [word for word in words if word not in text] == []
