@@ -15,8 +15,9 @@ import ralf
 from ralf.document.index import NAME
 from ralf.document.judging import EDITED, NEW
 from ralf.maintenance.forget import forget
-from ralf.memory import records, writing
-from ralf.memory.writing import new_item, path_of
+from ralf.memory import writing
+from ralf.memory.records import delta, new_item
+from ralf.memory.writing import path_of
 from ralf.project import Project, find
 
 TEXTS = ["the gauge at Dover speaks feet", "the pier closes at noon", "ask Ada about the cranes"]
@@ -77,7 +78,7 @@ def test_a_file_that_says_the_same_in_another_way_is_no_edit(project: Project, h
 
 def test_an_older_file_that_is_put_back_whole_is_no_edit(project: Project) -> None:
     old = path_of(project, "main").read_text()
-    writing.record(project, "main", [records.Edited("fact-1", {"text": "it speaks metres"}, origin="person")])
+    writing.record(project, "main", [delta("edit", "fact-1", values={"text": "it speaks metres"}, origin="person")])
     before = revision(project)
     saved(project, str, old)
     assert written(project)[0] == "it speaks metres"

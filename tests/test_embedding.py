@@ -18,7 +18,7 @@ import ralf
 from embedder import FAILURES
 from ralf.finding.search import SearchHit
 from ralf.memory import selection, writing
-from ralf.memory.writing import new_item
+from ralf.memory.records import new_item
 from ralf.project import Project, find
 from ralf.refining import command
 from ralf_integrations import doctor

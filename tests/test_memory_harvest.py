@@ -12,6 +12,7 @@ import ralf
 from ralf.memory import harvest, provenance, writing
 from ralf.memory.harvest import take_in
 from ralf.memory.model import Item
+from ralf.memory.records import delta
 from ralf.project import find
 from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code
@@ -204,7 +205,7 @@ def test_what_a_hand_over_calls_lasting_is_offered_once_labelled_and_counts_once
         ("preference", "Never push on a Friday", "person", "offered"),
     ]
     (fact,) = [item.id for item in offered if item.kind == "fact"]
-    writing.record(find(tmp_path), "main", [harvest.records.Accepted(fact, "Ada", "person")])
+    writing.record(find(tmp_path), "main", [delta("accept", fact, by="Ada")])
     assert take_in(find(tmp_path), "queue").offered == tuple(label for label in labels if label != fact)
     (other,) = [label for label in labels if label != fact]
     ralf.api.drop_item(other, root=tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from ralf.memory import writing
 from ralf.memory.judging import judge
 from ralf.memory.model import Item
-from ralf.memory.writing import new_item
+from ralf.memory.records import new_item
 from ralf.project import Project, find
 from test_memory_harvest import REDIS, REFUSED, Step, edited, noted, ran
 

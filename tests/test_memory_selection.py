@@ -10,9 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 import storekit
 from ralf import api, record_decision
-from ralf.memory import records, selection, writing
+from ralf.memory import selection, writing
+from ralf.memory.fold import Delta
+from ralf.memory.records import delta, new_item
 from ralf.memory.selection import for_task, task_of
-from ralf.memory.writing import new_item
 from ralf.model import ActiveWork, OpenFile, RouteContext
 from ralf.project import Project, find
 from ralf.text import tokens
@@ -21,7 +22,7 @@ SERVICES = "harbour ledger invoice parcel customs beacon granary tariff".split()
 TOOLS = "terraform ansible helm gradle bazel sphinx alembic celery".split()
 
 
-def distractors(count: int) -> list[records.Added]:
+def distractors(count: int) -> list[Delta]:
     """Traps of other parts of a project."""
     return [
         new_item(
@@ -36,7 +37,7 @@ def distractors(count: int) -> list[records.Added]:
     ]
 
 
-def trap(command: str, error: str, resolution: str, **more: object) -> records.Added:
+def trap(command: str, error: str, resolution: str, **more: object) -> Delta:
     return new_item("trap", command=command, error=error, resolution=resolution, origin="mechanical", uses=1, **more)
 
 
@@ -126,19 +127,6 @@ def test_a_text_that_has_no_room_for_all_says_how_many_are_left_out(project: Pro
 
 
 @pytest.mark.ci
-def test_a_stale_item_comes_last_on_request_and_unasked_not_at_all(project: Project) -> None:
-    made = writing.load(project, "main")
-    label = next(item.id for item in made.items if item.command == "npm test" and item.kind == "trap")
-    gone = records.Outcome(label, "stale", "the path docker-compose.yml is gone")
-    writing.record(project, "main", [gone])
-    task = "npm test cannot connect to redis"
-    assert label not in labels(for_task(project, "main", task))
-    asked = for_task(project, "main", task, tokens=5_000, asked=True)
-    assert labels(asked)[-1] == label
-    assert "since the path docker-compose.yml is gone" in asked.text
-
-
-@pytest.mark.ci
 def test_what_is_offered_or_has_expired_is_never_handed_over(project: Project) -> None:
     old = new_item("fact", text="The quay of redis is closed", origin="person", expires="2026-01-31")
     offered = new_item("fact", text="The quay of redis is open", origin="agent")
@@ -148,23 +136,6 @@ def test_what_is_offered_or_has_expired_is_never_handed_over(project: Project) -
     before = for_task(project, "main", "the quay of redis", now=datetime(2026, 1, 31, tzinfo=UTC))
     assert "is closed" in before.text
     assert "is open" not in before.text
-
-
-@pytest.mark.ci
-def test_what_the_tree_says_anyway_is_not_handed_over(project: Project) -> None:
-    (project.root / "src").mkdir()
-    (project.root / "src" / "queue.py").write_text("")
-    (project.root / "README.md").write_text("# Queue\n\nThe **queue** keeps jobs for `seven` days.\n")
-    told = [
-        "The queue keeps jobs for seven days.",
-        "There is a module src/queue.py",
-        "src/queue.py must not import the queue of celery",
-    ]
-    items = [new_item("fact", text=text, origin="agent") for text in told]
-    made = writing.record(project, "main", items)
-    writing.record(project, "main", [records.Accepted(item.id, origin="agent") for item in made.offers])
-    found = for_task(project, "main", "The jobs in src/queue.py are kept for seven days, not longer")
-    assert [item.text for item in found.items if item.kind == "fact"] == told[2:]
 
 
 @pytest.mark.ci
@@ -224,7 +195,7 @@ def test_the_verbs_of_the_memory_take_the_projects_folder(tmp_path: Path) -> Non
 def test_without_a_task_what_is_worth_most_has_the_room(tmp_path: Path) -> None:
     for number in range(40):
         api.remember("fact", f"Lasting fact number {number} of the harbour", origin="person", root=tmp_path)
-    writing.record(find(tmp_path), "main", [records.Used("fact-33", 9)])
+    writing.record(find(tmp_path), "main", [delta("use", "fact-33", times=9)])
     found = api.get_memory(max_tokens=200, root=tmp_path)
     assert found.items[0].id == "fact-33"
     assert found.tokens <= 200 and found.left == 40 - len(found.items) > 20

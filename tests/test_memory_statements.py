@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from ralf.memory import outcome, records, snapshots, tidying, writing
+from ralf.memory import upkeep, writing
+from ralf.memory.fold import Delta
 from ralf.memory.model import Item, Memory
-from ralf.memory.records import Added, Dropped, Outcome, Used
-from ralf.memory.writing import new_item, path_of
+from ralf.memory.records import delta, new_item, stream_of
+from ralf.memory.writing import path_of
 from ralf.project import Project, find
 
 
@@ -24,16 +25,16 @@ def project(tmp_path: Path) -> Project:
     return find(tmp_path)
 
 
-def written(project: Project, *deltas: records.Delta) -> Memory:
+def written(project: Project, *deltas: Delta) -> Memory:
     return writing.record(project, "main", deltas)
 
 
-def found(kind: str, **values: object) -> Added:
+def found(kind: str, **values: object) -> Delta:
     """An item that rules found and that counts."""
     return new_item(kind, origin="mechanical", **values)
 
 
-def said(kind: str, **values: object) -> Added:
+def said(kind: str, **values: object) -> Delta:
     """An item that a person said."""
     return new_item(kind, origin="person", **values)
 
@@ -56,7 +57,7 @@ def test_11_an_agent_has_one_document_at_one_path_whatever_is_recorded(project: 
 
 def test_12_a_pattern_has_id_type_description_confidence_and_use_count(project: Project) -> None:
     made = written(project, said("pattern", text="Run the linter first", type="workflow", uses=12))
-    (pattern,) = written(project, records.Edited(made.items[0].id, {"confidence": 0.9}, origin="person")).items
+    (pattern,) = written(project, delta("edit", made.items[0].id, values={"confidence": 0.9}, origin="person")).items
     assert (pattern.id, pattern.type, pattern.text, pattern.uses) == (
         "pattern-1",
         "workflow",
@@ -75,7 +76,7 @@ def test_13_a_preference_has_a_unique_key_and_the_newest_value_wins(project: Pro
 
 def test_13_a_key_that_is_changed_to_a_known_one_takes_its_place(project: Project) -> None:
     written(project, said("preference", key="indent", value="tabs"), said("preference", key="quotes", value="double"))
-    (item,) = written(project, records.Edited("preference-2", {"key": "indent"}, origin="person")).items
+    (item,) = written(project, delta("edit", "preference-2", values={"key": "indent"}, origin="person")).items
     assert (item.id, item.value) == ("preference-2", "double")
 
 
@@ -93,7 +94,7 @@ def test_15_a_relationship_has_an_agent_and_a_context(project: Project) -> None:
 def test_16_the_header_says_when_the_memory_was_last_tidied(project: Project) -> None:
     written(project, said("fact", text="one"))
     assert "_Last compacted: never | " in path_of(project, "main").read_text()
-    tidying.tidy(project, "main", force=True)
+    upkeep.tidy(project, "main", force=True)
     header = re.search(r"_Last compacted: (\S+) \|", path_of(project, "main").read_text())
     assert header is not None
     assert datetime.fromisoformat(header[1]).tzinfo is not None
@@ -107,30 +108,11 @@ def test_19_a_tidying_is_due_after_a_week_or_above_fifty_kilobytes() -> None:
     memory = Memory("main", (Item("fact-1", "fact", "x", added="2026-01-01T00:00:00Z"),))
     a_week = replace(memory, last_compacted=(now - timedelta(days=7)).isoformat())
     less = replace(memory, last_compacted=(now - timedelta(days=7) + timedelta(seconds=1)).isoformat())
-    assert tidying.is_due(a_week, 0, now)
-    assert not tidying.is_due(less, 50 * 1024, now)
-    assert tidying.is_due(less, 50 * 1024 + 1, now)
-    assert not tidying.is_due(replace(less, compacted_size=50 * 1024 + 1), 50 * 1024 + 2, now)
-    assert not tidying.is_due(Memory("main"), 10**6, now)
-
-
-def test_19_near_duplicates_merge_with_their_uses_added_and_a_way_back(project: Project) -> None:
-    before = written(
-        project,
-        said("pattern", text="Always run the linter before you commit to the main branch", uses=2),
-        found("command", command="pytest -q", uses=5, successes=5),
-        said(
-            "pattern", text="Always run the linter before you commit to the main branch.", uses=9, evidence=("a cp-1",)
-        ),
-        said("pattern", text="Never run the linter before you commit to the main branch", uses=1),
-    )
-    after = tidying.tidy(project, "main", force=True)
-    assert after is not None
-    patterns = {item.text: item for item in after.of_kind("pattern")}
-    assert [item.uses for item in patterns.values()] == [11, 1]
-    assert next(iter(patterns.values())).evidence == ("a cp-1",)
-    back = snapshots.restore(project, "main", f"r{before.revision}")
-    assert back.items == before.items
+    assert upkeep.is_due(a_week, 0, now)
+    assert not upkeep.is_due(less, 50 * 1024, now)
+    assert upkeep.is_due(less, 50 * 1024 + 1, now)
+    assert not upkeep.is_due(replace(less, compacted_size=50 * 1024 + 1), 50 * 1024 + 2, now)
+    assert not upkeep.is_due(Memory("main"), 10**6, now)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
@@ -139,8 +121,7 @@ def test_20_an_item_is_kept_if_its_confidence_is_above_three_tenths_or_its_uses_
 ) -> None:
     item = Item("pattern-1", "pattern", "x", helpful=helpful, harmful=harmful, uses=uses)
     kept = 10 * (helpful + 1) > 3 * (helpful + harmful + 2) or uses > 3
-    deltas = tidying.deltas_of(Memory("main", (item,)), 0)
-    assert (not any(isinstance(delta, Dropped) for delta in deltas)) is kept
+    assert upkeep.is_kept(item) is kept
 
 
 @pytest.mark.parametrize(
@@ -148,8 +129,8 @@ def test_20_an_item_is_kept_if_its_confidence_is_above_three_tenths_or_its_uses_
 )
 def test_20_the_boundaries_of_what_a_tidying_keeps(project: Project, confidence: float, uses: int, kept: bool) -> None:
     written(project, new_item("trap", origin="mechanical", command="make", error="no rule", uses=uses))
-    written(project, records.Edited("trap-1", {"confidence": confidence}))
-    after = tidying.tidy(project, "main", force=True)
+    written(project, delta("edit", "trap-1", values={"confidence": confidence}))
+    after = upkeep.tidy(project, "main", force=True)
     assert after is not None
     assert bool(after.items) is kept
 
@@ -159,27 +140,20 @@ def test_20_the_boundaries_of_what_a_tidying_keeps(project: Project, confidence:
 
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_21_confidence_follows_outcomes_by_the_documented_formula(helpful: int, harmful: int) -> None:
-    assert outcome.confidence(helpful, harmful) == pytest.approx((helpful + 1) / (helpful + harmful + 2), abs=1e-9)
+    item = Item("pattern-1", "pattern", helpful=helpful, harmful=harmful)
+    assert item.confidence == pytest.approx((helpful + 1) / (helpful + harmful + 2), abs=1e-9)
 
 
 def test_21_confidence_goes_on_from_what_a_person_states(project: Project) -> None:
-    written(project, found("trap", command="make", error="x"), Outcome("trap-1", "harmful"))
-    assert written(project, records.Edited("trap-1", {"confidence": 0.8}, origin="person")).items[0].confidence == 0.8
-    assert written(project, Outcome("trap-1", "helpful")).items[0].confidence == pytest.approx((0.8 * 3 + 1) / 4)
-    assert writing.load(project, "main").outcomes == 2
-
-
-def test_21_facts_that_contradict_each_other_are_shown_side_by_side(project: Project) -> None:
-    written(
-        project,
-        said("fact", text="The staging API listens on port 8080"),
-        said("fact", text="Deploys happen on Friday afternoon"),
-        said("fact", text="The staging API listens on port 9090"),
+    written(project, found("trap", command="make", error="x"), delta("outcome", "trap-1", verdict="harmful"))
+    assert (
+        written(project, delta("edit", "trap-1", values={"confidence": 0.8}, origin="person")).items[0].confidence
+        == 0.8
     )
-    text = path_of(project, "main").read_text()
-    assert text.index("fact-1]") < text.index("fact-3]") < text.index("fact-2]")
-    assert "contradicts: fact-3" in text
-    assert "contradicts: fact-2" not in text
+    assert written(project, delta("outcome", "trap-1", verdict="helpful")).items[0].confidence == pytest.approx(
+        (0.8 * 3 + 1) / 4
+    )
+    assert writing.load(project, "main").outcomes == 2
 
 
 # ---- 22 ----
@@ -193,10 +167,14 @@ def test_22_a_tidying_leaves_preferences_and_relationships_byte_for_byte(project
         said("relationship", agent="reviewer", context="reviews what I merge"),
         said("relationship", agent="reviewer", context="reviews what I merge today"),
         found("trap", command="make", error="no rule"),
-        *(Outcome(f"{kind}-1", "harmful") for kind in ("preference", "relationship", "trap") for _ in range(9)),
+        *(
+            delta("outcome", f"{kind}-1", verdict="harmful")
+            for kind in ("preference", "relationship", "trap")
+            for _ in range(9)
+        ),
     )
     before = sections(project)
-    after = tidying.tidy(project, "main", force=True)
+    after = upkeep.tidy(project, "main", force=True)
     assert after is not None
     assert not after.of_kind("trap")
     assert sections(project) == before
@@ -216,11 +194,11 @@ def test_23_the_document_is_readable_markdown_in_the_published_form(project: Pro
     written(
         project,
         said("pattern", text="Run the linter first", type="workflow", uses=12),
-        records.Measured("tests passed at first", "41 of 50"),
+        delta("metric", name="tests passed at first", value="41 of 50"),
         said("preference", key="indent", value="tabs"),
         said("fact", text="Deploys happen on Friday"),
     )
-    written(project, records.Edited("pattern-1", {"confidence": 0.9}, origin="person"))
+    written(project, delta("edit", "pattern-1", values={"confidence": 0.9}, origin="person"))
     text = path_of(project, "main").read_text()
     assert text.startswith("# Agent Memory - main\n\n_Last compacted: never | Outcomes: 0 | Patterns: 1_\n")
     assert "\n## Workflow Patterns\n\n- [pattern-1] Run the linter first (12 uses, 90% confidence)\n" in text
@@ -247,7 +225,7 @@ def test_23_a_file_that_is_edited_by_hand_and_parsed_keeps_every_field(project: 
     assert (trap.resolution, trap.error, trap.routes) == ("docker compose up -d redis", "ECONNREFUSED", ("a", "b"))
     assert (fact.extra, fact.added != "", fact.source) == ({"colour": "blue"}, True, "Ada")
     assert (new.text, new.origin, new.id) == ("A new fact", "person", "fact-2")
-    after = written(project, Used("trap-1"))
+    after = written(project, delta("use", "trap-1"))
     assert [replace(item, uses=0, added="", last_seen="") for item in after.items] == [
         replace(item, added="", last_seen="") for item in (trap, fact, new)
     ]
@@ -258,8 +236,8 @@ def test_23_a_file_that_is_edited_by_hand_and_parsed_keeps_every_field(project: 
 
 
 def test_29_status_tells_size_entries_times_patterns_and_outcomes(project: Project) -> None:
-    written(project, said("pattern", text="Run the linter first"), Outcome("pattern-1", "helpful"))
-    status = snapshots.status(project, "main")
+    written(project, said("pattern", text="Run the linter first"), delta("outcome", "pattern-1", verdict="helpful"))
+    status = upkeep.status(project, "main")
     names = "memory_size_kb entry_count last_compacted last_written patterns_count outcomes_count".split()
     assert set(names) <= {each.name for each in fields(status)}
     size = path_of(project, "main").stat().st_size / 1024
@@ -271,15 +249,15 @@ def test_29_status_tells_size_entries_times_patterns_and_outcomes(project: Proje
 @pytest.mark.ci
 def test_29_a_snapshot_brings_back_what_the_memory_was_and_can_itself_be_undone(project: Project) -> None:
     first = written(project, said("fact", text="one"), said("preference", key="indent", value="tabs"))
-    snapshots.snapshot(project, "main", "before")
+    upkeep.snapshot(project, "main", "before")
     written(
         project,
-        Dropped("fact-1", origin="person"),
-        records.Edited("preference-1", {"value": "spaces"}, origin="person"),
+        delta("drop", "fact-1", origin="person"),
+        delta("edit", "preference-1", values={"value": "spaces"}, origin="person"),
     )
     later = written(project, said("fact", text="two"))
-    assert snapshots.restore(project, "main", "before").items == first.items
-    again = snapshots.restore(project, "main", f"r{later.revision}")
+    assert upkeep.restore(project, "main", "before").items == first.items
+    again = upkeep.restore(project, "main", f"r{later.revision}")
     assert again.items == later.items
 
 
@@ -288,7 +266,7 @@ def test_29_the_journal_alone_makes_the_memory_and_its_file_anew(project: Projec
     path = path_of(project, "main")
     content = path.read_bytes()
     path.unlink()
-    stream = list(project.store.read(records.stream_of("main")))
+    stream = list(project.store.read(stream_of("main")))
     assert written(project) == before
     assert path.read_bytes() == content
     assert os.stat(path).st_mode & 0o077 == 0

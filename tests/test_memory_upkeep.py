@@ -12,8 +12,9 @@ from ralf import memory
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
-from ralf.memory import provenance, records, writing
-from ralf.memory.writing import new_item, path_of
+from ralf.memory import provenance, writing
+from ralf.memory.records import delta, new_item
+from ralf.memory.writing import path_of
 from ralf.project import Project, find
 from ralf.text.cleaning import outside
 
@@ -98,16 +99,16 @@ def test_a_file_that_git_brought_is_foreign_until_it_is_accepted(project: Projec
 def test_what_an_agent_adds_is_offered_and_counts_once_the_user_accepts_it(project: Project) -> None:
     made = writing.record(project, "main", [new_item("preference", key="indent", value="tabs", origin="agent")])
     assert [item.id for item in made.offers] == ["preference-1"]
-    after = writing.record(project, "main", [records.Accepted("preference-1")])
+    after = writing.record(project, "main", [delta("accept", "preference-1")])
     assert [(item.status, item.origin) for item in after.of_kind("preference")] == [("active", "person")]
     with pytest.raises(UsageError):
-        writing.record(project, "main", [records.Edited("preference-1", {"value": "spaces"}, origin="agent")])
+        writing.record(project, "main", [delta("edit", "preference-1", values={"value": "spaces"}, origin="agent")])
 
 
 def test_what_a_person_dropped_is_not_brought_back_by_rules_or_agents(project: Project) -> None:
     trap = new_item("trap", command="make", error="no rule", origin="mechanical")
     writing.record(project, "main", [trap])
-    writing.record(project, "main", [records.Dropped("trap-1", origin="person")])
+    writing.record(project, "main", [delta("drop", "trap-1", origin="person")])
     assert writing.record(project, "main", [trap]).of_kind("trap") == ()
     again = writing.record(project, "main", [new_item("trap", command="make", error="no rule", origin="person")])
     assert len(again.of_kind("trap")) == 1
@@ -125,7 +126,7 @@ def test_every_item_leads_to_the_records_that_made_it_also_when_it_is_gone(proje
     writing.record(
         project,
         "main",
-        [records.Used("fact-2", evidence=("work cp-9",)), records.Dropped("fact-2", "old", origin="person")],
+        [delta("use", "fact-2", evidence=("work cp-9",)), delta("drop", "fact-2", reason="old", origin="person")],
     )
     found = provenance.why(project, "main", "fact-2")
     assert [step.what for step in found.steps] == ["added by a person", "occurred 1 more time", "dropped: old"]

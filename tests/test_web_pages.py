@@ -22,7 +22,7 @@ from ralf import api, memory
 from ralf.brief.exporting import markdown
 from ralf.brief.left_out import brief
 from ralf.maintenance import ownership, trust
-from ralf.memory.writing import new_item
+from ralf.memory.records import new_item
 from ralf.project import Project
 from ralf_integrations import inbox
 from ralf_integrations.hooks import session_registry

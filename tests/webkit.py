@@ -26,7 +26,7 @@ import storekit
 from ralf import api, memory
 from ralf.agent import AgentRun, send_signal
 from ralf.maintenance import ownership
-from ralf.memory.writing import new_item
+from ralf.memory.records import new_item
 from ralf.project import Project
 from ralf.tasks import claims, plan
 from ralf.tasks.model import Evidence

@@ -163,8 +163,7 @@ def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root
 
 
 def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, as_json: bool) -> None:
-    from ralf.memory.document import HEADINGS
-    from ralf.memory.ranking import worth
+    from ralf.memory.model import KINDS
     from ralf.memory.wording import line
     from ralf.memory.writing import load
     from ralf_cli.output import emit_json, fields_of, say
@@ -172,14 +171,14 @@ def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, a
     found = load(project, agent)
     _warn(found)
     items = found.of_kind(kind) if kind else found.items
-    shown = items if all_ else sorted(items, key=lambda item: -worth(item))[:_MOST]
+    shown = items if all_ else found.best(kind)[:_MOST]
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in items if item in shown]
         emit_json(fields_of(found) | {"items": listed})
-    for name, heading in () if as_json else HEADINGS.items():
+    for name, schema in () if as_json else KINDS.items():
         own = [item for item in items if item.kind == name and item in shown]
         if own:
-            click.secho(heading, bold=True)
+            click.secho(schema.heading, bold=True)
             click.echo("".join(f"  {line(item)}\n" for item in own))
     if left := len(items) - len(shown):
         say(f"{left:,} more, of less value: ralf memory show --all")
@@ -336,11 +335,13 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory import records, writing
+    from ralf.memory import writing
+    from ralf.memory.records import delta
     from ralf_cli.output import emit_json
 
     project, name = _found(root, agent)
-    made = writing.record(project, name, [records.Dropped(id, because, origin=_origin(project, name, id))])
+    dropped = delta("drop", id, reason=because, origin=_origin(project, name, id))
+    made = writing.record(project, name, [dropped])
     _warn(made)
     if as_json:
         emit_json({"id": id, "dropped": True})
@@ -363,11 +364,12 @@ def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory import records, writing
+    from ralf.memory import writing
+    from ralf.memory.records import delta
 
     project, name = _found(root, agent)
     _check_person(name, f"{id} is not accepted")
-    made = writing.record(project, name, [records.Accepted(id)])
+    made = writing.record(project, name, [delta("accept", id)])
     _warn(made)
     item = made.get(id)
     if item is not None:
@@ -422,7 +424,7 @@ def status(agent: str | None, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 invalid name · 4 damaged records
     """
-    from ralf.memory.snapshots import status as status_of
+    from ralf.memory.upkeep import status as status_of
     from ralf_cli.output import emit_json, fields_of, say
 
     found = status_of(*_found(root, agent))
@@ -451,7 +453,7 @@ def snapshot(name: str, agent: str | None, root: str | None) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
     """
-    from ralf.memory.snapshots import snapshot as make_snapshot
+    from ralf.memory.upkeep import snapshot as make_snapshot
 
     project, whose = _found(root, agent)
     made = make_snapshot(project, whose, name)
@@ -475,7 +477,7 @@ def restore(to: str, agent: str | None, root: str | None) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such snapshot · 4 damaged records · 5 busy
     """
-    from ralf.memory.snapshots import restore as restore_to
+    from ralf.memory.upkeep import restore as restore_to
 
     project, whose = _found(root, agent)
     before = restore_to(project, whose, to)
@@ -483,12 +485,12 @@ def restore(to: str, agent: str | None, root: str | None) -> None:
     click.echo(f"{whose}: as it was at {to}; revision {before.revision}")
 
 
-@click.command(short_help="Merge near-duplicates, and drop what is of no use.")
+@click.command(short_help="Drop what proved of no use.")
 @_with_agent
 @with_root
 def tidy(agent: str | None, root: str | None) -> None:
-    """Merge near-duplicates, and drop items whose confidence is at most 0.3 and that were used at most three times.
-    Preferences, relationships and what a person said stay. It happens by itself once a week, and above 50 KB.
+    """Drop items whose confidence is at most 0.3 and that were used at most three times. Preferences, relationships and
+    what a person said stay. It happens by itself at a session's end, once a week and above 50 KB.
 
     \b
     Examples:
@@ -497,7 +499,7 @@ def tidy(agent: str | None, root: str | None) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
     """
-    from ralf.memory.tidying import tidy as tidy_memory
+    from ralf.memory.upkeep import tidy as tidy_memory
     from ralf.memory.writing import load
 
     project, whose = _found(root, agent)

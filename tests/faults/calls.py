@@ -38,7 +38,8 @@ from tests.faults.kept import Kept
 import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
-from ralf.memory import document, records, writing
+from ralf.memory import file as memory_file, writing
+from ralf.memory.records import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.storage import durable
@@ -211,12 +212,12 @@ def _harmed(root: Path) -> list[str]:
 def _remembering(root: Path) -> list[str]:
     """A memory with an item that a write drops."""
     said = _some(root)
-    writing.record(find(root), "main", [writing.new_item("fact", text="old", origin="person")])
+    writing.record(find(root), "main", [new_item("fact", text="old", origin="person")])
     return said
 
 
 def _remember(root: Path, _: rig.Acknowledge) -> None:
-    deltas = [records.Dropped("fact-1", origin="person"), writing.new_item("fact", text="new", origin="person")]
+    deltas = [delta("drop", "fact-1", origin="person"), new_item("fact", text="new", origin="person")]
     writing.record(find(root), "main", deltas)
     (root / "recorded").touch()
 
@@ -240,10 +241,10 @@ def _memory_fault(root: Path, *known: str, kept: str = "") -> str:
     wanted += [] if (root / "recorded").exists() else [[one] for one in known]
     if texts not in wanted:
         return f"the memory is neither the old one nor the new one: {texts}"
-    after = writing.record(project, "main", [writing.new_item("fact", text="after", origin="person")])
+    after = writing.record(project, "main", [new_item("fact", text="after", origin="person")])
     if [item.text for item in after.items][-1:] != ["after"] or after.warnings:
         return f"the next write did not do: {after}"
-    shown = document.parse(writing.path_of(project, "main").read_bytes(), Path("main.md")).tree
+    shown = memory_file.parse(writing.path_of(project, "main").read_bytes(), Path("main.md")).tree
     if [entry.fields["text"] for entry in shown.entries] != [item.text for item in after.items]:
         return f"the file shows another memory: {shown}"
     folder = writing.path_of(project, "main").parent

@@ -3,7 +3,7 @@
     python -m tests.faults.remembered --rounds 20000 --jobs 2
 
 Each round renders a memory of hostile texts, changes the file (a field, a new or a removed bullet, a note, a section of
-one's own, a metric; with other bullets, line ends, indentation, and long lines wrapped), and takes the file in. Every
+one's own; with other bullets, line ends, indentation, and long lines wrapped), and takes the file in. Every
 item has to be as it was but for what was changed, and the file rendered anew has to say all that the memory holds.
 """
 
@@ -22,15 +22,15 @@ from unittest.mock import patch
 from ralf.document.family import Stamp
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.memory import document, fold, records
-from ralf.memory.checking import Checker
-from ralf.memory.document import HEADINGS, entry_of, lines_of, parse, percent_of, render
+from ralf.memory import file as memory_file, fold
 from ralf.memory.family import MemoryFamily
+from ralf.memory.file import fields_of, lines_of, parse, percent_of, render
 from ralf.memory.fold import Book
-from ralf.memory.model import KINDS, ORIGINS, PURPOSES, TYPES, Item, Memory
+from ralf.memory.model import CHOICES, FIELDS, KINDS, ORIGINS, Item, Memory, item_of, tree_of
+from ralf.memory.records import _Checker
 
 PATH = Path("memory/main.md")
-STAMP = Stamp(7, document.LAYOUT, "0123abcd")
+STAMP = Stamp(7, memory_file.LAYOUT, "0123abcd")
 _CHUNK = 500
 _PARTS = (
     *("npm test", "`pytest -q`", "[trap-1]", "[fact-9] x", "(3 uses, 90% confidence)", "key: value", "a: b: c", "::"),
@@ -59,41 +59,40 @@ class Edit:
     items: dict[str, Item]
     new: list[Item] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, str] = field(default_factory=dict)
 
 
 # ---- memories ----
 
 
-def words(random_: random.Random, checker: Checker) -> str:
+def words(random_: random.Random, checker: _Checker) -> str:
     """A hostile text, as the memory keeps it."""
     found = " ".join(random_.choice(_PARTS) for _ in range(random_.randint(1, 4)))
     return checker._line(found)
 
 
-def made_item(random_: random.Random, label: str, kind: str, checker: Checker) -> Item:
+def made_item(random_: random.Random, label: str, kind: str, checker: _Checker) -> Item:
     """An item of a kind with any of its fields."""
     values: dict[str, Any] = {name: words(random_, checker) for name in _TEXTS if random_.random() < 0.3}
     for name in _OF_KIND[kind]:
         values[name] = words(random_, checker)
-    values |= {"purpose": random_.choice(PURPOSES)} if kind == "command" else {}
-    values |= {"type": random_.choice(TYPES)} if kind == "pattern" else {}
+    values |= {"purpose": random_.choice(CHOICES["purpose"])} if kind == "command" else {}
+    values |= {"type": random_.choice(CHOICES["type"])} if kind == "pattern" else {}
     values |= {"successes": random_.randint(0, 99)} if kind == "command" else {}
     for name in ("uses", "helpful", "harmful"):
         values[name] = random_.choice((0, 0, 1, random_.randint(0, 10**6)))
     for name in ("routes", "evidence"):
-        values[name] = checker._references([f"{words(random_, checker)} {n}" for n in range(random_.randint(0, 3))])
+        values[name] = tuple(
+            checker._value(name, [f"{words(random_, checker)} {n}" for n in range(random_.randint(0, 3))])
+        )
     extra = {f"own{n} field": words(random_, checker) for n in range(random_.choice((0, 0, 1, 2)))}
     item = Item(label, kind, origin=random_.choice(ORIGINS), **values)
-    made = checker._values(
-        item, {name: getattr(item, name) for name, _ in records.fields_of(Item) if name not in ("id", "kind")}, new=True
-    )
-    return replace(item, **{**made, "extra": extra})
+    values = {name: value for name, value in tree_of(item).items() if name not in ("id", "kind")}
+    return replace(item_of({"id": label, "kind": kind, **checker._values(kind, values)}), extra=extra)
 
 
 def made_memory(random_: random.Random) -> Memory:
     """A memory of a few items of any kind."""
-    checker = Checker(Book("main", Rows()), lambda text: text)
+    checker = _Checker(Book("main", Rows()), lambda text: text)
     items, keys = [], set[str]()
     for kind in KINDS:
         for number in range(1, random_.choice((1, 2, 3, 4))):
@@ -110,9 +109,9 @@ def made_memory(random_: random.Random) -> Memory:
 def book_of(items: Iterable[Item]) -> Book:
     """A book with some items."""
     book = Book("main", Rows())
-    book.head = Memory("main", revision=7)
+    book.note(revision=7)
     for item in items:
-        fold._put(book, item)
+        book.put(item)
     return book
 
 
@@ -145,7 +144,7 @@ def wrapped(random_: random.Random, text: str, indent: str) -> str:
 
 def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A field of an item gets another value, or is taken out, or is a new one."""
-    checker = Checker(book_of(memory.items), lambda text: text)
+    checker = _Checker(book_of(memory.items), lambda text: text)
     item = random_.choice(memory.items)
     name = random_.choice(
         (*_TEXTS, *_OF_KIND[item.kind], "uses", "helpful", "harmful", "routes", "evidence", "confidence", "extra")
@@ -154,17 +153,17 @@ def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     if name in ("uses", "helpful", "harmful", "successes"):
         value = random_.randint(0, 10**6)
     elif name in ("routes", "evidence"):
-        value = checker._references([words(random_, checker) for _ in range(random_.randint(0, 3))])
+        value = tuple(checker._value(name, [words(random_, checker) for _ in range(random_.randint(0, 3))]))
     elif name == "purpose":
-        value = random_.choice(PURPOSES)
+        value = random_.choice(CHOICES["purpose"])
     elif name == "type":
-        value = random_.choice(TYPES)
+        value = random_.choice(CHOICES["type"])
     elif name == "confidence":
         value = random_.randint(0, 100) / 100
     elif name == "key":
         value = f"a new key {random_.random()}"
     elif name == "agent":
-        value = checker._values(item, {"agent": value})["agent"] or "x"
+        value = checker._value("agent", value) or "x"
     elif name == "error":
         value = value[:150].strip()
     elif name not in _OF_KIND[item.kind] and random_.random() < 0.3:
@@ -195,16 +194,16 @@ def drop(random_: random.Random, memory: Memory, edit: Edit) -> None:
 
 def add(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A bullet without a label is put in below a heading."""
-    checker = Checker(book_of(memory.items), lambda text: text)
-    kind = random_.choice(KINDS)
+    checker = _Checker(book_of(memory.items), lambda text: text)
+    kind = random_.choice([*KINDS])
     item = replace(made_item(random_, "", kind, checker), origin="person", base=1.0)
     if kind == "preference":
         item = replace(item, key=f"a new key {random_.random()}")
     if fold.identity(item) in {fold.identity(one) for one in memory.items}:
         return  # that one is seen again
-    heading = f"\n\n## {HEADINGS[kind]}\n"
+    heading = f"\n\n## {KINDS[kind].heading}\n"
     own = by_hand(random_, [line.replace("[] ", "", 1) if n == 0 else line for n, line in enumerate(lines_of(item))])
-    if document._LABELLED.fullmatch(own.partition("\n")[0][2:]):
+    if memory_file._LABELLED.fullmatch(own.partition("\n")[0][2:]):
         return  # a text that begins like a label is one
     if heading in edit.text:
         edit.text = edit.text.replace(heading, f"{heading}\n{own}\n\n", 1)
@@ -220,13 +219,7 @@ def note(random_: random.Random, memory: Memory, edit: Edit) -> None:
     edit.notes["My own"] = text
 
 
-def measure(random_: random.Random, memory: Memory, edit: Edit) -> None:
-    """A metric."""
-    edit.text = edit.text.replace("---\n\n*Edit", "## Improvement Metrics\n\n- tasks: 12 of 14\n\n---\n\n*Edit", 1)
-    edit.metrics["tasks"] = "12 of 14"
-
-
-EDITS = (change, change, change, change, drop, add, add, note, measure)
+EDITS = (change, change, change, change, drop, add, add, note)
 
 
 # ---- a round ----
@@ -252,10 +245,10 @@ def fault(seed: int) -> str:
         return f"{work.__name__}: an item that was taken out is there, or one that was not is gone"
     if [_plain(item) for item in new.values()] != [_plain(item) for item in edit.new]:
         return f"{work.__name__}: {list(new.values())} is not {edit.new}"
-    if dict(after.notes) != edit.notes or dict(after.metrics) != edit.metrics:
-        return f"{work.__name__}: notes or metrics are others: {after.notes} {after.metrics}"
+    if dict(after.notes) != edit.notes:
+        return f"{work.__name__}: notes are others: {after.notes}"
     entries = {entry.label: entry.fields for entry in parse(render(after, STAMP), PATH).tree.entries}
-    said = {item.id: dict(entry_of(item).fields) for item in after.items}
+    said = {item.id: fields_of(item) for item in after.items}
     if {label: _told(found) for label, found in entries.items()} != {
         label: _told(found) for label, found in said.items()
     }:
@@ -267,9 +260,9 @@ def taken_in(memory: Memory, before: bytes, content: bytes) -> Memory:
     """The memory with what a person changed from one file to another."""
     family, rows = MemoryFamily("main", lambda text: text), Rows()
     book = Book("main", rows)
-    book.head = Memory("main", revision=7)
+    book.note(revision=7)
     for item in memory.items:
-        fold._put(book, item)
+        book.put(item)
     body = family.changes(parse(before, PATH).tree, parse(content, PATH).tree, rows, is_whole=True)
     if body is not None:
         family.fold(rows, Record(memory.revision + 1, "2026-01-01T00:00:00Z", body))
@@ -290,7 +283,7 @@ def _told(fields: Mapping[str, str]) -> dict[str, str]:
 def _differing(wanted: Item, found: Item | None) -> str:
     if found is None:
         return f"{wanted.id} is gone"
-    names = [name for name, _ in records.fields_of(Item) if getattr(wanted, name) != getattr(found, name)]
+    names = [name for name in FIELDS if getattr(wanted, name) != getattr(found, name)]
     return f"{wanted.id}: " + "; ".join(
         f"{name}: {getattr(wanted, name)!r} is {getattr(found, name)!r}" for name in names
     )
@@ -306,14 +299,14 @@ def _first(entries: Mapping[str, Any], said: Mapping[str, Any]) -> str:
 
 
 def _forgetful(kind: str, read: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in _fields_of(kind, read).items() if name in document._KNOWN}
+    return {name: value for name, value in _fields_of(kind, read).items() if name in FIELDS or name == "confidence"}
 
 
-_fields_of = document._fields_of
+_fields_of = memory_file._fields_of
 
 
 def _chunk(first: int, last: int, broken: bool) -> list[str]:
-    with patch.object(document, "_fields_of", _forgetful if broken else _fields_of):
+    with patch.object(memory_file, "_fields_of", _forgetful if broken else _fields_of):
         return [f"seed {seed}: {found}" for seed in range(first, last) if (found := fault(seed))]
 
 

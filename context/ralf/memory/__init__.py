@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,43 +11,32 @@ if TYPE_CHECKING:
     from ralf.memory.judging import Verdict as Verdict, judge as judge
     from ralf.memory.model import Item as Item, Memory as Memory
     from ralf.memory.provenance import Provenance as Provenance, why as why
+    from ralf.memory.records import delta as delta, new_item as new_item
     from ralf.memory.selection import Selection as Selection, for_task as for_task
-    from ralf.memory.snapshots import (
+    from ralf.memory.upkeep import (
         Status as Status,
         restore as restore,
         snapshot as snapshot,
         status as status,
+        tidy as tidy,
     )
-    from ralf.memory.tidying import tidy as tidy
-    from ralf.memory.writing import (
-        agents as agents,
-        candidates as candidates,
-        load as load,
-        new_item as new_item,
-        record as record,
-    )
+    from ralf.memory.writing import agents as agents, load as load, record as record
+
+_HOMES = {
+    "exporting": "Exported export",
+    "harvest": "Harvest take_in",
+    "judging": "Verdict judge",
+    "model": "Item Memory",
+    "provenance": "Provenance why",
+    "records": "delta new_item",
+    "selection": "Selection for_task",
+    "upkeep": "Status restore snapshot status tidy",
+    "writing": "agents load record",
+}
 
 
 def __getattr__(name: str) -> Any:
-    home: Any
-    if name in ("Exported", "export"):
-        from ralf.memory import exporting as home
-    elif name in ("Harvest", "take_in"):
-        from ralf.memory import harvest as home
-    elif name in ("Verdict", "judge"):
-        from ralf.memory import judging as home
-    elif name in ("Selection", "for_task"):
-        from ralf.memory import selection as home
-    elif name in ("Item", "Memory"):
-        from ralf.memory import model as home
-    elif name in ("Provenance", "why"):
-        from ralf.memory import provenance as home
-    elif name in ("Status", "restore", "snapshot", "status"):
-        from ralf.memory import snapshots as home
-    elif name == "tidy":
-        from ralf.memory import tidying as home
-    elif name in ("agents", "candidates", "load", "new_item", "record"):
-        from ralf.memory import writing as home
-    else:
-        raise AttributeError(f"module 'ralf.memory' has no attribute {name!r}")
-    return getattr(home, name)
+    for home, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"ralf.memory.{home}"), name)
+    raise AttributeError(f"module 'ralf.memory' has no attribute {name!r}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ralf.errors import Damaged
 from ralf.memory import writing
-from ralf.memory.model import Item, Memory
-from ralf.memory.ranking import worth
+from ralf.memory.model import Item
 from ralf.memory.wording import line
 from ralf.project import Project
 from ralf.storage import users_files
@@ -64,68 +64,41 @@ def export(project: Project, agent: str, path: Path, *, now: datetime | None = N
     is no UTF-8, Damaged for a file with half of the markers, Busy where somebody saves it at this moment; OSError, and
     the errors of `writing.load`.
     """
-    memory = writing.load(project, agent)
     before = users_files.content(path)
     text = users_files.decoded(path, before) or ""
-    rest = _SECTION.sub("", text.replace("\r\n", "\n"))
-    if BEGIN in rest or END in rest:
+    plain = text.replace("\r\n", "\n")
+    found = _SECTION.search(plain)
+    head, tail = (plain[: found.start()], plain[found.end() :]) if found else (plain, "")
+    if any(mark in head + tail for mark in (BEGIN, END)):
         raise Damaged(path, "has one of the two markers of the memory, not both", "remove the line, then try again")
     cap = CAPS.get(path.name, CAPS["AGENTS.md"])
-    items = _chosen(memory, (now or datetime.now(UTC)).strftime("%Y-%m-%d"))
-    section, count = _fitting(items, rest, cap, path.name)
-    at = _SECTION.search(text.replace("\r\n", "\n"))
-    plain = text.replace("\r\n", "\n")
-    if at is not None:
-        made = f"{plain[: at.start()]}{_between(plain[: at.start()])}{section}{plain[at.end() :]}"
-    else:
-        made = f"{plain}{_between(plain)}{section}"
-    made = made.replace("\n", "\r\n") if "\r\n" in text else made
-    content = made.encode()
+    today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
+    items = [item for item in writing.load(project, agent).best() if item.holds(today)]
+    section, count = _fitting(items, head + tail, cap, path.name)
+    between = "" if not head else "\n" if head.endswith("\n") else "\n\n"
+    made = f"{head}{between}{section}{tail}"
+    content = (made.replace("\n", "\r\n") if "\r\n" in text else made).encode()
     if content != before:
         users_files.replace(path, before, content, 0o644 if before is None else None)
     return Exported(path, count, len(items) - count, content != before)
 
 
-def _between(before: str) -> str:
-    return "" if not before else "\n" if before.endswith("\n") else "\n\n"
-
-
-def _chosen(memory: Memory, today: str) -> list[Item]:
-    """The items that count now, the most valuable first."""
-    found = [
-        item
-        for item in memory.items
-        if item.status == "active" and not item.stale and (not item.expires or item.expires[:10] >= today)
-    ]
-    return sorted(found, key=lambda item: -worth(item))
-
-
 def _fitting(items: Sequence[Item], rest: str, cap: Cap, name: str) -> tuple[str, int]:
     """The section with as many items as have room, and how many these are."""
-    low, high = 0, len(items)
-    while low < high:  # what fits with more items fits with fewer
-        middle = (low + high + 1) // 2
-        if _fits(_section(items[:middle], len(items) - middle, cap, name), rest, cap):
-            low = middle
-        else:
-            high = middle - 1
-    return _section(items[:low], len(items) - low, cap, name), low
 
+    def fits(count: int) -> bool:
+        section = _section(items[:count], len(items) - count, cap, name)
+        lines, size = section.count("\n"), len(rest.encode()) + len(section.encode()) + 2
+        return lines <= cap.section and rest.count("\n") + lines + 2 <= cap.lines and size <= cap.bytes
 
-def _fits(section: str, rest: str, cap: Cap) -> bool:
-    lines = rest.count("\n") + section.count("\n") + 2
-    size = len(rest.encode()) + len(section.encode()) + 2
-    return section.count("\n") <= cap.section and lines <= cap.lines and size <= cap.bytes
-
-
-def _is_plain(item: Item) -> bool:
-    """Whether all that an item says is a person's: what a tool printed stays in the fence though a person edited it."""
-    return item.origin == "person" and item.kind != "trap"
+    # what fits with more items fits with fewer
+    count = bisect(range(1, len(items) + 1), 0, key=lambda count: 0 if fits(count) else 1)
+    return _section(items[:count], len(items) - count, cap, name), count
 
 
 def _section(items: Sequence[Item], left: int, cap: Cap, name: str) -> str:
-    own = [f"- {shown(line(item))}" for item in items if _is_plain(item)]
-    found = [f"- {shown(line(item))}" for item in items if not _is_plain(item)]
+    own = [f"- {shown(line(item))}" for item in items if item.is_plain]
+    found = [f"- {shown(line(item))}" for item in items if not item.is_plain]
     parts = [BEGIN, _TITLE, ""]
     parts += [*own, ""] if own else []
     parts += [fenced("\n".join(found)).rstrip("\n"), ""] if found else []

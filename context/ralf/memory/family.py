@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ralf.document.family import Parsed, Stamp
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.memory import document, outcome, records
-from ralf.memory.checking import Checker
-from ralf.memory.document import Document, Entry, entry_of, percent_of
-from ralf.memory.fold import COUNTERS, LISTS, Book, apply
-from ralf.memory.model import ORIGINS, PURPOSES, STATUSES, TYPES, Item
-from ralf.memory.records import Delta, fields_of
+from ralf.memory import file
+from ralf.memory.file import Entry, Tree, fields_of, percent_of
+from ralf.memory.fold import Book, Delta, apply
+from ralf.memory.model import CHOICES, COUNTERS, FIELDS, LISTS, MOST, Item, item_of
+from ralf.memory.records import checked, delta
 from ralf.text.frozen import dataclass
 
-_CHOICES = {"origin": ORIGINS, "status": STATUSES, "purpose": PURPOSES, "type": TYPES}
-
 _FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out
-
-_MOST = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,87 +25,84 @@ class MemoryFamily:
 
     agent: str
     redact: Callable[[str], str]
-    layout: int = document.LAYOUT
+    layout: int = file.LAYOUT
 
     def fold(self, rows: Rows, record: Record) -> None:
         """See `Family.fold`."""
-        apply(Book(self.agent, rows), record)
+        book = Book(self.agent, rows)
+        for each in record.body.get("deltas", ()):
+            apply(book, each, record.at)
+        book.note(revision=record.revision, last_written=record.at)
 
     def render(self, rows: Rows, stamp: Stamp) -> bytes:
         """See `Family.render`."""
-        return document.render(Book(self.agent, rows).memory(), stamp)
+        return file.render(Book(self.agent, rows).memory(), stamp)
 
     def parse(self, content: bytes, path: Path) -> Parsed:
         """See `Family.parse`."""
-        return document.parse(content, path)
+        return file.parse(content, path)
 
-    def changes(
-        self, base: Document | None, found: Document, rows: Rows, *, is_whole: bool
-    ) -> Mapping[str, Any] | None:
+    def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
         """See `Family.changes`."""
         book = Book(self.agent, rows)
-        deltas = Checker(book, self.redact).checked([*_differences(base, found, book, is_whole)], by_hand=True)
-        return records.body_of(deltas) if deltas else None
+        deltas = [*checked(book, [*_differences(base, found, book, is_whole)], self.redact, by_hand=True)]
+        return {"deltas": deltas} if deltas else None
 
     def redacted(self, text: str) -> str:
         """See `Family.redacted`."""
         return self.redact(text)
 
 
-def _differences(base: Document | None, found: Document, book: Book, is_whole: bool) -> Iterator[Delta]:
-    """What was changed from one document to another, as deltas by a person. `base`: None where nobody knows."""
-    before = {entry.label: entry for entry in base.entries} if base is not None else {}
-    labels = set()
+def _differences(base: Tree | None, found: Tree, book: Book, is_whole: bool) -> Iterator[Delta]:
+    """What was changed from one file to another, as deltas by a person. `base`: None where nobody knows."""
+    before = {entry.label: entry.fields for entry in base.entries} if base is not None else {}
     for entry in found.entries:
-        labels.add(entry.label)
         item = book.get(entry.label) if entry.label else None
-        if entry.label in before:
-            changes = changed_fields(before[entry.label].fields, entry.fields)
-            if changes and item is not None:
-                yield records.Edited(entry.label, values_of(changes), origin="person")
-            elif changes:
-                yield records.Added(item_of(entry))
-        elif item is not None:
-            changes = changed_fields(entry_of(item).fields, entry.fields)
+        known = before.get(entry.label) if entry.label else {}
+        if known is None:
+            known = fields_of(item) if item is not None else {}
+        changes = _changed(known, entry.fields)
+        if item is not None:
             if changes:
-                yield records.Edited(entry.label, values_of(changes), origin="person")
+                yield delta("edit", entry.label, values=values_of(changes), origin="person")
         elif entry.label and base is None:  # of a record that is lost: it keeps its label
-            yield records.Added(item_of(entry, entry.label), again=True)
-        else:
-            yield records.Added(item_of(entry))
-    for label, entry in before.items():
-        is_out = is_whole and label not in labels and entry.kind in found.kinds
-        if is_out and book.get(label) is not None:
-            yield records.Dropped(label, "taken out of the file", origin="person")
-    metrics, notes = (base.metrics, base.notes) if base is not None else (book.head.metrics, book.head.notes)
-    for name in {**metrics, **found.metrics}:
-        if metrics.get(name, "") != found.metrics.get(name, "") and (is_whole or name in found.metrics):
-            yield records.Measured(name, found.metrics.get(name, ""))
+            yield delta("add", item=_tree_of(entry), again=True)
+        elif changes:
+            yield delta("add", item=_tree_of(entry))
+    left = {entry.label for entry in found.entries}
+    for entry in base.entries if base is not None and is_whole else ():
+        if entry.label not in left and entry.kind in found.kinds and book.get(entry.label) is not None:
+            yield delta("drop", entry.label, reason="taken out of the file", origin="person")
+    notes = base.notes if base is not None else book.head.get("notes", {})
     for name in {**notes, **found.notes}:
         if notes.get(name, "") != found.notes.get(name, "") and (is_whole or name in found.notes):
-            yield records.Noted(name, found.notes.get(name, ""))
+            yield delta("note", heading=name, text=found.notes.get(name, ""))
+
+
+def _changed(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    """The fields that differ, with what the second one says; "" where it has none any more. Who takes the uses and the
+    confidence out of a bullet has not said that there are none.
+    """
+    names = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
+    return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}
 
 
 def values_of(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of a file as an item has them; a number or a list that is none stays text under its name, as an extra."""
+    """Fields of a file as an item has them; what a field cannot be stays text under another name, as an extra one."""
     values: dict[str, Any] = {}
     for name, text in fields.items():
-        if name in _CHOICES and text and text not in _CHOICES[name]:
+        is_count = not text or (text.isascii() and text.isdecimal() and int(text[:12]) <= MOST)
+        share = _share(text) if name == "confidence" else 0.0
+        is_choice = name not in CHOICES or text in ("", *CHOICES[name])
+        if not is_choice or share is None or (name in COUNTERS and not is_count):
             values[f"{name} said"] = text
         elif name in LISTS:
             values[name] = [one for part in text.split(";") if (one := part.strip())]
         elif name in COUNTERS:
-            values[name if _is_count(text) else f"{name} said"] = int(text or "0") if _is_count(text) else text
-        elif name == "confidence":
-            share = _share(text)
-            values[name if share is not None else "confidence said"] = text if share is None else share
+            values[name] = int(text or "0")
         else:
-            values[name] = text or _FIRST.get(name, "")
+            values[name] = share if name == "confidence" else text or _FIRST.get(name, "")
     return values
-
-
-def _is_count(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal() and int(text[:12]) <= _MOST)
 
 
 def _share(text: str) -> float | None:
@@ -122,24 +113,14 @@ def _share(text: str) -> float | None:
     return percent / 100 if 0 <= percent <= 100 else None
 
 
-def item_of(entry: Entry, label: str = "") -> Item:
+def _tree_of(entry: Entry) -> dict[str, Any]:
     """The item that an entry of a file says, as one that nobody knew."""
     values = values_of(entry.fields)
     share = values.pop("confidence", None)
-    known = dict(fields_of(Item))
-    own: dict[str, Any] = {
-        name: tuple(value) if name in LISTS else value for name, value in values.items() if name in known
-    }
-    extra = {name: str(value) for name, value in values.items() if name not in known}
-    item = Item(label, entry.kind, **{"origin": "person", **own}, extra=extra)
-    if share is None or percent_of(item) == f"{100 * share:.6g}":
-        return item
-    return replace(item, base=outcome.base_of(share, item.helpful, item.harmful))
-
-
-def changed_fields(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
-    """The fields that differ, with what the second one says; "" where it has none any more. Who takes the uses and the
-    confidence out of a bullet has not said that there are none.
-    """
-    names: Iterable[str] = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
-    return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}
+    own = {name: value for name, value in values.items() if name in FIELDS}
+    extra = {name: value for name, value in values.items() if name not in FIELDS}
+    tree = {"id": entry.label, "kind": entry.kind, "origin": "person", **own, "extra": extra}
+    item: Item = item_of(tree)
+    if share is not None and percent_of(item) != f"{100 * share:.6g}":
+        tree["base"] = item.base_for(share)
+    return tree

@@ -3,85 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
-from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.memory import outcome, records
-from ralf.memory.model import KINDS, MOST_REFERENCES, Item, Memory, label_of, order_of
-from ralf.memory.records import Delta
+from ralf.memory.model import (
+    COUNTERS,
+    FIELDS,
+    KINDS,
+    LISTS,
+    MOST,
+    MOST_REFERENCES,
+    Item,
+    Memory,
+    item_of,
+    label_of,
+    order_of,
+    tree_of,
+)
 from ralf.text.cleaning import one_line
 
-_MOST = 10**9  # that a counter goes up to
+Delta = Mapping[str, Any]
 
-LISTS = ("routes", "evidence")
+_ABOUT = {"id": "", "by": "", "origin": "agent"}
 
-COUNTERS = ("uses", "helpful", "harmful", "successes")
+DELTAS: dict[str, dict[str, Any]] = {
+    "add": {"item": {}, "again": False},
+    "edit": {**_ABOUT, "values": {}},
+    "drop": {**_ABOUT, "reason": ""},
+    "use": {"id": "", "times": 1, "successes": 0, "routes": (), "evidence": (), "seen": ""},
+    "outcome": {"id": "", "verdict": "helpful", "reason": "", "evidence": ()},
+    "accept": {**_ABOUT, "origin": "person"},
+    "merge": {"id": "", "ids": ()},
+    "compact": {"size": 0},
+    "metric": {"name": "", "value": ""},
+    "note": {"heading": "", "text": ""},
+    "snapshot": {"name": ""},
+    "restore": {"to": 0, "name": ""},
+}
+"""The kinds of deltas, each with its fields, and what they are where a record does not say.
 
+add      an item. One that says what another one says (`identity`) is that one seen again: uses, routes and evidence are
+         added, and nothing at all where it brings no new evidence. A preference of a known key replaces the value. What
+         was dropped comes back only when a person adds it. again: it is put in as it is, under its label
+edit     new values of an item's fields; `confidence` is one. by, origin: who edits. A person's edit makes it theirs
+drop     an item that is taken out, for good unless its origin is `mechanical`
+use      an item that occurred again, or was followed
+outcome  what came of an item that was handed over: helpful, harmful; of earlier versions also stale and fresh
+accept   an offer that counts from now on
+compact  a tidying that ended; size: bytes of the file then
+note     what a person wrote below a heading and that is no item; "" takes it out
+snapshot a name for the revision of this record; restore: the deltas before it bring back what was at a revision
+merge    of earlier versions: items that are gone, as another one says the same; metric: a line of a section
+"""
 
-_HEAD, _ITEM, _SAME, _BURIED = "memory", "item/", "same/", "buried/"
+_ITEM, _SAME, _BURIED, _HEAD = "item/", "same/", "buried/", "memory"
+
+_OF_MEMORY = {one.name for one in fields(Memory)}
+
+_METRICS = "Improvement Metrics"
 
 
 class Book:
-    """The items of a memory, and what it is beside them, as the rows of its document.
-
-    head  the memory without its items
-    """
+    """The items of a memory, and what it is beside them, as the rows of its document."""
 
     def __init__(self, agent: str, rows: Rows) -> None:
-        self._rows = rows
-        known = {name for name, _ in records.fields_of(Memory)}
-        kept = (rows.one(_HEAD) or {}).items()
-        self._head = Memory(agent, **{name: value for name, value in kept if name in known})
+        self.agent = agent
+        self.rows = rows
 
     @property
-    def head(self) -> Memory:
-        """The memory without its items."""
-        return self._head
+    def head(self) -> dict[str, Any]:
+        """The fields of the memory that are not as at first, without its items."""
+        return dict(self.rows.one(_HEAD) or {})
 
-    @head.setter
-    def head(self, head: Memory) -> None:
-        self._head = head
-        self._rows.put(_HEAD, {name: value for name, value in records.tree_of(head).items() if name != "agent"})
+    def note(self, **values: Any) -> None:
+        """Set fields of the memory; of those that map names, one name each: "", or 0, takes it out."""
+        head = self.head
+        for name, value in values.items():
+            if isinstance(value, dict):
+                value = {one: each for one, each in {**head.get(name, {}), **value}.items() if each}
+            head[name] = value
+        self.rows.put(_HEAD, head)
 
     def get(self, label: str) -> Item | None:
         """The item of a label, None for none."""
-        tree = self._rows.one(f"{_ITEM}{label}")
-        return records.item_of(tree) if tree is not None else None
+        tree = self.rows.one(f"{_ITEM}{label}")
+        return item_of(tree) if tree is not None else None
 
-    def find(self, identity: str) -> Item | None:
-        """The first item of an identity, None for none."""
-        labels = self._rows.one(f"{_SAME}{identity}")
+    def find(self, item: Item) -> Item | None:
+        """The first item that says what another one says, None for none."""
+        labels = self.rows.one(f"{_SAME}{identity(item)}")
         return self.get(labels[0]) if labels else None
 
     def put(self, item: Item) -> None:
-        """Keep an item, in the place of the one with its label."""
-        if (old := self.get(item.id)) is not None:
-            self.remove(old)
-        self._rows.put(f"{_ITEM}{item.id}", records.tree_of(item))
+        """Keep an item, in the place of the one with its label, which no other one ever gets."""
+        self.remove(item.id)
+        kind, number = label_of(item.id)
+        if number > self.head.get("numbers", {}).get(kind, 0):
+            self.note(numbers={kind: number})
+        self.rows.put(f"{_ITEM}{item.id}", tree_of(item))
         key = f"{_SAME}{identity(item)}"
-        labels = {*(self._rows.one(key) or ()), item.id}
-        self._rows.put(key, sorted(labels, key=lambda label: (len(label), label)))
+        labels = {*(self.rows.one(key) or ()), item.id}
+        self.rows.put(key, sorted(labels, key=lambda label: (len(label), label)))
 
-    def remove(self, item: Item) -> None:
+    def remove(self, label: str) -> None:
         """Take an item out."""
-        key = f"{_SAME}{identity(item)}"
-        self._rows.put(f"{_ITEM}{item.id}", None)
-        self._rows.put(key, [label for label in self._rows.one(key) or () if label != item.id] or None)
+        if (item := self.get(label)) is not None:
+            key = f"{_SAME}{identity(item)}"
+            self.rows.put(f"{_ITEM}{label}", None)
+            self.rows.put(key, [one for one in self.rows.one(key) or () if one != label] or None)
 
-    def bury(self, identity: str, buried: bool) -> None:
-        """Keep whether rules may not bring an identity back."""
-        self._rows.put(f"{_BURIED}{identity}", buried or None)
+    def bury(self, item: Item, buried: bool) -> None:
+        """Keep whether only a person may bring an item back, offered or not."""
+        self.rows.put(f"{_BURIED}{plain_identity(item)}", buried or None)
 
-    def is_buried(self, identity: str) -> bool:
-        """Whether rules may not bring an identity back."""
-        return self._rows.one(f"{_BURIED}{identity}") is not None
+    def is_buried(self, item: Item) -> bool:
+        """Whether only a person may bring an item back."""
+        return self.rows.one(f"{_BURIED}{plain_identity(item)}") is not None
 
     def memory(self) -> Memory:
         """All of it."""
-        found = (records.item_of(tree) for _, tree in self._rows.under(_ITEM))
-        return replace(self.head, items=tuple(sorted(found, key=order_of)))
+        items = sorted((item_of(tree) for _, tree in self.rows.under(_ITEM)), key=order_of)
+        about = {name: value for name, value in self.head.items() if name in _OF_MEMORY}
+        return Memory(self.agent, tuple(items), **about)
 
 
 def identity(item: Item) -> str:
@@ -100,241 +144,144 @@ def identity(item: Item) -> str:
     return "\n".join((item.status, item.kind, *(one_line(part).casefold() for part in parts)))
 
 
-def apply(book: Book, record: Record) -> None:
-    """Add a record to what those before it came to. A delta about an item that is not there does nothing."""
-    for delta in records.deltas_of(record.body):
-        _APPLY[type(delta)](book, delta, record)
-    book.head = replace(book.head, revision=record.revision, last_written=record.at)
+def plain_identity(item: Item) -> str:
+    """The same whether it is offered or not: who dropped the one wants the other no more."""
+    return identity(replace(item, status="active"))
 
 
-def _put(book: Book, item: Item) -> None:
-    _take_number(book, item)
-    book.put(item)
+def apply(book: Book, delta: Delta, at: str) -> None:
+    """Add a delta of a record of a time. One of a later version, or about an item that is not there, does nothing."""
+    usual = DELTAS.get(delta["kind"])
+    if usual is None:
+        return
+    found = {**usual, **delta}
+    item = book.get(found.get("id", ""))
+    if item is not None or "id" not in usual:
+        _FOLDS[delta["kind"]](book, item, found, at)
 
 
-def _take_number(book: Book, item: Item) -> None:
-    """Never give an item's label to another one."""
-    kind, number = label_of(item.id)
-    if number > book.head.numbers.get(kind, 0):
-        book.head = replace(book.head, numbers={**book.head.numbers, kind: number})
-
-
-def _add(book: Book, delta: records.Added, record: Record) -> None:
-    item = delta.item
+def _add(book: Book, _: Any, delta: Delta, at: str) -> None:
+    item = item_of(delta["item"])
     if item.kind not in KINDS or not label_of(item.id)[1]:
         return  # of a later version
-    if delta.again:
-        book.bury(_plain(item), False)
-        _put(book, item)
+    item = replace(item, added=item.added or at)
+    item = replace(item, last_seen=item.last_seen or item.added)
+    same = None if delta["again"] else book.find(item)
+    if delta["again"] or item.origin == "person":
+        book.bury(item, False)
+    elif same is None and book.is_buried(item):
+        book.note(numbers={item.kind: label_of(item.id)[1]})  # later records may name it
         return
-    if not item.added:
-        item = replace(item, added=record.at)
-    if not item.last_seen:
-        item = replace(item, last_seen=item.added)
-    same = book.find(identity(item))
-    if item.origin == "person":
-        book.bury(_plain(item), False)
-    elif same is None and book.is_buried(_plain(item)):
-        _take_number(book, item)  # later records may name it
-        return
-    _put(book, _seen_again(same, item) if same is not None else item)
-
-
-def _plain(item: Item) -> str:
-    """An item's identity whether it is offered or not: who dropped the one wants the other no more."""
-    return identity(replace(item, status="active"))
+    book.put(_seen_again(same, item) if same is not None else item)
 
 
 def _seen_again(old: Item, new: Item) -> Item:
     """An item that another one repeats, with what that one adds to it."""
     is_known = bool(new.evidence) and set(new.evidence) <= set(old.evidence)
+    is_person = new.origin == "person"
+    if is_known and not is_person:
+        return old
     values: dict[str, Any] = {} if is_known else _summed(old, new)
-    if not is_known or new.origin == "person":
-        # The words that say it stay, but for those of a person, and where there were none.
-        for name in ("text", "resolution", "purpose", "type", "source", "expires", "value", "context"):
-            found = getattr(new, name)
-            is_newer = old.origin != "person" or new.origin == "person"
-            if found and (not getattr(old, name) or (name in ("value", "resolution") and is_newer)):
-                values[name] = found
-        if new.origin == "person":
-            values |= {"origin": "person", "by": new.by or old.by}
-        values["stale"] = ""
-    return replace(old, **values)
+    for name in ("text", "resolution", "purpose", "type", "source", "expires", "value", "context"):
+        is_newest = name in ("value", "resolution") and (is_person or old.origin != "person")
+        if getattr(new, name) and (is_newest or not getattr(old, name)):
+            values[name] = getattr(new, name)
+    values |= {"origin": "person", "by": new.by or old.by} if is_person else {}
+    return replace(old, **values, stale="")
 
 
 def _summed(old: Item, new: Item) -> dict[str, Any]:
     """The counts of both, and all that leads to their evidence."""
-    values: dict[str, Any] = {name: min(_MOST, getattr(old, name) + getattr(new, name)) for name in COUNTERS}
-    values |= {name: _united(getattr(old, name), getattr(new, name)) for name in LISTS}
-    values["last_seen"] = max(old.last_seen, new.last_seen)
-    return values
+    values: dict[str, Any] = {name: min(MOST, getattr(old, name) + getattr(new, name)) for name in COUNTERS}
+    for name in LISTS:
+        values[name] = tuple(dict.fromkeys((*getattr(old, name), *getattr(new, name))))[-MOST_REFERENCES:]
+    return values | {"last_seen": max(old.last_seen, new.last_seen)}
 
 
-def _united(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*old, *new)))[-MOST_REFERENCES:]
-
-
-def _edit(book: Book, delta: records.Edited, _record: Record) -> None:
-    item = book.get(delta.id)
-    if item is None:
-        return
-    made = edited(item, delta.values)
-    if delta.origin == "person" and "origin" not in delta.values:
-        made = replace(made, origin="person", by=delta.by or made.by)
-    if made.kind == "preference" and identity(made) != identity(item):
-        other = book.find(identity(made))
-        if other is not None:  # a key is unique, and the newest value wins
-            book.remove(other)
+def _edit(book: Book, item: Item, delta: Delta, _: str) -> None:
+    made = edited(item, delta["values"])
+    if delta["origin"] == "person" and "origin" not in delta["values"]:
+        made = replace(made, origin="person", by=delta["by"] or made.by)
+    same = book.find(made)
+    if made.kind == "preference" and same is not None:  # a key is unique, and the newest value wins
+        book.remove(same.id)
+    book.remove(item.id)
     book.put(made)
 
 
 def edited(item: Item, values: Mapping[str, Any]) -> Item:
     """An item with new values of fields; those that it does not have are kept as extra ones; "" takes one out."""
-    known = dict(records.fields_of(Item))
-    changes: dict[str, Any] = {}
-    extra = dict(item.extra)
-    for name, value in values.items():
-        if name == "extra":
-            extra = dict(value)
-        elif name in known and name not in ("id", "kind"):
-            changes[name] = tuple(value) if isinstance(known[name], tuple) else value
-        elif name != "confidence" and value == "":
-            extra.pop(name, None)
-        elif name != "confidence":
-            extra[name] = value
-    made = replace(item, **changes, extra=extra)
-    if "confidence" in values:
-        made = replace(made, base=outcome.base_of(float(values["confidence"]), made.helpful, made.harmful))
-    return made
+    own: dict[str, Any] = {n: tuple(v) if n in LISTS else v for n, v in values.items() if n in FIELDS}
+    extra = {**own.pop("extra", item.extra), **{name: v for name, v in values.items() if name not in FIELDS}}
+    share = extra.pop("confidence", None)
+    made = replace(item, **own, extra={name: value for name, value in extra.items() if value != ""})
+    return made if share is None else replace(made, base=made.base_for(float(share)))
 
 
-def _drop(book: Book, delta: records.Dropped, _record: Record) -> None:
-    item = book.get(delta.id)
-    if item is None:
+def _drop(book: Book, item: Item, delta: Delta, _: str) -> None:
+    book.remove(item.id)
+    if delta["origin"] != "mechanical":
+        book.bury(item, True)
+
+
+def _use(book: Book, item: Item, delta: Delta, at: str) -> None:
+    given: dict[str, Any] = {name: tuple(delta[name]) for name in LISTS}
+    seen = delta["seen"] or at
+    new = Item(item.id, item.kind, uses=delta["times"], successes=delta["successes"], last_seen=seen, **given)
+    book.put(replace(item, **_summed(item, new)))
+
+
+def _outcome(book: Book, item: Item, delta: Delta, _: str) -> None:
+    verdict = delta["verdict"]
+    if verdict in ("helpful", "harmful"):
+        book.put(replace(item, **{verdict: min(MOST, getattr(item, verdict) + 1)}))
+        book.note(outcomes=book.head.get("outcomes", 0) + 1)
+    elif verdict in ("stale", "fresh"):
+        book.put(replace(item, stale=delta["reason"] or "no longer holds" if verdict == "stale" else ""))
+
+
+def _accept(book: Book, item: Item, delta: Delta, _: str) -> None:
+    if item.status != "offered":
         return
-    book.remove(item)
-    if delta.origin != "mechanical":
-        book.bury(_plain(item), True)
-
-
-def _use(book: Book, delta: records.Used, record: Record) -> None:
-    item = book.get(delta.id)
-    if item is not None:
-        new = Item(
-            *(item.id, item.kind),
-            uses=delta.times,
-            successes=delta.successes,
-            routes=delta.routes,
-            evidence=delta.evidence,
-            last_seen=delta.seen or record.at,
-        )
-        book.put(replace(item, **_summed(item, new)))
-
-
-def _outcome(book: Book, delta: records.Outcome, _record: Record) -> None:
-    item = book.get(delta.id)
-    if item is None:
-        return
-    if delta.verdict in ("helpful", "harmful"):
-        book.put(replace(item, **{delta.verdict: min(_MOST, getattr(item, delta.verdict) + 1)}))
-        book.head = replace(book.head, outcomes=book.head.outcomes + 1)
-    elif delta.verdict in ("stale", "fresh"):
-        book.put(replace(item, stale=delta.reason or "no longer holds" if delta.verdict == "stale" else ""))
-
-
-def _accept(book: Book, delta: records.Accepted, _record: Record) -> None:
-    item = book.get(delta.id)
-    if item is None or item.status != "offered":
-        return
-    made = replace(item, status="active", by=delta.by or item.by)
-    if delta.origin == "person":
-        made = replace(made, origin="person")
-    same = book.find(identity(made))
+    own: dict[str, Any] = {"origin": "person"} if delta["origin"] == "person" else {}
+    made = replace(item, status="active", by=delta["by"] or item.by, **own)
+    same = book.find(made)
     if same is not None:
-        book.remove(same)
+        book.remove(same.id)
         made = replace(made, **_summed(same, made))
-    book.bury(_plain(made), False)
+    book.bury(made, False)
     book.put(made)
 
 
-def _merge(book: Book, delta: records.Merged, _record: Record) -> None:
-    item = book.get(delta.id)
-    for each in delta.ids:
-        other = book.get(each)
-        if item is None or other is None or other.id == item.id:
-            continue
-        book.remove(other)
-        item = replace(item, **_summed(other, item))
-        item = replace(item, added=min(filter(None, (item.added, other.added)), default=""))
-    if item is not None:
-        book.put(item)
+def _merge(book: Book, item: Item, delta: Delta, _: str) -> None:
+    for other in [found for label in delta["ids"] if label != item.id and (found := book.get(label)) is not None]:
+        book.remove(other.id)
+        item = replace(item, **_summed(other, item), added=min(item.added, other.added))
+    book.put(item)
 
 
-def _compact(book: Book, delta: records.Compacted, record: Record) -> None:
-    book.head = replace(book.head, last_compacted=record.at, compacted_size=delta.size)
+def _metric(book: Book, _: Any, delta: Delta, __: str) -> None:
+    lines = book.head.get("notes", {}).get(_METRICS, "").splitlines()
+    kept = [line for line in lines if not line.startswith(f"- {delta['name']}:")]
+    new = [f"- {delta['name']}: {delta['value']}"] if delta["value"] else []
+    book.note(notes={_METRICS: "\n".join(kept + new)})
 
 
-def _measure(book: Book, delta: records.Measured, _record: Record) -> None:
-    book.head = replace(book.head, metrics=_with(book.head.metrics, delta.name, delta.value))
+def _snapshot(book: Book, _: Any, delta: Delta, __: str) -> None:
+    book.note(snapshots={delta["name"]: book.head.get("revision", 0) + 1})
 
 
-def _note(book: Book, delta: records.Noted, _record: Record) -> None:
-    book.head = replace(book.head, notes=_with(book.head.notes, delta.heading, delta.text))
-
-
-def _with(values: Mapping[str, str], name: str, value: str) -> dict[str, str]:
-    made = {**values, name: value}
-    if not value:
-        made.pop(name)
-    return made
-
-
-def _name(book: Book, delta: records.Named, record: Record) -> None:
-    book.head = replace(book.head, snapshots={**book.head.snapshots, delta.name: record.revision})
-
-
-def _restore(_book: Book, _delta: records.Restored, _record: Record) -> None:
-    """Nothing: the other deltas of the record do it."""
-
-
-_APPLY: dict[type[Any], Callable[[Book, Any, Record], None]] = {
-    records.Added: _add,
-    records.Edited: _edit,
-    records.Dropped: _drop,
-    records.Used: _use,
-    records.Outcome: _outcome,
-    records.Accepted: _accept,
-    records.Merged: _merge,
-    records.Compacted: _compact,
-    records.Measured: _measure,
-    records.Noted: _note,
-    records.Named: _name,
-    records.Restored: _restore,
+_FOLDS: dict[str, Callable[[Book, Any, Delta, str], None]] = {
+    "add": _add,
+    "edit": _edit,
+    "drop": _drop,
+    "use": _use,
+    "outcome": _outcome,
+    "accept": _accept,
+    "merge": _merge,
+    "metric": _metric,
+    "snapshot": _snapshot,
+    "restore": lambda *_: None,
+    "compact": lambda book, _, delta, at: book.note(last_compacted=at, compacted_size=delta["size"]),
+    "note": lambda book, _, delta, __: book.note(notes={delta["heading"]: delta["text"]}),
 }
-
-
-def difference(now: Memory, then: Memory) -> list[Delta]:
-    """The deltas that bring back what a memory was: its items, notes and metrics. Counters of labels go on."""
-    deltas: list[Delta] = []
-    old, new = {item.id: item for item in then.items}, {item.id: item for item in now.items}
-    deltas += [records.Dropped(label, "restored", origin="mechanical") for label in new if label not in old]
-    deltas += [
-        records.Edited(label, values, origin="mechanical")
-        for label, item in old.items()
-        if label in new and (values := _differing(new[label], item))
-    ]
-    deltas += [records.Added(item, again=True) for label, item in old.items() if label not in new]
-    for kind, was, has in (
-        (records.Noted, then.notes, now.notes),
-        (records.Measured, then.metrics, now.metrics),
-    ):
-        deltas += [kind(name, was.get(name, "")) for name in {**was, **has} if was.get(name, "") != has.get(name, "")]
-    return deltas
-
-
-def _differing(now: Item, then: Item) -> dict[str, Any]:
-    return {
-        name: records.plain(getattr(then, name))
-        for name, _ in records.fields_of(Item)
-        if getattr(now, name) != getattr(then, name)
-    }

@@ -14,9 +14,10 @@ from contextlib import suppress
 from ralf.errors import NotFound
 from ralf.facts.checks import checks_in, is_test, is_whole, most_telling
 from ralf.facts.commands import simple_commands
-from ralf.memory import records, writing
+from ralf.memory import writing
+from ralf.memory.fold import Delta
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, check_agent
-from ralf.memory.writing import new_item
+from ralf.memory.records import new_item
 from ralf.model import Kept
 from ralf.model.entries import SessionEntries, Step
 from ralf.project import Project
@@ -57,7 +58,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     over. Errors: `writing.record`; DamagedJournal.
     """
     check_agent(agent)
-    found: dict[str, records.Delta] = {}
+    found: dict[str, Delta] = {}
     for one in sessions_of(project, route):
         if session in ("", one.session):
             found |= dict(_learned(route, one))
@@ -79,7 +80,7 @@ def _name(kind: str, *parts: object) -> str:
 # ---- what the log holds ----
 
 
-def _learned(route: str, session: SessionEntries) -> Iterator[tuple[str, records.Delta]]:
+def _learned(route: str, session: SessionEntries) -> Iterator[tuple[str, Delta]]:
     """The traps and commands of a session, each with the name of its record."""
     steps = [entry for entry in session.entries if isinstance(entry, Step)]
 
@@ -162,7 +163,7 @@ def _purpose(step: Step) -> str | None:
 # ---- what a hand-over calls lasting ----
 
 
-def _lasting(project: Project, route: str) -> Iterator[tuple[str, records.Delta]]:
+def _lasting(project: Project, route: str) -> Iterator[tuple[str, Delta]]:
     """What hand-overs of a route call lasting, as offers: each once, also where it was turned down."""
     state = load_state(project, route)
     if state is not None and not state.context.wholly_foreign:
@@ -170,7 +171,7 @@ def _lasting(project: Project, route: str) -> Iterator[tuple[str, records.Delta]
             yield _name("lasting", one_line(one.text).casefold()), _offer(route, one)
 
 
-def _offer(route: str, one: Kept) -> records.Added:
+def _offer(route: str, one: Kept) -> Delta:
     """What is offered: the person's words with the sentence as their title, else the sentence of who wrote it."""
     place = f"{route} {one.session} line {one.line}" if one.session and one.line else route
     given = {"status": "offered", "uses": 1, "routes": (route,), "evidence": (place,), "last_seen": one.at}

@@ -7,10 +7,9 @@ from contextlib import suppress
 
 from ralf.errors import NotFound
 from ralf.facts.state import simple_parts
-from ralf.memory import records, writing
+from ralf.memory import writing
 from ralf.memory.model import Item
-from ralf.memory.ranking import text_of
-from ralf.memory.records import Delta
+from ralf.memory.records import delta
 from ralf.model.entries import Step
 from ralf.project import Project
 from ralf.route.entries import sessions_of
@@ -51,7 +50,7 @@ def judge(
     for item in items:
         is_trap = item.kind == "trap"
         said = item.resolution if is_trap else item.command
-        text = "" if item.kind == "command" else said or text_of(item)
+        text = "" if item.kind == "command" else said or item.words
         used = max((n for n, step in enumerate(steps) if _uses(step, said, text)), default=-1)
         failed = max((n for n, step in enumerate(steps) if is_trap and _has_error(item, step)), default=-1)
         verdict = "harmful" if failed > used else "helpful"
@@ -60,9 +59,9 @@ def judge(
         if max(used, failed) < 0:
             continue
         evidence = f"{route} {session} line {steps[max(used, failed)].line}"
-        deltas: list[Delta] = [records.Outcome(item.id, verdict, evidence=(evidence,))]
+        deltas = [delta("outcome", item.id, verdict=verdict, evidence=(evidence,))]
         if verdict == "helpful" and item.kind != "command":  # a command that passes is counted as it is
-            deltas.append(records.Used(item.id))
+            deltas.append(delta("use", item.id))
         with suppress(NotFound):  # somebody drops it at this moment
             writing.record(project, agent, deltas, id=f"outcome-{session}-{item.id}")
             found.append(Verdict(item.id, verdict, evidence))

@@ -1,26 +1,60 @@
-"""The memory of an agent as callers see it: its items, by kind, and what they came to so far."""
+"""The memory of an agent as callers see it: the schema of its items, by kind, and what they came to so far."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import MISSING, field, fields
+from math import log2
+from typing import Any, NamedTuple
 
 from ralf.errors import UsageError
-from ralf.memory import outcome
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
-KINDS = ("trap", "command", "preference", "fact", "pattern", "relationship")
+
+class Kind(NamedTuple):
+    """A kind of items.
+
+    heading  of their section of the file
+    head     the field that a bullet begins with; before: what stands before it, with a colon
+    needs    fields without which an item says nothing
+    weight   what one is worth against others
+    """
+
+    heading: str
+    weight: float
+    head: str = "text"
+    before: str = ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields without which an item of this kind says nothing."""
+        return (*filter(None, [self.before]), self.head)
+
+
+KINDS = {
+    "trap": Kind("Traps", 1.5),
+    "command": Kind("Commands that Work", 1.2, "command"),
+    "pattern": Kind("Workflow Patterns", 1.0),
+    "preference": Kind("Tool Preferences", 2.0, "value", "key"),
+    "fact": Kind("Organizational Knowledge", 1.0),
+    "relationship": Kind("Relationships", 0.8, "context", "agent"),
+}
 
 ORIGINS = ("mechanical", "person", "agent", "model")
-"""Who says what an item says: rules over transcripts, the user, the agent, a model."""
+"""Who says what an item says: a client's log, the user, the agent, a model."""
 
-PURPOSES = ("test", "lint", "build", "other")
+CHOICES = {
+    "origin": ORIGINS,
+    "status": ("active", "offered"),
+    "purpose": ("test", "lint", "build", "other"),
+    "type": ("workflow", "tool_usage"),
+}
+"""What a field may say besides nothing. An offered item is not handed to an agent before the user accepts it."""
 
-TYPES = ("workflow", "tool_usage")
+LISTS = ("routes", "evidence")
 
-STATUSES = ("active", "offered")
-"""An offered item is not handed to an agent before the user accepts it."""
+COUNTERS = ("uses", "helpful", "harmful", "successes")
 
 DEFAULT_AGENT = "main"
 """The agent that is meant where none is named."""
@@ -34,6 +68,11 @@ LONGEST_TEXT = 2_000
 MOST_REFERENCES = 64
 """Routes, or references to evidence, of one item; the newest ones are kept, the journal has all."""
 
+MOST = 10**9
+"""That a counter goes up to."""
+
+_PLACES = 9  # decimal places that a confidence is told apart by: far finer than one outcome moves it
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -46,18 +85,18 @@ class Item:
     added       when, as ISO 8601 in UTC; last_seen: when it last occurred or was confirmed
     by          who added it; origin: one of `ORIGINS`
     routes      of the work in which it occurred
-    evidence    references: `ROUTE cp-3`, `ROUTE revision 12`, `session:first-last` of a transcript's lines
+    evidence    references: `ROUTE cp-3`, `ROUTE DEC-012`, `ROUTE SESSION lines 3-9` of its transcript
     uses        how often it occurred, or was followed
     helpful     times that it was handed over and used; harmful: that what it says failed again afterwards
     base        what `confidence` counts before any outcome: 1.0 is a confidence of one half
     expires     date after which it is not handed over, "" for none
-    stale       why it no longer holds (`the path src/a.py is gone`), "" while it does
-    status      one of `STATUSES`
+    stale       why it no longer holds, "" while it does
+    status      active or offered
     command     of a trap or a command; error: what a trap's command printed, quoted, at most 200 characters
-    resolution  the agent's own command or edit after which the trap's command passed
-    purpose     of a command, one of `PURPOSES`; successes: how often it passed
+    resolution  what the agent did last before the trap's command passed
+    purpose     of a command: test, lint, build, other; successes: in how many sessions it passed
     key, value  of a preference; a key is unique, the newest value wins
-    type        of a pattern, one of `TYPES`
+    type        of a pattern: workflow, tool_usage
     agent       of a relationship; context: what for
     extra       fields that this version does not know, kept as they are
     """
@@ -93,8 +132,62 @@ class Item:
 
     @property
     def confidence(self) -> float:
-        """From 0 to 1, by what came of it when it was handed over; see `ralf.memory.outcome`."""
-        return outcome.confidence(self.helpful, self.harmful, self.base)
+        """From 0 to 1, by what came of it when it was handed over: (helpful + base) / (helpful + harmful + 2)."""
+        return round(min(1.0, max(0.0, (self.helpful + self.base) / (self.helpful + self.harmful + 2))), _PLACES)
+
+    def base_for(self, confidence: float) -> float:
+        """The base with which the confidence is what somebody states; later outcomes count from there."""
+        outcomes = self.helpful + self.harmful + 2
+        return round(min(1.0, max(0.0, confidence)) * outcomes - self.helpful, _PLACES)
+
+    @property
+    def worth(self) -> float:
+        """What it is worth against others, whatever the task: by kind, confidence and uses. A person's counts twice, a
+        trap without a resolution half, an offer a fifth, what no longer holds a tenth.
+        """
+        found = KINDS[self.kind].weight * self.confidence * (1 + log2(1 + self.uses))
+        found *= 2 if self.origin == "person" else 1
+        found /= 2 if self.kind == "trap" and not self.resolution else 1
+        return found / (10 if self.stale else 5 if self.status == "offered" else 1)
+
+    @property
+    def words(self) -> str:
+        """All that it says, as one text."""
+        said = (self.text, self.key, self.value, self.command, self.error, self.resolution, self.agent, self.context)
+        return " ".join(filter(None, said))
+
+    def holds(self, today: str) -> bool:
+        """Whether it may be handed over on a day: it is no offer, holds still and has not expired."""
+        return self.status == "active" and not self.stale and (not self.expires or self.expires[:10] >= today)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that it says is a person's: what a tool printed is quoted, though a person edited it."""
+        return self.origin == "person" and self.kind != "trap"
+
+
+FIELDS: dict[str, Any] = {
+    one.name: one.default_factory() if one.default_factory is not MISSING else one.default for one in fields(Item)
+}
+"""The fields of an item, and what they are at first."""
+
+OWN = tuple(name for name in FIELDS if name not in ("id", "kind", "base", "extra"))
+"""Those that somebody may state."""
+
+
+def item_of(tree: Mapping[str, Any]) -> Item:
+    """An item of its plain tree; names that are not known here are kept among its extra fields."""
+    own: dict[str, Any] = {
+        name: tuple(map(str, tree[name])) if name in LISTS else tree[name] for name in FIELDS if name in tree
+    }
+    later = {name: str(value) for name, value in tree.items() if name not in FIELDS}
+    return Item(**{**own, "extra": {**own.get("extra", {}), **later}})
+
+
+def tree_of(item: Item) -> dict[str, Any]:
+    """An item as a plain tree; what is as it always is at first is left out."""
+    values = ((name, getattr(item, name)) for name in FIELDS)
+    return {name: list(v) if name in LISTS else v for name, v in values if v != FIELDS[name]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +196,9 @@ class Memory:
 
     items           by kind, then in the order in which they were added
     revision        how many records there are
-    last_compacted  when `tidying` last ran, as ISO 8601 in UTC, "" for never; compacted_size: bytes of the file then
+    last_compacted  when it was last tidied, as ISO 8601 in UTC, "" for never; compacted_size: bytes of the file then
     last_written    time of the newest record
     outcomes        how many outcomes were counted, of all items that ever were
-    metrics         improvement metrics by name, as they were recorded
     notes           what a person wrote into the file that is no item: by heading, "" for the beginning
     numbers         by kind, the highest number that a label has got
     snapshots       names of revisions, to go back to
@@ -120,7 +212,6 @@ class Memory:
     compacted_size: int = 0
     last_written: str = ""
     outcomes: int = 0
-    metrics: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     snapshots: Mapping[str, int] = field(default_factory=dict)
@@ -139,6 +230,10 @@ class Memory:
         """The items that wait for the user's word."""
         return tuple(item for item in self.items if item.status == "offered")
 
+    def best(self, kind: str | None = None) -> list[Item]:
+        """The items, or those of a kind, the most valuable first."""
+        return sorted((item for item in self.items if kind in (None, item.kind)), key=lambda item: -item.worth)
+
 
 def label_of(label: str) -> tuple[str, int]:
     """The kind and the number of a label; ("", 0) for what is none."""
@@ -154,7 +249,7 @@ def label(said: str) -> str:
 
 def order_of(item: Item) -> tuple[int, int]:
     """Sorts items as they are shown: by kind, then in the order in which they were added."""
-    return KINDS.index(item.kind), label_of(item.id)[1]
+    return [*KINDS].index(item.kind), label_of(item.id)[1]
 
 
 def check_agent(name: str) -> str:

@@ -1,15 +1,17 @@
-"""Why the memory holds an item: the records that made it what it is, and the transcript lines behind them."""
+"""Why the memory holds an item: the records that made it what it is, and the lines of logs behind them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 from ralf.document.record import decoded
 from ralf.errors import NotFound, RalfError
-from ralf.memory import records, writing
+from ralf.memory import writing
+from ralf.memory.fold import DELTAS
 from ralf.memory.model import Item, check_agent
-from ralf.memory.records import Delta, stream_of
+from ralf.memory.records import stream_of
 from ralf.model import entries
 from ralf.project import Project
 from ralf.route import why as provenance
@@ -24,6 +26,8 @@ _REFERENCE = regex(
 )
 
 _MOST_QUOTES = 20  # of one reference
+
+_WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,73 +59,41 @@ class Provenance:
 
 
 def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
-    """What made an item, oldest first, and the transcript lines of its evidence. NotFound for one that never was;
-    DamagedJournal, UsageError.
+    """What made an item, oldest first, and the lines of its evidence. NotFound for one that never was; DamagedJournal,
+    UsageError.
     """
-    check_agent(agent)
     label = id.strip().strip("[]").casefold()
-    item = writing.load(project, agent).get(label)
+    item = writing.load(project, check_agent(agent)).get(label)
     found: list[Step] = []
     evidence: dict[str, None] = dict.fromkeys(item.evidence if item is not None else ())
-    labels = {label}
-    steps = list(_deltas(project, agent))
-    for _, _, delta in reversed(steps):  # what was merged into it is part of it
-        if isinstance(delta, records.Merged) and delta.id in labels:
-            labels |= set(delta.ids)
-    for revision, at, delta in steps:
-        own = _label_of(delta)
-        if own in labels:
-            what = _told(delta)
-            found.append(Step(revision, at, what if own == label else f"{own}: {what}"))
-            evidence |= dict.fromkeys(_evidence_of(delta))
-    if item is None and not found:
-        raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
-    sources = tuple(_source(project, reference) for reference in evidence)
-    return Provenance(label, item, tuple(found), sources)
-
-
-def _deltas(project: Project, agent: str) -> Iterator[tuple[int, str, Delta]]:
     stream = stream_of(agent)
     for entry in project.store.read(stream):
         record = decoded(stream, entry)
-        for delta in records.deltas_of(record.body) if record is not None else ():
-            yield record.revision if record else 0, record.at if record else "", delta
+        for delta in record.body.get("deltas", ()) if record is not None else ():
+            added = delta.get("item", {})
+            if record is not None and label in (delta.get("id"), added.get("id")) and delta["kind"] in DELTAS:
+                found.append(Step(record.revision, record.at, _told({**DELTAS[delta["kind"]], **delta})))
+                evidence |= dict.fromkeys((*delta.get("evidence", ()), *added.get("evidence", ())))
+    if item is None and not found:
+        raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
+    return Provenance(label, item, tuple(found), tuple(_source(project, reference) for reference in evidence))
 
 
-def _label_of(delta: Delta) -> str:
-    if isinstance(delta, records.Added):
-        return delta.item.id
-    return str(getattr(delta, "id", ""))
-
-
-def _evidence_of(delta: Delta) -> tuple[str, ...]:
-    if isinstance(delta, records.Added):
-        return delta.item.evidence
-    return tuple(getattr(delta, "evidence", ()))
-
-
-def _told(delta: Delta) -> str:
+def _told(delta: Mapping[str, Any]) -> str:
     """What a delta did, in words."""
-    if isinstance(delta, records.Added):
-        item = delta.item
-        how = "put back" if delta.again else "offered" if item.status == "offered" else "added"
-        return f"{how} by {item.by or _WHO.get(item.origin, item.origin)}" + (f": {item.source}" if item.source else "")
-    if isinstance(delta, records.Edited):
-        return f"edited by {delta.by or _WHO.get(delta.origin, delta.origin)}: {', '.join(delta.values)}"
-    if isinstance(delta, records.Dropped):
-        return "dropped" + (f": {delta.reason}" if delta.reason else "")
-    if isinstance(delta, records.Used):
-        return f"occurred {delta.times:,} more time{'s' * (delta.times != 1)}"
-    if isinstance(delta, records.Outcome):
-        return delta.verdict + (f": {delta.reason}" if delta.reason else "")
-    if isinstance(delta, records.Accepted):
-        return f"accepted by {delta.by or _WHO.get(delta.origin, delta.origin)}"
-    if isinstance(delta, records.Merged):
-        return f"merged with {', '.join(delta.ids)}"
-    return delta.kind
-
-
-_WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
+    kind, of_item = delta["kind"], delta.get("item", delta)
+    origin = of_item.get("origin", "agent")
+    who = of_item.get("by") or _WHO.get(origin, origin)
+    why = delta.get("reason") or of_item.get("source", "")
+    more = f": {why}" if why else ""
+    if kind == "add":
+        how = "put back" if delta["again"] else "offered" if of_item.get("status") == "offered" else "added"
+        return f"{how} by {who}{more}"
+    if kind == "use":
+        return f"occurred {delta['times']:,} more time{'s' * (delta['times'] != 1)}"
+    told = {"edit": f"edited by {who}: {', '.join(delta.get('values', ()))}", "accept": f"accepted by {who}"}
+    told |= {"drop": f"dropped{more}", "outcome": f"{delta.get('verdict')}{more}"}
+    return told.get(kind, f"merged with {', '.join(delta.get('ids', ()))}")
 
 
 def _source(project: Project, reference: str) -> Source:

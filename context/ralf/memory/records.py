@@ -1,16 +1,28 @@
-"""The records of a memory: each has one or more deltas, which land together or not at all."""
+"""Makes and checks the deltas of a memory's records: texts are cleaned and redacted, new items get their labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import field, fields
-from typing import Any, ClassVar
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from ralf.memory.model import Item
-from ralf.text.frozen import dataclass
+from ralf.document.rows import Rows
+from ralf.errors import NotFound, UsageError
+from ralf.memory.fold import DELTAS, Book, Delta, apply
+from ralf.memory.model import CHOICES, COUNTERS, FIELDS, KINDS, LISTS, LONGEST_QUOTE, LONGEST_TEXT, MOST
+from ralf.text import cleaning
 
 STREAMS = "agents/"
 """Begins the names of the streams."""
+
+_FROM_LOGS = ("trap", "command")
+"""Kinds that a client's log proves; any other kind that no person stated is offered first."""
+
+_LONGEST_NOTE, _LONGEST_REFERENCE, _LONGEST_NAME = 64 << 10, 200, 40
+
+_NAME = re.compile(r"[^A-Za-z0-9 _-]+")
+
+_COLON = re.compile(r"(?<!:):+(?=\s|$)")
 
 
 def stream_of(agent: str) -> str:
@@ -18,216 +30,113 @@ def stream_of(agent: str) -> str:
     return f"{STREAMS}{agent}"
 
 
-# ---- deltas ----
+def delta(kind: str, id: str = "", **values: Any) -> Delta:  # noqa: A002
+    """A delta of a kind of `ralf.memory.fold.DELTAS` about the item of a label, with other values than the usual."""
+    return {"kind": kind, **({"id": id} if id else {}), **values}
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A new item. `item.id` may be "": the write gives it a label. `item.status` is "offered" for an offer.
+def new_item(kind: str, **values: object) -> Delta:
+    """The delta that adds an item; UsageError for a field that items do not have."""
+    unknown = next((name for name in values if name not in FIELDS), "")
+    if unknown:
+        raise UsageError(unknown, "no field of an item", f"choose one of: {', '.join(sorted(FIELDS))}")
+    return delta("add", item={"kind": kind, **values})
 
-    An item that says what one already says (`ralf.memory.fold.identity`) is that one seen again: uses, routes and
-    evidence are added to it, and nothing at all where it brings no new evidence. A preference of a known key replaces
-    the value. What was dropped before comes back only when a person adds it.
 
-    again  whether it is put in as it is, under its label: a restore
+def checked(
+    book: Book, deltas: Sequence[Delta], redact: Callable[[str], str], *, by_hand: bool = False
+) -> Iterator[Delta]:
+    """The deltas of one record as they are recorded. UsageError, NotFound.
+
+    book     of the memory that they are for; it stays as it is
+    redact   removes secrets from a text
+    by_hand  whether a person wrote them into the file: nothing is refused there
     """
-
-    kind: ClassVar[str] = "add"
-    item: Item
-    again: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """New values of an item's fields, by name; `confidence` is one. `by` and `origin` say who edits, not who added.
-
-    A person's edit makes the item theirs: its origin becomes `person`.
-    """
-
-    kind: ClassVar[str] = "edit"
-    id: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    by: str = ""
-    origin: str = "agent"
+    after = Book(book.agent, Rows(book.rows))  # a delta may be about an item that one before it adds
+    for one in deltas:
+        made = _Checker(after, redact).checked(one, by_hand)
+        apply(after, made, after.head.get("last_written", ""))
+        yield made
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """An item that is taken out. Rules never bring back what a person or an agent dropped; a tidying's, origin
-    `mechanical`, they do.
-    """
+class _Checker:
+    def __init__(self, book: Book, redact: Callable[[str], str]) -> None:
+        self._book = book
+        self._redact = redact
 
-    kind: ClassVar[str] = "drop"
-    id: str = ""
-    reason: str = ""
-    by: str = ""
-    origin: str = "agent"
+    def checked(self, found: Delta, by_hand: bool) -> Delta:
+        kind, usual = found["kind"], DELTAS[found["kind"]]
+        made = {"kind": kind}
+        for name, value in found.items():
+            if name in usual and value != usual[name]:
+                made[name] = self._values(found["id"], value) if name == "values" else self._value(name, value)
+        if kind == "add":
+            return {**made, "item": self._item(found["item"], by_hand, again=bool(found.get("again")))}
+        if kind == "note":
+            text = self._redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
+            return {**made, "text": text}
+        if kind == "snapshot":
+            cleaning.check(found["name"])
+        if "id" not in usual:
+            return made
+        item = self._book.get(found["id"])
+        if item is None:
+            shown = cleaning.one_line(cleaning.clean(found["id"]))[:80]
+            raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
+        if kind in ("edit", "drop") and item.origin == "person" and found.get("origin", "agent") in ("agent", "model"):
+            raise UsageError(item.id, "a person said so: an agent does not change it", f"ralf memory edit {item.id}")
+        if kind == "outcome" and found.get("verdict", "helpful") not in ("helpful", "harmful", "stale", "fresh"):
+            raise UsageError(item.id, "an outcome is helpful, harmful, stale or fresh")
+        return made
 
+    def _item(self, tree: Mapping[str, Any], by_hand: bool, *, again: bool) -> dict[str, Any]:
+        kind = tree["kind"]
+        if kind not in KINDS:
+            raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
+        values = {name: value for name, value in tree.items() if name not in ("id", "kind")}
+        made = {"kind": kind, **self._values(kind, values)}
+        if again:
+            return {"id": tree["id"], **made}
+        missing = [name for name in KINDS[kind].needs if not made.get(name)]
+        if missing and not by_hand and not (kind == "trap" and made.get("command")):
+            raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
+        is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS
+        if made.get("origin") != "person" and not is_proved:
+            made["status"] = "offered"  # text out of a tool never becomes a rule by itself
+        return {"id": f"{kind}-{self._book.head.get('numbers', {}).get(kind, 0) + 1}", **made}
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """An item that occurred again, or was followed: `times` are added to its uses (and `successes` to a command's)."""
+    def _values(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields as they are kept: on one line, redacted, cut to their limits."""
+        made: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in CHOICES and value and value not in CHOICES[name]:
+                what = f"{ascii(value)[:40]} is no {name}; choose one of: {', '.join(CHOICES[name])}"
+                raise UsageError(where, what)
+            if name == "extra":
+                named = ((_name(one), self._line(str(each))) for one, each in value.items())
+                made[name] = {one: each for one, each in named if one}
+            elif plain := name if name in FIELDS else _name(name):
+                made[plain] = self._value(name, value)
+        return made
 
-    kind: ClassVar[str] = "use"
-    id: str = ""
-    times: int = 1
-    successes: int = 0
-    routes: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    seen: str = ""
+    def _value(self, name: str, value: Any) -> Any:
+        if name in LISTS:
+            lines = (self._line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in value)
+            return list(dict.fromkeys(filter(None, lines)))
+        if name in (*COUNTERS, "times"):
+            return max(0, min(MOST, int(value)))
+        if name in ("base", "confidence"):
+            return float(value)
+        if not isinstance(value, str):
+            return value
+        line = self._line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)
+        # the file tells a key from what follows by a colon
+        return cleaning.one_line(_COLON.sub(" -", line)).strip(" -") if name in ("key", "agent") else line
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an item that was handed over.
-
-    verdict  helpful, harmful; stale: it no longer holds, for `reason`; fresh: it does again
-    evidence references to the receipt, and to what came of it
-    """
-
-    kind: ClassVar[str] = "outcome"
-    id: str = ""
-    verdict: str = "helpful"
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """An offered item that counts from now on: the user said so, or it was offered often enough."""
-
-    kind: ClassVar[str] = "accept"
-    id: str = ""
-    by: str = ""
-    origin: str = "person"
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """Items that say what another one says: their counts, routes and evidence go to that one, and they are gone."""
-
-    kind: ClassVar[str] = "merge"
-    id: str = ""
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A tidying that ended; what it merged and dropped stands in the same record. `size`: bytes of the file then."""
-
-    kind: ClassVar[str] = "compact"
-    size: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """An improvement metric's newest value; "" takes it out."""
-
-    kind: ClassVar[str] = "metric"
-    name: str = ""
-    value: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What a person wrote into the file below a heading and that is no item; "" takes it out."""
-
-    kind: ClassVar[str] = "note"
-    heading: str = ""
-    text: str = ""
+    def _line(self, text: str, most: int = LONGEST_TEXT) -> str:
+        """A text on one line, without secrets, and with nothing in it that nobody sees."""
+        return cleaning.trimmed(self._redact(cleaning.one_line(cleaning.shown(text))), most)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A name for the revision before this record, to go back to: a snapshot."""
-
-    kind: ClassVar[str] = "snapshot"
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Says that the deltas of the same record bring back what the memory was at a revision."""
-
-    kind: ClassVar[str] = "restore"
-    to: int = 0
-    name: str = ""
-
-
-Delta = Added | Edited | Dropped | Used | Outcome | Accepted | Merged | Compacted | Measured | Noted | Named | Restored
-
-_KINDS: dict[str, type[Any]] = {
-    each.kind: each
-    for each in (
-        *(Added, Edited, Dropped, Used, Outcome, Accepted),
-        *(Merged, Compacted, Measured, Noted, Named, Restored),
-    )
-}
-
-
-# ---- as JSON ----
-
-_fields: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
-
-
-def fields_of(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """The names of a class's fields, and what they are at first."""
-    if kind not in _fields:
-        _fields[kind] = tuple(
-            (each.name, each.default_factory() if callable(each.default_factory) else each.default)
-            for each in fields(kind)
-        )
-    return _fields[kind]
-
-
-def tree_of(value: Any) -> dict[str, Any]:
-    """A value as a plain tree; what is as it always is at first is left out."""
-    tree = {}
-    for name, default in fields_of(type(value)):
-        found = getattr(value, name)
-        if found != default:
-            tree[name] = tree_of(found) if isinstance(found, Item) else plain(found)
-    return tree
-
-
-def plain(value: Any) -> Any:
-    """A field as JSON has it: tuples are lists."""
-    if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def item_of(tree: Mapping[str, Any]) -> Item:
-    """An item of its plain tree; names that are not known here are kept among its extra fields."""
-    values, known = _values(Item, tree), dict(fields_of(Item))
-    later = {name: str(value) for name, value in tree.items() if name not in known}
-    return Item(**{**values, "extra": {**values.get("extra", {}), **later}})
-
-
-def _values(kind: type[Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(map(str, tree[name])) if isinstance(default, tuple) else tree[name]
-        for name, default in fields_of(kind)
-        if name in tree
-    }
-
-
-def delta_of(tree: Mapping[str, Any]) -> Delta | None:
-    """A delta of its plain tree; None for a kind that only a later version knows."""
-    kind = _KINDS.get(tree["kind"])
-    if kind is None:
-        return None
-    if kind is Added:
-        return Added(item_of(tree["item"]), tree.get("again") is True)
-    delta: Delta = kind(**_values(kind, tree))
-    return delta
-
-
-def body_of(deltas: Iterable[Delta]) -> dict[str, Any]:
-    """The body of a record with some deltas."""
-    return {"deltas": [{"kind": delta.kind, **tree_of(delta)} for delta in deltas]}
-
-
-def deltas_of(body: Mapping[str, Any]) -> list[Delta]:
-    """The deltas of a record's body, but for those of kinds that only a later version knows."""
-    return [delta for tree in body.get("deltas", ()) if (delta := delta_of(tree)) is not None]
+def _name(text: str) -> str:
+    return cleaning.one_line(_NAME.sub(" ", text))[:_LONGEST_NAME].strip(" _-")

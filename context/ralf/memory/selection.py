@@ -1,32 +1,30 @@
 """Chooses what of a memory concerns a task, within a number of tokens: unasked, as a session starts, or on request.
 
 An item concerns a task by the paths, commands and words that both name. The most valuable stand first, and a line says
-how many were left out. What the tree or its documents say anyway is not handed over.
-"""
+how many were left out."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import log2
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralf.errors import RalfError
 from ralf.facts.checks import checks_in
 from ralf.facts.commands import simple_commands
 from ralf.memory import writing
-from ralf.memory.model import DEFAULT_AGENT, KINDS, Item
-from ralf.memory.ranking import text_of, worth
+from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.memory.wording import handed
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.text import tokens as counting
 from ralf.text.cleaning import fenced, one_line, shown, trimmed
 from ralf.text.frozen import dataclass
-from ralf.text.matcher import content_words, words
+from ralf.text.matcher import words
 from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
@@ -50,21 +48,14 @@ _IN_FORCE = ("", "active")
 
 _MOST_HITS, _LONGEST_HIT, _LONGEST_QUERY = 12, 600, 400  # hits that are looked at; characters of one, and of a query
 
-_CANDIDATES = 32  # items that are looked at for one word, or kind
-
-_COMMANDS = 8  # that pass here, those of the highest worth, whose traps are looked at whatever the task
-
 _MOST_WORDS = 64  # of a task, those that tell the most
 
-_ALWAYS = ("preference", "command", "trap")
-"""Kinds that concern every task."""
-
 _FIRM = ("preference", "command")
-"""Those of them that nothing displaces which a task does not name."""
+"""Kinds of which nothing is displaced by what a task does not name."""
 
 _UNASKED_SECONDS = 3.0  # that an embedder may take where a session waits for it that has not asked
 
-_NEAREST, _OF_A_KIND = 4, 256  # items that are found by their meaning, and among how many of each kind
+_NEAREST, _OF_MEANING = 4, 1_000  # items that are found by their meaning, and among how many
 
 _BASE = {"preference": 1.0, "command": 0.5, "relationship": 0.1}
 """How far an item concerns a task that names nothing of it."""
@@ -82,17 +73,7 @@ _FEWEST_IN_COMMON = 0.25  # of the highest agreement: what agrees less shares a 
 
 _PATH = regex(r"(?<![\w@.+~-])[\w@.+~-]++(?:/[\w@.+-]++)++|(?<![\w@+-])[\w@+-]++\.[A-Za-z]\w{0,7}\b")
 
-_DOCUMENTS = ("CLAUDE.md", "AGENTS.md", "GEMINI.md", "README.md", "README.rst", "README", "CONTRIBUTING.md")
-
-_LARGEST_DOCUMENT = 256 * 1024  # bytes that are looked at
-
 _SMALLEST = 16  # tokens of a line, about, below which none is tried any more
-
-_SAYS_WHERE = frozenset(
-    "file files folder folders directory directories path paths module modules package packages live lives locat"
-    " contain contains stand stands defin define defines found hold holds exist exists project repository root source"
-    " code test tests there are is has have named call called".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,182 +126,105 @@ def for_task(
     task    what is asked for, in any words, with the paths and commands that it names; of a route: `task_of`; "": for
             an agent that asks what is worth most, whatever the task
     tokens  o200k_base tokens of the text, at most
-    asked   whether the agent asks for it: then stale items come last, and say so; unasked they are not handed over
+    asked   whether the agent asks for it: then what routes say of the task has the room that is left
     warnings  is given why the user's `embedder` found less than it might, or nothing
 
     Where `config.local.yaml` names an embedder, a few items that are near the task in meaning stand behind what the
     task names and what concerns every task, and before the traps that it does not touch.
-    Items that are offered or have expired are never handed over. What no person said stands in a fence that says that
-    it is data. Takes no lock, and no longer for a large memory. DamagedJournal, UsageError.
+    Items that are offered, stale or have expired are never handed over. What no person said stands in a fence that says
+    that it is data. Takes no lock. DamagedJournal, UsageError.
     """
-    agent = agent or DEFAULT_AGENT
-    told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
-    wanted = {word.text: word.weight for word in told}
-    kinds, limit = (_ALWAYS, _CANDIDATES) if task or not asked else (KINDS, _OF_A_KIND)
-    own: dict[str, set[str]] = {}
-    found = writing.candidates(project, agent, wanted, kinds=kinds, limit=limit, own=own).items
-    known = sorted((item for item in found if item.kind == "command"), key=lambda item: -worth(item))[:_COMMANDS]
-    more = [word.text for item in known for word in words(item.command)]
-    if more:  # the traps of the commands that every task runs
-        others = writing.candidates(project, agent, more, limit=_CANDIDATES, own=own).items
-        found = tuple({item.id: item for item in (*found, *others)}.values())
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
-    counted = [item for item in found if _counts(item, today) and (asked or not item.stale)]
+    items = [item for item in writing.load(project, agent or DEFAULT_AGENT).best() if item.holds(today)]
     if task or not asked:
-        ranked = _ranked(counted, task, wanted, own)
+        ranked = _ranked(items, task)
+        chosen = [item for item, _ in (ranked if asked else _without_many_of_a_kind(ranked))]
+        if task and os.path.lexists(project.local_config_file):
+            agrees = {item.id for item, agreement in ranked if agreement}
+            chosen = _with_near(project, task, items, chosen, agrees, warnings, None if asked else _UNASKED_SECONDS)
     else:
-        ranked = [(item, 0.0) for item in sorted(counted, key=lambda one: (bool(one.stale), -worth(one), one.id))]
-    if not asked:
-        ranked = list(_without_many_of_a_kind(ranked))
-    if task and os.path.lexists(project.local_config_file):
-        near = _near(project, agent, task, today, warnings if warnings is not None else [], asked=asked)
-        ranked = _with_near(ranked, near)
-    tree = _Tree(project.root)
-    selected = _fitting([item for item, _ in ranked if not tree.says(item)], tokens)
+        chosen = items
+    selected = _fitting(chosen, tokens)
     return _with_routes(project, task, selected, tokens, warnings) if asked and task else selected
 
 
 # ---- what concerns it ----
 
 
-def _ranked(
-    items: Sequence[Item], task: str, wanted: Mapping[str, float], words_by_label: Mapping[str, set[str]]
-) -> list[tuple[Item, float]]:
-    """The items that concern a task, the most valuable first, stale ones last; each with how far the two agree.
-
-    wanted          the task's words, each with what it counts
-    words_by_label  the words of items, as far as they are known
-    """
-    own = {item.id: (words_by_label.get(item.id) or writing.words_of(item)) & wanted.keys() for item in items}
-    holders: dict[str, int] = {}
-    for found in own.values():
-        for word in found:
-            holders[word] = holders.get(word, 0) + 1
+def _ranked(items: Sequence[Item], task: str) -> list[tuple[Item, float]]:
+    """The items that concern a task, the most valuable first, each with how far the two agree."""
+    told = sorted(words(task), key=lambda word: (-word.weight, not word.whole))[:_MOST_WORDS]
+    wanted = {word.text: word.weight for word in told}
+    own = {item.id: {word.text for word in words(item.words)} & wanted.keys() for item in items}
+    holders = Counter(word for found in own.values() for word in found)
     # squared, so that one rare word counts more than several common ones
     rarity = {word: wanted[word] * log2(1 + len(items) / count) ** 2 for word, count in holders.items()}
-    paths, plain = {path.lower() for path in _PATH.findall(task)}, " ".join(task.lower().split())
-    agreement = {item.id: sum(rarity[word] for word in own[item.id]) + _named(item, plain, paths) for item in items}
+    paths, plain = {*_PATH.findall(task.lower())}, " ".join(task.lower().split())
+    agreement = {}
+    for item in items:
+        command = " ".join(item.command.lower().split())
+        named = _NAMES_PATH * len(paths.intersection(_PATH.findall(item.words.lower())))
+        named += _NAMES_COMMAND if command and command in plain else 0.0
+        agreement[item.id] = sum(rarity[word] for word in own[item.id]) + named
     least = _FEWEST_IN_COMMON * max(agreement.values(), default=0.0)
-    scored: list[tuple[bool, float, Item, float]] = []
+    scored = []
     for item in items:
         agrees = agreement[item.id] if agreement[item.id] >= least else 0.0
         concerns = agrees + _base_of(item)
         if item.kind == "command" and item.origin == "mechanical" and len(item.routes) < _ROUTES:
             concerns = 0.0  # one task needed it
         if concerns > 0:
-            scored.append((bool(item.stale), -worth(item) * concerns, item, agrees))
-    return [(item, agrees) for *_, item, agrees in sorted(scored, key=lambda one: (one[0], one[1], one[2].id))]
+            scored.append((-item.worth * concerns, item.id, item, agrees))
+    return [(item, agrees) for *_, item, agrees in sorted(scored, key=lambda one: one[:2])]
 
 
-def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tuple[Item, float]]:
-    """The items, but of commands that nobody has stated one for each purpose, and of traps that the task does not touch
-    the best few: any task may step into these.
-    """
-    purposes, untouched = set[str](), 0
-    for item, agrees in ranked:
-        if item.kind == "command" and item.origin == "mechanical":
-            if not purposes.isdisjoint(_checks(item)):
-                continue
-            purposes |= _checks(item)
-        elif item.kind == "trap" and not agrees:
-            untouched += 1
-            if untouched > _MOST_UNTOUCHED:
-                continue
-        yield item, agrees
+def _base_of(item: Item) -> float:
+    if item.kind != "trap":
+        return _BASE.get(item.kind, 0.0)
+    base = _OF_THE_PROJECT if _checks(item) else _OF_A_TRAP
+    return base * (1 + (len(item.routes) > 1)) if item.resolution else 0.0
 
 
 def _checks(item: Item) -> set[str]:
     return {*checks_in(simple_commands(item.command)).values()}
 
 
-def _counts(item: Item, today: str) -> bool:
-    return item.status == "active" and (not item.expires or item.expires[:10] >= today)
+def _without_many_of_a_kind(ranked: Iterable[tuple[Item, float]]) -> Iterator[tuple[Item, float]]:
+    """The items, but of commands that nobody has stated one for each check, and of traps that the task does not touch
+    the best few: any task may step into these.
+    """
+    known, untouched = set[str](), 0
+    for item, agrees in ranked:
+        if item.kind == "command" and item.origin == "mechanical":
+            if not known.isdisjoint(_checks(item)):
+                continue
+            known |= _checks(item)
+        untouched += item.kind == "trap" and not agrees
+        if item.kind != "trap" or agrees or untouched <= _MOST_UNTOUCHED:
+            yield item, agrees
 
 
-def _near(project: Project, agent: str, task: str, today: str, warnings: list[str], *, asked: bool) -> list[Item]:
-    """The items that are nearest to a task in meaning, nearest first; none without an embedder."""
+def _with_near(
+    project: Project,
+    task: str,
+    items: Sequence[Item],
+    chosen: Sequence[Item],
+    agrees: Container[str],
+    warnings: list[str] | None,
+    seconds: float | None,
+) -> list[Item]:
+    """The chosen items, and those that are nearest to the task in meaning: these displace only what concerns any task a
+    little. agrees: labels of those that have words of the task; seconds: that the embedder may take.
+    """
     from ralf.finding.embedding import embedder_of  # few projects have an embedder
 
-    embedder = embedder_of(project, warnings)
+    embedder = embedder_of(project, warnings if warnings is not None else [])
     if embedder is None:
-        return []
-    every = writing.candidates(project, agent, (), kinds=KINDS, limit=_OF_A_KIND).items
-    items = [item for item in every if _counts(item, today) and not item.stale]
-    places = embedder.nearest(
-        task, [text_of(item) for item in items], _NEAREST, seconds=None if asked else _UNASKED_SECONDS
-    )
-    return [items[place] for place in places]
-
-
-def _with_near(ranked: Sequence[tuple[Item, float]], near: Sequence[Item]) -> list[tuple[Item, float]]:
-    """The items, and those that are near the task in meaning: these displace only what concerns any task a little."""
-    if not near:
-        return list(ranked)
-    firm = [(item, agrees) for item, agrees in ranked if not item.stale and (agrees or item.kind in _FIRM)]
-    known = {item.id for item, _ in firm}
-    more = [(item, 0.0) for item in near if item.id not in known]
-    known |= {item.id for item, _ in more}
-    return [*firm, *more, *(one for one in ranked if one[0].id not in known)]
-
-
-def _named(item: Item, task: str, paths: set[str]) -> float:
-    """What it counts that a task names an item's command, or a path that it is about."""
-    command = " ".join(item.command.lower().split())
-    found = _NAMES_COMMAND if command and command in task else 0.0
-    about = {path.lower() for path in _PATH.findall(text_of(item))}
-    return found + _NAMES_PATH * len(paths & about)
-
-
-def _base_of(item: Item) -> float:
-    if item.kind == "trap":
-        base = _OF_THE_PROJECT if _checks(item) else _OF_A_TRAP
-        return base * (1 + (len(item.routes) > 1)) if item.resolution else 0.0
-    return _BASE.get(item.kind, 0.0)
-
-
-class _Tree:
-    """What the project's files say by themselves."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._documents: str | None = None
-
-    def says(self, item: Item) -> bool:
-        """Whether an item only says what stands in a document that agents read, or that a path is where it is.
-
-        What a person said, a trap and a command that was run are more than that.
-        """
-        if item.origin == "person" or item.kind not in ("fact", "pattern"):
-            return False
-        said = _flat(item.text)
-        return (len(said) > 3 and said in self._read()) or self._is_listing(item.text)
-
-    def _is_listing(self, text: str) -> bool:
-        paths = [path for path in _PATH.findall(text) if self._has(path)]
-        named = content_words(" ".join(paths))
-        rest = content_words(text) - named - _SAYS_WHERE
-        return bool(paths) and not rest
-
-    def _has(self, path: str) -> bool:
-        parts = Path(path).parts
-        return ".." not in parts and not path.startswith(("/", "~")) and (self._root / path).exists()
-
-    def _read(self) -> str:
-        if self._documents is None:
-            found = []
-            for name in _DOCUMENTS:
-                try:
-                    with (self._root / name).open("rb") as file:
-                        found.append(file.read(_LARGEST_DOCUMENT).decode("utf-8", "replace"))
-                except OSError:
-                    continue
-            self._documents = _flat("\n".join(found))
-        return self._documents
-
-
-def _flat(text: str) -> str:
-    """A text in lower case, without what only marks it up."""
-    return " ".join(text.replace("`", "").replace("*", "").lower().split()).rstrip(".!")
+        return [*chosen]
+    some = items[:_OF_MEANING]
+    near = [some[n] for n in embedder.nearest(task, [item.words for item in some], _NEAREST, seconds=seconds)]
+    firm = [item for item in chosen if near and (item.id in agrees or item.kind in _FIRM)]
+    return [*{item.id: item for item in (*firm, *near, *chosen)}.values()]
 
 
 # ---- what has room ----
@@ -387,8 +291,7 @@ def _text(items: Iterable[Item], left: int) -> str:
     own: list[str] = []
     found: list[str] = []
     for item in items:
-        is_plain = item.origin == "person" and item.kind != "trap"
-        (own if is_plain else found).append(f"- {shown(handed(item))}")
+        (own if item.is_plain else found).append(f"- {shown(handed(item))}")
     parts = [_TITLE, *own]
     parts += [fenced("\n".join(found), label=_LABEL).rstrip("\n")] if found else []
     parts += [_LEFT.format(f"{left:,} of less value")] if left else []

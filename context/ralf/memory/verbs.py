@@ -6,8 +6,9 @@ import os
 from typing import Any
 
 from ralf import routing
-from ralf.memory import records, selection, writing
+from ralf.memory import selection, writing
 from ralf.memory.model import DEFAULT_AGENT, Item
+from ralf.memory.records import delta
 from ralf.memory.selection import Selection
 from ralf.memory.wording import stated
 from ralf.project import find
@@ -56,9 +57,9 @@ def remember(
 
 def accept_item(id: str, *, agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
     """Have an offered item count. Errors: NotFound, and those of `ralf.memory.record`."""
-    writing.record(find(root), agent, [records.Accepted(id)])
+    writing.record(find(root), agent, [delta("accept", id)])
 
 
 def drop_item(id: str, *, because: str = "", agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
     """Take an item out for good: rules do not bring it back. Errors: NotFound, and those of `ralf.memory.record`."""
-    writing.record(find(root), agent, [records.Dropped(id, because, origin="person")])
+    writing.record(find(root), agent, [delta("drop", id, reason=because, origin="person")])

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ralf.errors import UsageError
-from ralf.memory import records
 from ralf.memory.family import values_of
-from ralf.memory.model import Item
-from ralf.memory.writing import new_item
+from ralf.memory.fold import Delta
+from ralf.memory.model import KINDS, Item
+from ralf.memory.records import delta, new_item
 from ralf.text.cleaning import trimmed
 
 _LONGEST = 400  # characters of a line
@@ -20,70 +20,62 @@ _LONGEST_HANDED = 120  # characters of an error that is handed to an agent
 
 def line(item: Item) -> str:
     """What an item says, with what speaks for it, in one line that begins with its label."""
-    return f"[{item.id}] {trimmed(_said(item), _LONGEST)} ({'; '.join([counted(item), *_notes(item)])})"
+    return f"[{item.id}] {trimmed(_said(item), _LONGEST)} ({'; '.join([_counted(item), *_notes(item)])})"
 
 
 def handed(item: Item) -> str:
     """What an item says, for an agent: shorter than `line`, as it is paid for each time."""
     short = replace(item, error=trimmed(item.error, _LONGEST_HANDED), successes=0, last_seen="")
     is_judged = bool(item.helpful or item.harmful) and item.kind not in ("trap", "command")
-    notes = [*([counted(item)] if is_judged else []), *_notes(item)]
-    more = f" ({'; '.join(notes)})" if notes else ""
-    return f"[{item.id}] {trimmed(_said(short), _LONGEST)}{more}"
+    notes = [*([_counted(item)] if is_judged else []), *_notes(item)]
+    return f"[{item.id}] {trimmed(_said(short), _LONGEST)}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _notes(item: Item) -> list[str]:
     """What else there is to know before an item is followed."""
-    found = [f"since {item.stale}" if item.stale else "", f"until {item.expires}" if item.expires else ""]
-    return [*filter(None, found), *(["offered: not accepted yet"] if item.status == "offered" else [])]
+    offer = "offered: not accepted yet" if item.status == "offered" else ""
+    stale, until = f"since {item.stale}" if item.stale else "", f"until {item.expires}" if item.expires else ""
+    return [*filter(None, (stale, until, offer))]
 
 
-def counted(item: Item) -> str:
-    """How often an item was used, and how sure it is."""
-    uses = f"{item.uses:,} use{'s' * (item.uses != 1)}"
-    return f"{uses}, {100 * item.confidence:.0f}% confidence"
+def _counted(item: Item) -> str:
+    return f"{item.uses:,} use{'s' * (item.uses != 1)}, {100 * item.confidence:.0f}% confidence"
 
 
 def _said(item: Item) -> str:
     if item.kind == "trap":
         what = f"`{item.command}` failed" if item.command else item.text
-        if item.error:
-            what += f': "{item.error}"'
+        what += f': "{item.error}"' if item.error else ""
         return f"{what}; what resolved it: {item.resolution}" if item.resolution else what
     if item.kind == "command":
         worked = f", passed {item.successes:,} times" if item.successes else ""
         seen = f", last {item.last_seen[:10]}" if item.last_seen else ""
         return f"{item.purpose or 'command'}: `{item.command or item.text}`{worked}{seen}"
-    if item.kind == "preference" and item.key:
-        return f"{item.key}: {item.value}"
-    if item.kind == "relationship" and item.agent:
-        return f"{item.agent}: {item.context}"
-    return item.text
+    kind = KINDS[item.kind]
+    before = getattr(item, kind.before) if kind.before else ""
+    return f"{before}: {getattr(item, kind.head)}" if before else item.text
 
 
 # ---- what somebody types ----
 
 
-def stated(kind: str, text: str, **values: Any) -> records.Added:
+def stated(kind: str, text: str, **values: Any) -> Delta:
     """The delta that adds what somebody says in one text: a trap's or a command's command line, a preference or a
     relationship as "NAME: what", else the text itself. UsageError.
 
     values  further fields
     """
-    if kind in ("trap", "command"):
-        own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {"command": text}
-    elif kind in ("preference", "relationship"):
+    schema = KINDS[kind]
+    own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {schema.head: text}
+    if schema.before:
         name, colon, what = text.partition(": " if ": " in text else ":")
         if not (colon and name.strip() and what.strip()):
             raise UsageError(kind, 'say "NAME: what"', f'ralf memory add {kind} "NAME: what"')
-        names = ("key", "value") if kind == "preference" else ("agent", "context")
-        own = dict(zip(names, (name.strip(), what.strip()), strict=True))
-    else:
-        own = {"text": text}
+        own = {schema.before: name.strip(), schema.head: what.strip()}
     return new_item(kind, **own, **values)
 
 
-def edit_of(label: str, values: Sequence[str], origin: str = "person") -> records.Edited:
+def edit_of(label: str, values: Sequence[str], origin: str = "person") -> Delta:
     """The delta of `FIELD=VALUE` that somebody types about an item; confidence is from 0 to 1 or in percent."""
     typed: dict[str, str] = {}
     for value in values:
@@ -100,7 +92,6 @@ def edit_of(label: str, values: Sequence[str], origin: str = "person") -> record
     found = values_of(typed)
     refused = next((name for name in found if name.endswith(" said") and name not in typed), "")
     if refused:
-        raise UsageError(
-            label, f"{refused.removesuffix(' said')} cannot be {found[refused]!r}", "ralf memory edit --help"
-        )
-    return records.Edited(label, found, origin=origin)
+        what = f"{refused.removesuffix(' said')} cannot be {found[refused]!r}"
+        raise UsageError(label, what, "ralf memory edit --help")
+    return delta("edit", label, values=found, origin=origin)

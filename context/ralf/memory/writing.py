@@ -12,45 +12,38 @@ from ralf.document import access
 from ralf.document.access import Document, Look
 from ralf.document.index import NAME
 from ralf.document.place import Place
+from ralf.document.rows import Rows
 from ralf.document.state import State, state_at
 from ralf.errors import NotFound, UsageError
-from ralf.memory import document, records
-from ralf.memory.checking import Checker
+from ralf.memory import file
 from ralf.memory.family import MemoryFamily
-from ralf.memory.fold import Book, identity
-from ralf.memory.model import STATUSES, Item, Memory, check_agent
-from ralf.memory.ranking import text_of, worth
-from ralf.memory.records import STREAMS, Delta, stream_of
+from ralf.memory.fold import Book, Delta, plain_identity
+from ralf.memory.model import Item, Memory, check_agent, item_of
+from ralf.memory.records import STREAMS, checked, stream_of
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage import files
 from ralf.storage.registry import NO_FOLDER
-from ralf.text import matcher
 
 T = TypeVar("T")
-
-_OF_A_WORD = 48  # items of the highest worth that are looked at for one word
-
-_MOST_WORDS = 64  # of a task
 
 
 def document_of(project: Project, agent: str) -> Document:
     """The document of an agent's memory. UsageError."""
-    check_agent(agent)
-    file = path_of(project, agent)
+    path = path_of(project, check_agent(agent))
 
     def left() -> str:
-        is_tracked = f"memory/{file.name}" in project.git.tracked()
-        return f"{file}: git tracks it: left as it is; the journal has what is recorded" if is_tracked else ""
+        is_tracked = f"memory/{path.name}" in project.git.tracked()
+        return f"{path}: git tracks it: left as it is; the journal has what is recorded" if is_tracked else ""
 
     place = Place(
-        file=file,
-        prev=project.folder / "prev" / "memory" / file.name,
+        file=path,
+        prev=project.folder / "prev" / "memory" / path.name,
         lock=project.folder / "locks" / "memory" / f"{agent}.lock",
         index=project.room_for(NAME),
         left=left,
-        head=lambda: project.git.in_head(file),
-        most=document.LONGEST_FILE,
+        head=lambda: project.git.in_head(path),
+        most=file.LONGEST_FILE,
     )
     return Document(MemoryFamily(agent, redactor_for(project).text), project.store, stream_of(agent), place)
 
@@ -77,8 +70,7 @@ def agents(project: Project) -> list[str]:
 
 def is_there(project: Project, agent: str) -> bool:
     """Whether an agent has a memory, or a file of one. DamagedJournal, UsageError."""
-    check_agent(agent)
-    return path_of(project, agent).exists() or project.store.head(stream_of(agent)) is not None
+    return path_of(project, check_agent(agent)).exists() or project.store.head(stream_of(agent)) is not None
 
 
 def load(project: Project, agent: str) -> Memory:
@@ -96,56 +88,19 @@ def load_at(project: Project, agent: str, revision: int) -> Memory | None:
     return _memory(agent, then) if then is not None else None
 
 
-def size_of(project: Project, agent: str) -> int:
-    """The bytes of the file, 0 for none."""
-    try:
-        return path_of(project, agent).stat().st_size
-    except OSError:
-        return 0
-
-
 def _memory(agent: str, state: State, warnings: Sequence[str] = ()) -> Memory:
     return replace(Book(agent, state.rows).memory(), warnings=tuple(warnings))
-
-
-def candidates(
-    project: Project,
-    agent: str,
-    words: Iterable[str],
-    *,
-    kinds: Sequence[str] = (),
-    limit: int = 40,
-    own: dict[str, set[str]] | None = None,
-) -> Memory:
-    """The memory with the items alone that may concern a task: those that have any of some words (`matcher.words`), and
-    the best of some kinds whatever they say.
-
-    limit  how many of each kind, and of each word, at most
-    own    is given by label the words that items have
-    """
-    memory = load(project, agent)
-    had = {item.id: words_of(item) for item in memory.items}
-    ranked = sorted(memory.items, key=lambda item: -worth(item))
-    chosen: dict[str, Item] = {}
-    for kind in kinds:
-        chosen |= {item.id: item for item in [item for item in ranked if item.kind == kind][:limit]}
-    for word in list(dict.fromkeys(words))[:_MOST_WORDS]:
-        found = [item for item in ranked if word in had[item.id]]
-        chosen |= {item.id: item for item in found[: min(limit, _OF_A_WORD)]}
-    if own is not None:
-        own |= {label: had[label] for label in chosen}
-    return replace(memory, items=tuple(chosen.values()))
-
-
-def words_of(item: Item) -> set[str]:
-    """The words under which an item is found."""
-    return {word.text for word in matcher.words(text_of(item))}
 
 
 def unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
     """Those of some ids under which nothing was recorded yet. Errors: `load`."""
     asked = list(names)
     return access.read(document_of(project, agent), lambda look: [one for one in asked if not look.state.has(one)])
+
+
+def look_of(project: Project, agent: str, work: Callable[[Look], T]) -> T:
+    """What `work` says of the document, by its whole journal. Errors: `load`."""
+    return access.read(document_of(project, agent), work, fresh=True)
 
 
 # ---- writing: one at a time ----
@@ -191,37 +146,21 @@ def write(
 
     def body(state: State) -> Mapping[str, object] | None:
         book = Book(agent, state.rows)
-        deltas = Checker(book, redactor_for(project).text).checked(work(book.memory()))
-        return records.body_of(deltas) if deltas else None
+        deltas = [*checked(book, work(book.memory()), redactor_for(project).text)]
+        return {"deltas": deltas} if deltas else None
 
     return access.write(found, body, id=id, accept=accept, result=lambda state, told: _memory(agent, state, told))
 
 
-def look_of(project: Project, agent: str, work: Callable[[Look], T]) -> T:
-    """What `work` says of the document, by its whole journal. Errors: `load`."""
-    return access.read(document_of(project, agent), work, fresh=True)
-
-
-def new_item(kind: str, **values: object) -> records.Added:
-    """The delta that adds an item; UsageError for a field that items do not have."""
-    known = {name for name, _ in records.fields_of(Item)}
-    unknown = [name for name in values if name not in known]
-    if unknown:
-        raise UsageError(unknown[0], "no field of an item", f"choose one of: {', '.join(sorted(known))}")
-    return records.Added(Item("", kind, **values))  # type: ignore[arg-type]
-
-
-def add(project: Project, agent: str, delta: records.Added) -> tuple[Memory, Item]:
+def add(project: Project, agent: str, delta: Delta) -> tuple[Memory, Item]:
     """Record one new item; the memory, and the item as it is there: the one that said so before, where there was one.
 
-    Errors: `record`.
+    NotFound for one that a person has dropped; other errors: `record`.
     """
     made = record(project, agent, [delta])
-    newest = made.of_kind(delta.item.kind)
-    wanted = {identity(replace(delta.item, status=status)) for status in STATUSES}
-    found = [item for item in newest if identity(item) in wanted]
-    if not newest:
-        raise NotFound(
-            delta.item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help"
-        )
-    return made, (found or newest)[-1]
+    (clean,) = checked(Book(agent, Rows()), [delta], redactor_for(project).text)
+    item = item_of(clean["item"])
+    found = [one for one in made.items if plain_identity(one) == plain_identity(item)]
+    if not found:
+        raise NotFound(item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help")
+    return made, found[-1]

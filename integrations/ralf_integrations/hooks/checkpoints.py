@@ -108,7 +108,7 @@ Why = Literal["due", "task-completed", "session-end", "compaction", "route-chang
 
 _OF_RUNS = ("run-begun", "run-ended")
 _ENDS = ("session-end", "run-ended")
-_OF_MEMORY = _LEARN, _JUDGE, _TIDY = "learn", "judge", "tidy"  # what is done to the memory instead of a checkpoint
+_OF_MEMORY = _LEARN, _JUDGE = "learn", "judge"  # what is done to the memory instead of a checkpoint
 _QUIET = "quiet"
 
 
@@ -165,7 +165,9 @@ def make(arguments: Sequence[str]) -> bool:
     project, transcripts = projects.find(root), [Path(one) for one in named]
     try:
         if why in _OF_MEMORY:
-            _remember(project, route, session, named, why)
+            from ralf_integrations.hooks import memory
+
+            memory.learn(project, route, session, transcripts if why == _JUDGE else ())
         else:
             made = [work(project, route, session, client, transcript, why) for transcript in transcripts]
             if config.of(project).memory == "on" and (any(made) or why in _ENDS):
@@ -178,28 +180,6 @@ def make(arguments: Sequence[str]) -> bool:
             error_log.add(project, f"{why} of {route}" if why in _OF_MEMORY else f"checkpoint of {route}", error)
         return False
     return True
-
-
-def _remember(project: Project, route: str, session: str, named: Sequence[str], why: str) -> None:
-    """Do to the memory what `why` says.
-
-    named  the transcripts of the session that is over; for a tidying, whose memory
-    """
-    if why == _TIDY:
-        from ralf.memory import tidying
-
-        tidying.tidy(project, *named)
-        return
-    from ralf_integrations.hooks import memory
-
-    memory.learn(project, route, session, [Path(one) for one in named] if why == _JUDGE else ())
-
-
-def tidy_later(session: Session) -> None:
-    """Start a process that tidies the memory. OSError, NotImplementedError: none was started."""
-    project, payload, whose = session.project, session.payload, environment.memory_name()
-    arguments = [str(project.root), session.route, payload.session, payload.client, _TIDY, "", whose]
-    environment.start_detached(__name__, __file__, arguments)
 
 
 def work(project: Project, route: str, session: str, client: str, transcript: Path, why: str) -> bool:

@@ -11,7 +11,6 @@ from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.text.cleaning import besides, outside, trimmed
 from ralf_integrations.hooks import (
-    checkpoints,
     error_log,
     handover,
     memory,
@@ -48,8 +47,6 @@ def started(session: Session) -> Answer:
         previous_sessions.note_fork(session)
     if mode == "off":
         return Answer()
-    if source in ("startup", "clear") and memory.may_be_untidy(session):
-        checkpoints.tidy_later(session)
     if source == "compact" and mode == "auto":
         from ralf_integrations.hooks import compacting  # few sessions start so
 

@@ -73,25 +73,16 @@ def _task_of(session: Session, context: RouteContext | None) -> str:
 # ---- in a process of its own (`checkpoints.make`) ----
 
 
-def may_be_untidy(session: Session) -> bool:
-    """Whether a look at the whole memory may find that it is to be tidied."""
-    project = session.project
-    if session.settings.memory != "on" or not (project.folder / "memory").is_dir():
-        return False
-    from ralf.memory import tidying
-
-    return tidying.may_be_due(project, environment.memory_name())
-
-
 def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()) -> None:
-    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
+    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed, and tidy
+    the memory where that is due.
 
     session  as the client's hooks tell it
     ended    its transcripts where it is over
 
     Errors: `ralf.memory.writing.record`.
     """
-    from ralf.memory import harvest, judging
+    from ralf.memory import harvest, judging, upkeep
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
     offered = harvest.take_in(project, route, agent=name).offered
@@ -105,6 +96,8 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
         source = open_transcript(transcript)
         after = _lines_before(transcript, at)
         judging.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
+    if ended:
+        upkeep.tidy(project, name)
 
 
 def _arrived(project: Project, session: str) -> tuple[list[str], int]:

@@ -207,12 +207,10 @@ class Tools:
     def memory(self, query: str = "", kind: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> answers.Memory:
         """What the agent has learned, or of that what concerns a question, within the answer's budget."""
         from ralf.memory import selection, writing  # few calls need the memory
-        from ralf.memory.model import KINDS
-        from ralf.memory.ranking import worth
         from ralf.memory.wording import line
 
         agent = environment.memory_name()
-        found = writing.candidates(self._project, agent, (), kinds=(kind,) if kind else KINDS, limit=MOST_ITEMS)
+        found = writing.load(self._project, agent)
         warnings, of_routes = list(found.warnings), list[str]()
         if query:
             chosen = selection.for_task(
@@ -221,7 +219,7 @@ class Tools:
             items = [item for item in chosen.items if kind in (None, item.kind)]
             of_routes = [f"{selection.said(hit)}\n" for hit in chosen.hits]
         else:
-            items = sorted(found.items, key=lambda item: -worth(item))
+            items = found.best(kind)[:MOST_ITEMS]
         lines = [*(f"{line(item)}\n" for item in items), *of_routes]
 
         def answer(text_tokens: int) -> answers.Memory:

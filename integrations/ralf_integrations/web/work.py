@@ -12,7 +12,6 @@ from ralf.errors import RalfError
 from ralf.finding.search import SearchHit, search
 from ralf.memory.model import Item, Memory
 from ralf.memory.provenance import Provenance
-from ralf.memory.ranking import worth
 from ralf.tasks import plan as plans
 from ralf.tasks.model import TaskState
 from ralf.tasks.sequence import BY_SYNC, Chain, Plan
@@ -108,7 +107,7 @@ def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Re
     kinds: dict[str, int] = {}
     for item in found.items:
         kinds[item.kind] = kinds.get(item.kind, 0) + 1
-    items = sorted((item for item in found.items if kind in ("", item.kind)), key=lambda item: -worth(item))
+    items = found.best(kind or None)
     return Remembered(agents, found, paged(items, number), kinds)
 
 

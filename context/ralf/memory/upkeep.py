@@ -1,0 +1,155 @@
+"""How large a memory is, the ways back to what it was, and tidying: what proved of no use goes.
+
+Preferences and relationships stay as they are, and so does what a person said; every item that went is in the journal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from ralf.errors import NotFound
+from ralf.memory import writing
+from ralf.memory.fold import Delta
+from ralf.memory.model import Item, Memory, check_agent, tree_of
+from ralf.memory.records import delta
+from ralf.project import Project
+from ralf.text.frozen import dataclass
+
+_EVERY = timedelta(days=7)
+
+_LARGEST = 50 * 1024  # bytes of the file above which it is tidied before a week is over
+
+_GROWN = 1.1  # a file that a tidying left larger is tidied again once it has grown by a tenth
+
+_LEAST_CONFIDENCE, _LEAST_USES = 0.3, 3  # a tidying keeps what has more of either
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The size of a memory.
+
+    memory_size_kb  kilobytes (1,024 bytes) of its file; entry_count: items; offers: those that wait for the user
+    last_compacted  when it was last tidied, "" for never; last_written: when anything was last recorded
+    outcomes_count  outcomes of items that were handed over
+    """
+
+    agent: str
+    memory_size_kb: float = 0.0
+    entry_count: int = 0
+    last_compacted: str = ""
+    last_written: str = ""
+    patterns_count: int = 0
+    outcomes_count: int = 0
+    offers: int = 0
+    snapshots: tuple[tuple[str, int], ...] = ()
+    revision: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def status(project: Project, agent: str) -> Status:
+    """How large a memory is, and when it was last written and tidied. Errors: `writing.load`."""
+    memory = writing.load(project, agent)
+    return Status(
+        agent=agent,
+        memory_size_kb=round(_size(project, agent) / 1024, 1),
+        entry_count=len(memory.items),
+        last_compacted=memory.last_compacted,
+        last_written=memory.last_written,
+        patterns_count=len(memory.of_kind("pattern")),
+        outcomes_count=memory.outcomes,
+        offers=len(memory.offers),
+        snapshots=tuple(memory.snapshots.items()),
+        revision=memory.revision,
+        warnings=memory.warnings,
+    )
+
+
+def _size(project: Project, agent: str) -> int:
+    try:
+        return writing.path_of(project, agent).stat().st_size
+    except OSError:
+        return 0
+
+
+# ---- the way back ----
+
+
+def snapshot(project: Project, agent: str, name: str) -> Memory:
+    """Give what the memory is now a name. Errors: `writing.record`."""
+    return writing.record(project, agent, [delta("snapshot", name=name)])
+
+
+def restore(project: Project, agent: str, to: str) -> Memory:
+    """Bring back what the memory was at a snapshot or a revision (`r12`), as a change that can itself be undone.
+
+    NotFound for one that there is not; other errors: `writing.record`.
+    """
+    check_agent(agent)
+
+    def deltas(now: Memory) -> Sequence[Delta]:
+        said = re.fullmatch(r"r?(\d{1,9})", to)
+        number = now.snapshots.get(to, int(said[1]) if said else 0)
+        then = writing.load_at(project, agent, number) if number else None
+        if then is None:
+            named = ", ".join(now.snapshots) or "none"
+            raise NotFound(agent, f"has no snapshot {to[:80]!r}; there are: {named}", "ralf memory status")
+        gone = [item.id for item in now.items if then.get(item.id) is None]
+        other = [item for item in then.items if now.get(item.id) != item]
+        notes = [name for name in {**now.notes, **then.notes} if now.notes.get(name) != then.notes.get(name)]
+        found = [
+            *(delta("drop", label, reason="restored", origin="mechanical") for label in gone),
+            *(delta("add", item=tree_of(item), again=True) for item in other),
+            *(delta("note", heading=name, text=then.notes.get(name, "")) for name in notes),
+        ]
+        return [*found, delta("restore", to=number, name=to)] if found else []
+
+    return writing.write(project, agent, deltas)
+
+
+# ---- tidying ----
+
+
+def is_due(memory: Memory, size: int, now: datetime) -> bool:
+    """Whether a memory is to be tidied: a week after the last time, or since its first item, or above 50 KB.
+
+    size  bytes of the file
+    """
+    if memory.items and size > _LARGEST and size > _GROWN * memory.compacted_size:
+        return True
+    try:
+        since = datetime.fromisoformat(memory.last_compacted or min(item.added for item in memory.items))
+    except ValueError:  # without an item, or with a time that a person wrote
+        return False
+    return now - (since if since.tzinfo else since.replace(tzinfo=UTC)) >= _EVERY
+
+
+def is_kept(item: Item) -> bool:
+    """Whether a tidying keeps an item: confidence above 0.3, or more than three uses; whatever a person said, or is."""
+    is_used = item.confidence > _LEAST_CONFIDENCE or item.uses > _LEAST_USES
+    return is_used or item.origin == "person" or item.kind in ("preference", "relationship")
+
+
+def tidy(project: Project, agent: str, *, force: bool = False, now: datetime | None = None) -> Memory | None:
+    """Drop what proved of no use, where that is due; None where it is not. Errors: `writing.record`.
+
+    force  whether to do it in any case
+    """
+    at = now or datetime.now(UTC)
+    if not force and not is_due(writing.load(project, agent), _size(project, agent), at):
+        return None
+
+    def made(memory: Memory) -> Sequence[Delta]:
+        gone = [
+            delta(
+                *("drop", item.id),
+                reason=f"confidence {item.confidence:.2f} with {item.uses} uses",
+                origin="mechanical",
+            )
+            for item in memory.items
+            if not is_kept(item)
+        ]
+        return [*gone, delta("compact", size=_size(project, agent))]
+
+    return writing.write(project, agent, made)
