@@ -137,7 +137,7 @@ def import_tasks(
 
     def work(writer: Writer) -> Plan:
         nonlocal first
-        states = [state for state, _ in writer.book.states(writer.book.all_ids()).values()]
+        states = [*writer.book.states(writer.book.all_ids()).values()]
         held = (tasks.state(writer.book, state.task.id) if state.claim is not None else state for state in states)
         plan = plan_import(clean, held)
         _write(writer, plan, {state.task.id: state for state in states})

@@ -35,6 +35,9 @@ _DIGITS = {"pending": "0", "failed": "1", "completed": "2", "cancelled": "3"}
 
 _OPEN = ("pending", "failed")
 
+_SAID = ("claim", "attempts", "progress", "progress_at", "summary", "reason", "finished", "tokens", "evidence")
+"""What records say of a task that is told as it is."""
+
 _NONE = dict.fromkeys(("pending", "completed", "failed", "cancelled", "ready", "claimed", "blocked", "foreign"), 0)
 
 FRESH, PLACE, LOST = "fresh", "place", "lost"
@@ -389,34 +392,31 @@ class Book:
         """The tasks that name another one in their `after`."""
         return sorted(self.rows.one(f"waiters/{id_}") or ())
 
-    def state_of(self, id_: str) -> tuple[TaskState, Known] | None:
+    def state_of(self, id_: str) -> TaskState | None:
         """A task, with what is known of it, its claim as it is recorded; None for one that is not there."""
         row = self.rows.one(f"task/{id_}")
         if row is None:
             return None
-        known = self.known(id_) or Known()
-        task = records.task_of(row["tree"])
-        state = TaskState(
-            task=task,
-            path=self.path(row["path"]),
-            claim=known.claim,
-            attempts=known.attempts,
-            progress=known.progress,
-            progress_at=known.progress_at,
-            summary=known.summary,
-            reason=known.reason,
-            finished=known.finished,
-            tokens=known.tokens,
-            evidence=known.evidence,
+        known, task = self.known(id_) or Known(), records.task_of(row["tree"])
+        warnings = (*row["warnings"], *(self._hopeless(id_) if task.status == "pending" else ()))
+        said: dict[str, Any] = {name: getattr(known, name) for name in _SAID}
+        return TaskState(
+            task,
+            self.path(row["path"]),
+            **said,
             waits_for=self.waits(id_),
             is_foreign=row["foreign"],
-            warnings=(*row["warnings"], *(self._hopeless(id_) if task.status == "pending" else ())),
+            warnings=warnings,
         )
-        return state, known
 
-    def states(self, ids: Iterable[str]) -> dict[str, tuple[TaskState, Known]]:
+    def states(self, ids: Iterable[str]) -> dict[str, TaskState]:
         """Tasks by their ids; those that are not there are missing."""
         return {id_: found for id_ in dict.fromkeys(ids) if (found := self.state_of(id_)) is not None}
+
+    def rank(self, id_: str) -> str:
+        """By what a task is ordered among those of its status: the one that comes first has the lowest."""
+        placed = self.rows.one(f"placed/{id_}")
+        return str(placed[0])[len("list/0") :] if placed is not None else ""
 
     def _hopeless(self, id_: str) -> Iterator[str]:
         """What to type for a task that waits for one that is cancelled, or is not there."""

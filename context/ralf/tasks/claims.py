@@ -7,7 +7,7 @@ binds one store. A later claim of a task has a higher number, so whoever shows t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ from typing import Any
 from ralf import environment
 from ralf.errors import (
     Busy,
-    Claimed,
     DamagedPlan,
     NotFound,
     NothingReady,
@@ -30,7 +29,6 @@ from ralf.redact import redactor_for
 from ralf.tasks import elsewhere, leases, origin, records, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
-from ralf.tasks.records import Known
 from ralf.tasks.store import Tasks
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
@@ -41,6 +39,8 @@ OUTCOMES = ("released", "crashed", "killed", "hung", "unfinished", "limit", "han
 """How `release` may say that an attempt ended."""
 
 _MOST_NAMED = 3  # tasks that a message names of each kind
+
+_ANOTHER = "ralf task claim"  # what to type where somebody has the task that is wanted
 
 _LONGEST_LEASE = 366 * 86_400  # seconds
 
@@ -88,138 +88,93 @@ def claim(
 
     def refuse(book: Book) -> None:
         """Claimed where the records say so: of many who want one task, all but the first go away at once."""
-        if task is not None and task in book.held():
-            for state, known in book.states([task]).values():
-                if tasks.is_held(state, known) and not _is_same(known, wanted):
-                    raise Claimed(task, _claim_of(known).by, _claim_of(known).claimed)
+        if task is not None and task in book.held() and (state := book.state_of(task)) and not _is_same(state, wanted):
+            tasks.check_free(state, _ANOTHER)
 
     def work(writer: Writer) -> TaskState:
-        id_, known, has_it = _chosen(tasks, writer.book, task, wanted, role)
-        if has_it and known is not None:
-            return _again(tasks, writer, id_, known, wanted, keep=keep)
-        return _take(tasks, writer, id_, known, wanted, keep=keep)
+        state = _chosen(tasks, writer.book, task, wanted, role)
+        return _take(tasks, writer, state, wanted, keep=keep)
 
     made = tasks.write(work, first=refuse)
     return elsewhere.noted(tasks.project, [made])[0]
 
 
-def _chosen(
-    tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str | None
-) -> tuple[str, Known | None, bool]:
-    """The task to claim, what is known of it if it has a claim, and whether that is the claim that is wanted."""
+def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str | None) -> TaskState:
+    """The task to claim, with the claim that it has, which is the one that is wanted or has run out."""
     if book.plan[1]:
         path = tasks.folder / "plan.yaml"
         raise DamagedPlan(path, book.plan[1].removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
     held, lost = _held(tasks, book)
     if task is not None:
         id_ = tasks.resolve(book, task)
-        if id_ in held:
-            if not _is_same(held[id_][1], wanted):
-                claim_ = _claim_of(held[id_][1])
-                raise Claimed(id_, claim_.by, claim_.claimed)
-            return id_, held[id_][1], True
-        _check_claimable(tasks, book, id_)
-        return id_, lost.get(id_), False
-    mine = [id_ for id_, (_, known) in held.items() if _is_same(known, wanted)]
-    if mine:
-        newest = max(mine, key=lambda id_: _claim_of(held[id_][1]).number)
-        return newest, held[newest][1], True
-    role = role if role is not None else _role_of(book, environment.lease())
-    found = _candidates(tasks, book, lost, role)
-    own = [one for one in found if one[1] is not None and _claim_of(one[1]).by == wanted.by]
-    for id_, known in own or found:
-        return id_, known, False
-    raise NothingReady("tasks", _reasons(tasks, book, held, role), _way_out(book))
+        state = book.states([id_])[id_]
+        if id_ not in held:
+            _check_claimable(book, state)
+        elif not _is_same(state, wanted):
+            tasks.check_free(state, _ANOTHER)
+        return state
+    if mine := [state for state in held.values() if _is_same(state, wanted)]:
+        return max(mine, key=lambda one: one.claim.number if one.claim is not None else 0)
+    if role is None:  # whoever works on a task goes on with those that it was chosen for
+        now = book.state_of(environment.lease().rpartition(":")[0])
+        role = now.task.role if now is not None else None
+    fit = [one for one in lost.values() if role is None or one.task.role in (role, "")]
+    free = filter(tasks.can_be_claimed, fit)
+    found = sorted(
+        [*book.states(tasks.next(book, role, 1)).values(), *free],
+        key=lambda one: (bool(role) and one.task.role != role, book.rank(one.task.id)),
+    )
+    own = [one for one in found if one.claim is not None and one.claim.by == wanted.by]
+    for state in own or found:
+        return state
+    raise NothingReady("tasks", _reasons(book, held, role), _way_out(book))
 
 
-def _role_of(book: Book, lease: str) -> str | None:
-    """The role of the task that a lease is of, None for none: who works on one goes on with those that it was chosen
-    for, and leaves others to the agents of their roles.
-    """
-    id_, _, _ = lease.rpartition(":")
-    found = book.states([id_]) if id_ else {}
-    return next((state.task.role for state, _ in found.values()), None)
-
-
-def _held(tasks: Tasks, book: Book) -> tuple[dict[str, tuple[TaskState, Known]], dict[str, Known]]:
+def _held(tasks: Tasks, book: Book) -> tuple[dict[str, TaskState], dict[str, TaskState]]:
     """The tasks that somebody has, and those whose claims ran out."""
-    held, lost = {}, {}
-    for id_, (state, known) in book.states(book.held()).items():
-        if tasks.is_held(state, known):
-            held[id_] = (state, known)
-        else:
-            lost[id_] = known
-    return held, lost
+    states = book.states(book.held())
+    held = {id_: state for id_, state in states.items() if tasks.is_held(state)}
+    return held, {id_: state for id_, state in states.items() if id_ not in held}
 
 
-def _candidates(tasks: Tasks, book: Book, lost: dict[str, Known], role: str | None) -> list[tuple[str, Known | None]]:
-    """What can be claimed, the first one first: nobody's tasks, and those whose holder is gone."""
-    found: list[tuple[str, Known | None]] = [(id_, None) for id_ in tasks.next(book, role, 1)]
-    for id_, (state, known) in book.states(list(lost)).items():
-        task = state.task
-        fits = role is None or task.role in (role, "")
-        if fits and task.status == "pending" and not state.is_foreign and not state.waits_for:
-            found.append((id_, known))
-    states = book.states([id_ for id_, _ in found])
-
-    def rank(one: tuple[str, Known | None]) -> tuple[bool, int, str, int, str]:
-        state, known = states[one[0]]
-        task = state.task
-        return bool(role) and task.role != role, -task.priority, task.created, known.order, one[0]
-
-    return sorted(found, key=rank)
-
-
-def _claim_of(known: Known) -> Claim:
-    if known.claim is None:
-        raise AssertionError("a task without a claim")
-    return known.claim
-
-
-def _process(claim_: Claim) -> dict[str, Any]:
-    return {"process": claim_.process, "born": claim_.born, "machine": claim_.machine}
-
-
-def _is_same(known: Known, wanted: Claim) -> bool:
+def _is_same(state: TaskState, wanted: Claim) -> bool:
     """Whether a claim is of whoever wants one: the same name, and, where both say it, the same process."""
-    claim_ = _claim_of(known)
-    told = claim_.process and wanted.process
+    claim_ = state.claim
+    if claim_ is None or claim_.by != wanted.by:
+        return False
     same = (claim_.process, claim_.born, claim_.machine) == (wanted.process, wanted.born, wanted.machine)
-    return claim_.by == wanted.by and (not told or same)
+    return same or not (claim_.process and wanted.process)
 
 
-def _again(tasks: Tasks, writer: Writer, id_: str, known: Known, wanted: Claim, *, keep: bool) -> TaskState:
-    """The claim that its holder has, once more: a sign of life."""
-    claim_ = _claim_of(known)
-    (leases.keep if keep else leases.renew)(tasks.project, id_, claim_)
-    if not writer.has_written(id_):
-        writer.append("renew", task=id_, lease=claim_.number, **_process(wanted))
-    leases.show_life(tasks.project, claim_.lease(id_))
-    return writer.state(id_, f"{id_}: you already hold this task, since {claim_.claimed}; this is the same claim")
-
-
-def _take(tasks: Tasks, writer: Writer, id_: str, lost: Known | None, wanted: Claim, *, keep: bool) -> TaskState:
-    old = lost.claim if lost is not None else None
+def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep: bool) -> TaskState:
+    id_, old = state.task.id, state.claim
+    process: dict[str, Any] = {"process": wanted.process, "born": wanted.born, "machine": wanted.machine}
+    if old is not None and tasks.is_held(state):  # the claim that its holder has, once more: a sign of life
+        (leases.keep if keep else leases.renew)(tasks.project, id_, old)
+        if not writer.has_written(id_):
+            writer.append("renew", task=id_, lease=old.number, **process)
+        leases.show_life(tasks.project, old.lease(id_))
+        return writer.state(id_, f"{id_}: you already hold this task, since {old.claimed}; this is the same claim")
     number = writer.book.state.revision + (2 if old is not None else 1)
-    is_free = id_ not in writer.book.held()
+    is_free = old is None
     with leases.taken(tasks.project, id_, number, wanted.by, is_free=is_free, keep=keep, seconds=wanted.seconds):
         if old is not None:
             note = f"no sign of life from {old.by}; claimed by {wanted.by}"
             writer.append("lost", task=id_, lease=old.number, note=note)
             leases.end_file(tasks.project, old.lease(id_))
-        writer.append("claim", wanted.by, task=id_, seconds=wanted.seconds, **_process(wanted))
+        writer.append("claim", wanted.by, task=id_, seconds=wanted.seconds, **process)
     tasks.look_again()
     again = old is not None and old.by == wanted.by
-    state = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
+    made = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
     is_seen = origin.is_running(wanted.process, wanted.born, wanted.machine)  # then its process is the sign of life
-    if state.claim is not None and not is_seen and leases.of(tasks.project) is None:
+    if made.claim is not None and not is_seen and leases.of(tasks.project) is None:
         with suppress(OSError):
-            leases.begin_file(tasks.project, state.claim.lease(id_))
-    return state
+            leases.begin_file(tasks.project, made.claim.lease(id_))
+    return made
 
 
-def _check_claimable(tasks: Tasks, book: Book, id_: str) -> None:
-    state, _ = book.states([id_])[id_]
+def _check_claimable(book: Book, state: TaskState) -> None:
+    id_ = state.task.id
     if state.is_foreign:
         raise UsageError(state.path, store.FOREIGN, f"ralf task trust {id_}")
     if state.task.status != "pending":
@@ -241,7 +196,7 @@ def _never(state: TaskState) -> list[str]:
     return [warning for warning in state.warnings if warning.startswith(f"{state.task.id} waits for ")]
 
 
-def _reasons(tasks: Tasks, book: Book, held: dict[str, tuple[TaskState, Known]], role: str | None) -> tuple[str, ...]:
+def _reasons(book: Book, held: Mapping[str, TaskState], role: str | None) -> tuple[str, ...]:
     """What keeps each kind of task from being claimed."""
     counts, reasons = book.counts(), list[str]()
 
@@ -252,10 +207,10 @@ def _reasons(tasks: Tasks, book: Book, held: dict[str, tuple[TaskState, Known]],
 
     blocked = list(islice(book.of_kind("blocked"), _MOST_NAMED))
     reasons += [_waits(book, id_, book.waits(id_)) for id_ in blocked]
-    reasons += [line for state, _ in book.states(blocked).values() for line in _never(state)]
+    reasons += [line for state in book.states(blocked).values() for line in _never(state)]
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
-    named([f"{id_} (by {_claim_of(known).by})" for id_, (_, known) in held.items()], "claimed: {}")
+    named([f"{id_} (by {one.claim.by})" for id_, one in held.items() if one.claim is not None], "claimed: {}")
     named(list(book.of_kind("failed")), "failed: {}")
     named(list(book.of_kind("foreign")), "foreign, not accepted yet: {}")
     if role is not None and counts["ready"]:
@@ -283,7 +238,7 @@ def _way_out(book: Book) -> str:
 
 def _show_engine(tasks: Tasks, book: Book, id_: str, number: int) -> None:
     """Show a sign of life of a claim's holder to the engine, where the store has leases. StaleLease, Fenced."""
-    claim_ = book.states([id_])[id_][1].claim
+    claim_ = book.states([id_])[id_].claim
     if claim_ is not None and claim_.number == number:
         leases.renew(tasks.project, id_, claim_)
 
@@ -360,7 +315,7 @@ def done(
     def look(book: Book) -> TaskState | None:
         """The task, where something is left to be done."""
         id_, number, ended = _lease(tasks, book, task, lease, by, closing="done")
-        state, _ = book.states([id_])[id_]
+        state = book.states([id_])[id_]
         if ended or (state.task.status == "completed" and not number):
             return None
         if not number:  # whoever has it claimed it before a pull changed it, and when it waited for nothing
@@ -408,7 +363,7 @@ def fail(
 
     def work(writer: Writer) -> TaskState:
         id_, number, ended = _lease(tasks, writer.book, task, lease, by, closing="failed")
-        state, _ = writer.book.states([id_])[id_]
+        state = writer.book.states([id_])[id_]
         if ended or (state.task.status == "failed" and not number):
             return writer.state(id_, f"{id_}: already failed; nothing changed")
         if state.task.status in ("completed", "cancelled") and not number:
@@ -460,11 +415,10 @@ def retry(task: str, *, root: Root = None) -> TaskState:
 
     def work(writer: Writer) -> TaskState:
         id_ = tasks.resolve(writer.book, task)
-        state, known = writer.book.states([id_])[id_]
+        state = writer.book.states([id_])[id_]
         if state.task.status == "pending":
             return writer.state(id_, *([] if writer.has_written(id_) else [f"{id_}: already pending; nothing changed"]))
-        if tasks.is_held(state, known):
-            raise Claimed(id_, _claim_of(known).by, _claim_of(known).claimed, f"ralf task show {id_}")
+        tasks.check_free(state)
         store.check_ours(state)
         writer.append("retry", task=id_, changes=[writer.change_of(id_, status="pending")])
         return writer.state(id_)
@@ -509,45 +463,43 @@ def _lease(
                 raise
     name = store.holder(tasks.project, by)
     if named is None:
-        held, _ = _held(tasks, book)
-        mine = [id_ for id_, (_, known) in held.items() if _claim_of(known).by == name]
+        mine = _mine(tasks, book, name)
         if not mine:
             raise NotFound(name, "holds no task", "ralf task claim")
         if len(mine) > 1:
             raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
         named = mine[0]
-    state, known = book.states([named])[named]
-    if known.claim is None:
+    state = book.states([named])[named]
+    if state.claim is None:
         return named, 0, False
-    if known.claim.by == name:
-        return named, known.claim.number, False
-    if tasks.is_held(state, known):
-        raise Claimed(named, known.claim.by, known.claim.claimed, f"ralf task show {named}")
-    return named, known.claim.number if closing in OUTCOMES else 0, False
+    if state.claim.by == name:
+        return named, state.claim.number, False
+    tasks.check_free(state)
+    return named, state.claim.number if closing in OUTCOMES else 0, False
+
+
+def _mine(tasks: Tasks, book: Book, name: str) -> list[str]:
+    return [id_ for id_, one in _held(tasks, book)[0].items() if one.claim is not None and one.claim.by == name]
 
 
 def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
     """Whether the environment's lease is of a task that its holder has ended, and the holder has another task now."""
     id_, number = leases.parsed(lease)
-    _, known = book.states([id_]).get(id_, (None, None))
-    ended = {one.number for one in known.attempts if one.outcome in ENDED_ITSELF} if known is not None else set()
-    if number not in ended:
-        return False
-    name = store.holder(tasks.project, by)
-    return any(_claim_of(held).by == name for _, held in _held(tasks, book)[0].values())
+    state = book.state_of(id_)
+    ended = {one.number for one in state.attempts if one.outcome in ENDED_ITSELF} if state is not None else set()
+    return number in ended and bool(_mine(tasks, book, store.holder(tasks.project, by)))
 
 
 def _by_lease(tasks: Tasks, book: Book, id_: str, number: int, closing: str) -> tuple[str, int, bool]:
-    found = book.states([tasks.resolve(book, id_)]).get(id_)
-    if found is None:
+    state = book.state_of(tasks.resolve(book, id_))
+    if state is None or state.task.id != id_:
         raise UsageError(id_, "a lease names a task by its id", "ralf task list")
-    _, known = found
-    if known.claim is not None and known.claim.number == number:
+    by = state.claim.by if state.claim is not None else ""
+    if state.claim is not None and state.claim.number == number:
         return id_, number, False
-    ended = next((one for one in known.attempts if one.number == number), None)
+    ended = next((one for one in state.attempts if one.number == number), None)
     if ended is not None and closing and ended.outcome == closing:
         return id_, number, True
-    by = known.claim.by if known.claim is not None else ""
     what = f"lease {id_}:{number} has ended"
     if ended is not None and ended.outcome:
         what += f": {ended.outcome} at {ended.ended}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ralf.errors import Claimed, Cycle, UsageError
+from ralf.errors import Cycle, UsageError
 from ralf.redact import redactor_for
 from ralf.tasks import folders, store
 from ralf.tasks.book import Book
@@ -109,7 +109,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         id_ = tasks.resolve(book, task)
         if writer.has_written(id_):
             return writer.state(id_)
-        state, known = book.states([id_])[id_]
+        state = book.states([id_])[id_]
         store.check_ours(state)
         if "after" in values:
             ons = _resolved(tasks, book, values["after"])
@@ -117,17 +117,15 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
             wanted = {**values, "after": ons}
         else:
             wanted = values
-        if wanted.get("status", state.task.status) != state.task.status and tasks.is_held(state, known):
-            claim = known.claim
-            if claim is not None:
-                raise Claimed(id_, claim.by, claim.claimed, f"ralf task show {id_}")
+        if wanted.get("status", state.task.status) != state.task.status:
+            tasks.check_free(state)
         change = writer.change_of(id_, **wanted)
         if change.values:
             writer.append("seen", changes=[change])
         if change.values.get("status") != "cancelled":
             return writer.state(id_)
         behind = book.states(book.waiting_for(id_)).values()
-        return writer.state(id_, *(warning for other, _ in behind for warning in other.warnings))
+        return writer.state(id_, *(warning for other in behind for warning in other.warnings))
 
     return tasks.write(work)
 
@@ -150,10 +148,9 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         id_ = tasks.resolve(book, task)
         if writer.has_written(id_):
             return [writer.state(one) for one in made]
-        state, known = book.states([id_])[id_]
+        state = book.states([id_])[id_]
         store.check_ours(state)
-        if known.claim is not None and tasks.is_held(state, known):
-            raise Claimed(id_, known.claim.by, known.claim.claimed, f"ralf task show {id_}")
+        tasks.check_free(state)
         if state.task.status not in ("pending", "failed"):
             raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
         made[:] = []
@@ -180,7 +177,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         told = f"Split into {', '.join(made)}."
         text = f"{state.task.text}\n\n{told}" if state.task.text else told
         changes = [*map(writer.new_file, parts), writer.change_of(id_, status="cancelled", text=text)]
-        for other, (waiting, _) in book.states(book.waiting_for(id_)).items():
+        for other, waiting in book.states(book.waiting_for(id_)).items():
             if not waiting.is_foreign:
                 after = tuple(made[-1] if on == id_ else on for on in waiting.task.after)
                 changes.append(writer.change_of(other, after=after))

@@ -71,6 +71,7 @@ class Claim:
     by       the holder's name
     seconds  how long it lasts without a sign of life
     process  of the agent, 0 where it is not known; `born`: when it started, by `machine`'s clock
+    sign     when its holder last gave a sign of life that is a record
     """
 
     number: int = 0
@@ -80,6 +81,7 @@ class Claim:
     process: int = 0
     born: int = 0
     machine: str = ""
+    sign: str = field(default="", compare=False)
 
     def lease(self, task: str) -> str:
         """The token that whoever holds the claim shows, `TASK-7k3q:17`; the environment's `RALF_LEASE`."""

@@ -145,7 +145,6 @@ class Known:
     change  what was last done to its file
     tree    what the file says then, None where no record has it; `prior`: what it said before; is_cut: see `Change`
     boot    in which run of the machine that was recorded, "" where nobody knows
-    sign    the last sign of life of its holder that is a record
     order   the place of its first record: of tasks of one second the first one is the older one
     """
 
@@ -156,7 +155,6 @@ class Known:
     boot: str = ""
     order: int = 0
     claim: Claim | None = None
-    sign: str = ""
     attempts: tuple[Attempt, ...] = ()
     progress: str = ""
     progress_at: str = ""
@@ -167,6 +165,9 @@ class Known:
     evidence: Evidence | None = None
 
 
+_KNOWN = frozenset(one.name for one in fields(Known))
+
+
 def known(rows: Rows, id_: str) -> Known | None:
     """What the records say of a task; None for nothing."""
     tree: dict[str, Any] | None = rows.one(f"known/{id_}")
@@ -174,7 +175,8 @@ def known(rows: Rows, id_: str) -> Known | None:
         return None
     parts: tuple[tuple[str, Any], ...] = (("change", Change), ("claim", Claim), ("evidence", Evidence))
     made = {name: kind(**tree[name]) for name, kind in parts if tree.get(name) is not None}
-    return Known(**{**tree, **made, "attempts": tuple(Attempt(**one) for one in tree.get("attempts", ()))})
+    made |= {"attempts": tuple(Attempt(**one) for one in tree.get("attempts", ()))}
+    return Known(**{name: value for name, value in {**tree, **made}.items() if name in _KNOWN})
 
 
 def fold(rows: Rows, record: Record) -> None:
@@ -250,19 +252,19 @@ _Tree = Mapping[str, Any]
 
 def _claimed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
     names = [name for name in ("seconds", "process", "born", "machine") if name in body]
-    claim = {"number": record.revision, "by": body["by"], "claimed": record.at, **{name: body[name] for name in names}}
+    claim = {"number": record.revision, "by": body["by"], "claimed": record.at, "sign": record.at}
     attempt = {"number": record.revision, "by": body["by"], "began": record.at}
     attempts = [*known.get("attempts", ()), attempt][-_MOST_ATTEMPTS:]
     # What was said before stays: whoever goes on needs it. A task that begins anew has nothing yet.
-    return {"claim": claim, "sign": record.at, "attempts": attempts, "evidence": None}
+    return {"claim": claim | {name: body[name] for name in names}, "attempts": attempts, "evidence": None}
 
 
 def _renewed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
     claim = known.get("claim") or {}
-    if claim.get("number") != body["lease"]:
+    if not claim or claim["number"] != body["lease"]:
         return {}
     process = {name: body.get(name, empty) for name, empty in (("process", 0), ("born", 0), ("machine", ""))}
-    return {"sign": record.at, "claim": {**claim, **(process if process["process"] else {})}}
+    return {"claim": {**claim, "sign": record.at, **(process if process["process"] else {})}}
 
 
 def _ended(known: _Tree, record: Record, lease: int, outcome: str, note: str) -> dict[str, Any]:
@@ -287,9 +289,8 @@ def _closed(known: _Tree, record: Record, body: _Tree, outcome: str, note: str) 
 
 
 def _progress(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
-    held = known.get("claim") and known["claim"]["number"] == body.get("lease")
     said = {"progress": body.get("text", ""), "progress_at": record.at}
-    return said | ({"sign": record.at} if held else {})
+    return said | _renewed(known, record, {"lease": body.get("lease")})
 
 
 def _done(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:

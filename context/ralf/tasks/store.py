@@ -14,7 +14,16 @@ from typing import TypeVar
 
 from ralf import environment, project as projects
 from ralf.document.index import NAME, Index, with_index
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, DamagedTask, RalfError, TaskNotFound, UsageError
+from ralf.errors import (
+    MEND_JOURNAL,
+    Claimed,
+    Conflict,
+    DamagedJournal,
+    DamagedTask,
+    RalfError,
+    TaskNotFound,
+    UsageError,
+)
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.engine_calls import fenced
@@ -22,8 +31,8 @@ from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.book import Book, words_of
 from ralf.tasks.look import Looker
-from ralf.tasks.model import STATUSES, Claim, TaskState
-from ralf.tasks.records import STREAM, Known
+from ralf.tasks.model import STATUSES, TaskState
+from ralf.tasks.records import STREAM
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
@@ -105,7 +114,7 @@ class Tasks:
             ids = list(islice(found, limit))
             counts = book.counts()
             total = sum(counts[one] for one in statuses or STATUSES)
-        states = tuple(self._shown(*one) for one in book.states(ids[:limit]).values())
+        states = tuple(self.shown(book, ids[:limit]))
         problems = tuple(filter(None, (book.plan[1], book.problem)))
         return TaskList(states, self._counts(book), total - len(states), tuple(book.problems()), problems)
 
@@ -115,8 +124,7 @@ class Tasks:
 
     def states(self, ids: Sequence[str]) -> dict[str, TaskState]:
         """Tasks by their ids; those that are not there are missing."""
-        found = self.read(lambda book: book.states(ids))
-        return {id_: self._shown(*one) for id_, one in found.items()}
+        return {one.task.id: one for one in self.read(lambda book: self.shown(book, ids))}
 
     def counts(self) -> dict[str, int]:
         """How many tasks there are; see `TaskList.counts`."""
@@ -124,8 +132,8 @@ class Tasks:
 
     def _counts(self, book: Book) -> dict[str, int]:
         found = book.counts()
-        for state, known in book.states(book.held()).values():
-            if not self.is_held(state, known):
+        for state in book.states(book.held()).values():
+            if not self.is_held(state):
                 found["claimed"] -= 1
                 found["ready"] += state.task.status == "pending" and not state.is_foreign and not state.waits_for
         return found
@@ -142,8 +150,11 @@ class Tasks:
         def found(book: Book) -> _States:
             ids = book.ready(lambda role: (role in roles) != others, most, without)
             lost = [id_ for id_ in self._lost(book) if id_ not in without]
-            states = [self._shown(*one) for one in book.states([*ids, *lost]).values()]
-            return [one for one in states if self._can_be_claimed(one) and (one.task.role in roles) != others]
+            return [
+                one
+                for one in self.shown(book, [*ids, *lost])
+                if self.can_be_claimed(one) and (one.task.role in roles) != others
+            ]
 
         return self.read(found)
 
@@ -161,14 +172,15 @@ class Tasks:
 
     def shown(self, book: Book, ids: Sequence[str]) -> _States:
         """Those of some tasks that there are; their claims as far as they live."""
-        return [self._shown(*one) for one in book.states(ids).values()]
+        return [self._shown(one) for one in book.states(ids).values()]
 
     def _lost(self, book: Book) -> Sequence[str]:
         """Tasks whose holders are gone."""
-        return [id_ for id_, one in book.states(book.held()).items() if not self.is_held(*one)]
+        return [id_ for id_, one in book.states(book.held()).items() if not self.is_held(one)]
 
     @staticmethod
-    def _can_be_claimed(state: TaskState) -> bool:
+    def can_be_claimed(state: TaskState) -> bool:
+        """Whether a task that nobody has can be claimed."""
         return state.task.status == "pending" and not state.is_foreign and not state.waits_for
 
     def read(self, work: Callable[[Book], T]) -> T:
@@ -233,18 +245,18 @@ class Tasks:
 
     def _told(self, book: Book, ids: Sequence[str]) -> str:
         states = book.states(ids)
-        return ", ".join(f"{id_} ({cleaning.one_line(cleaning.clean(states[id_][0].task.title))[:60]})" for id_ in ids)
+        return ", ".join(f"{id_} ({cleaning.one_line(cleaning.clean(states[id_].task.title))[:60]})" for id_ in ids)
 
     def state(self, book: Book, id_: str) -> TaskState:
         """A task as it is told. TaskNotFound."""
         found = book.state_of(id_)
         if found is None:
             raise TaskNotFound(id_)
-        return self._shown(*found)
+        return self._shown(found)
 
-    def _shown(self, state: TaskState, known: Known) -> TaskState:
+    def _shown(self, state: TaskState) -> TaskState:
         """A task with its claim only while that lives."""
-        return state if state.claim is None or self.is_held(state, known) else replace(state, claim=None)
+        return state if state.claim is None or self.is_held(state) else replace(state, claim=None)
 
     def as_told(self, states: Sequence[TaskState]) -> _States:
         """Tasks as a person or an agent is told of them: with evidence that says `stale` where what was verified has
@@ -259,26 +271,30 @@ class Tasks:
 
         return standing.current(self.project, found, lambda: self.list(status="completed").tasks)
 
-    def is_held(self, state: TaskState, known: Known) -> bool:
-        """Whether somebody has a task now."""
-        return known.claim is not None and self.is_alive(state.task.id, known.claim, known.sign)
-
-    def is_alive(self, id_: str, claim: Claim, sign: str) -> bool:
-        """Whether a claim lives: its process runs, or its last sign of life is not older than the lease. Where the
-        store has leases: whether somebody has the task's. Fenced.
+    def is_held(self, state: TaskState) -> bool:
+        """Whether somebody has a task now: its process runs, or the last sign of life is not older than the lease.
+        Where the store has leases: whether somebody has the task's. Fenced.
         """
-        leases_ = leases.of(self.project)
-        if leases_ is not None:
+        id_, claim = state.task.id, state.claim
+        if claim is None:
+            return False
+        if (engine := leases.of(self.project)) is not None:
             if self._alive is None:
-                self._alive = leases_.held(leases.FOLDER)
+                self._alive = engine.held(leases.FOLDER)
             return leases.FOLDER + id_ in self._alive
         running = origin.is_running(claim.process, claim.born, claim.machine)
         if running is not None:
             return running
-        last = max(records.seconds_of(sign), records.seconds_of(claim.claimed))
+        last = max(map(records.seconds_of, (claim.sign, claim.claimed)))
         with suppress(OSError):
             last = max(last, leases.file_of(self.project, claim.lease(id_)).stat().st_mtime)
         return abs(time.time() - last) < claim.seconds  # a clock that was set back keeps no claim for ever
+
+    def check_free(self, state: TaskState, hint: str = "") -> None:
+        """Claimed for a task that somebody has now."""
+        if state.claim is not None and self.is_held(state):
+            hint = hint or f"ralf task show {state.task.id}"
+            raise Claimed(state.task.id, state.claim.by, state.claim.claimed, hint)
 
     def look_again(self) -> None:
         """Forget which leases of the engine are held: one look serves for all tasks of a read or a write."""
@@ -338,7 +354,7 @@ def _fits(role: str | None) -> Callable[[str], bool]:
 
 def _route_of(book: Book, id_: str) -> str:
     found = book.state_of(id_)
-    return found[0].task.context_route if found is not None else ""
+    return found.task.context_route if found is not None else ""
 
 
 # ---- the public functions: `ralf.api` ----

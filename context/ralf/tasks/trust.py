@@ -26,7 +26,7 @@ def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] |
     """
     tasks = store.at(root)
     if accept is None:
-        return tasks.read(lambda book: [state for state, _ in book.states(_foreign(book)).values()])
+        return tasks.read(lambda book: [*book.states(_foreign(book)).values()])
     wanted = list(accept)
 
     def work(writer: Writer) -> list[TaskState]:
