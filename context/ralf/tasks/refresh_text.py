@@ -176,10 +176,9 @@ _MOST_WARNINGS, _MOST_FILES, _OWN_FILES = 3, 8, 3  # files: names on a line, and
 _LEAST_TEXT, _STEP = 40, 1.06  # characters of the task's text, and by how much more a longer form of it has
 
 _BRIEF = 0.35
-"""Share of the room that the task itself leaves, which the brief gets before all else."""
+"""Share of the room that the task itself leaves, which the brief has for itself."""
 
-_LEAST_BRIEF, _MORE_BRIEF = 80, 200
-"""Tokens below which a brief says nothing, and from which on it is worth making it anew with what is left."""
+_LEAST_BRIEF = 80  # tokens below which a brief says nothing
 
 _WHOLE = 999  # a length beyond every one: the longest
 
@@ -234,7 +233,7 @@ def composed(found: Refresh, most: int) -> Composed:
         closing = _cut(found)
     if not budget.take([in_fence("-", short=is_short), closing]):
         return Composed(ordered)
-    brief, others = _filled(found, budget, own, others)
+    brief = _filled(found, budget, own, others)
     left = _left_out(found, own, others, brief)
     text = _joined(own, others) + brief
     if left:
@@ -262,43 +261,31 @@ def _joined(*groups: dict[str, Piece]) -> str:
     return f"{text}\n" if text else ""
 
 
-def _filled(
-    found: Refresh, budget: Budget, own: dict[str, Piece], others: dict[str, Piece]
-) -> tuple[str, dict[str, Piece]]:
-    """Show what there is room for: the task, a share of it the brief, then the others; the brief, and the others but
-    for what it says, too.
+def _filled(found: Refresh, budget: Budget, own: dict[str, Piece], others: dict[str, Piece]) -> str:
+    """Show what there is room for: the task, then the others, but for a share that the brief has; the brief, which has
+    what is left, too.
     """
-    from ralf.brief.filling import fill, size
-    from ralf.brief.record import CUT
+    from ralf.brief.filling import fill
 
     if not fill(budget, own, [(key, _WHOLE) for key in own]):
-        return "", others
-    room = (budget.most or 0) - budget.tokens
-    wanted = sum(size(piece.levels[-1])[0] for piece in others.values())
-    brief = _brief(found, budget, max(int(_BRIEF * room), room - wanted))
-    if brief:
-        others = _numbered(_others(found, brief))
+        return ""
     kinds: dict[str, list[str]] = {}
     for key in others:
         kinds.setdefault(key.partition(".")[0], []).append(key)
-    fill(budget, others, [(key, level) for kind, which, level in _ORDER for key in kinds.get(kind, [])[which]])
-    left = (budget.most or 0) - budget.tokens
-    if left >= _MORE_BRIEF and any(mark in brief for mark in CUT):
-        more = _brief(found, budget, left + size(brief)[0], instead_of=brief)
-        brief = more if len(more) > len(brief) else brief
-    return brief, others
+    grants = [(key, level) for kind, which, level in _ORDER for key in kinds.get(kind, [])[which]]
+    most, context, brief = budget.most or 0, found.context, ""
+    has_brief = context is not None and not context.wholly_foreign
+    budget.most = most - int(_BRIEF * (most - budget.tokens)) * has_brief
+    fill(budget, others, grants)
+    budget.most = most
+    room = min(most - budget.tokens, most - budget.characters // 4) - 1
+    if context is not None and has_brief and room >= _LEAST_BRIEF:
+        from ralf.brief.views import render
 
-
-def _brief(found: Refresh, budget: Budget, most: int, instead_of: str = "") -> str:
-    """The brief of the task's route, "" for none, or where it has no room."""
-    characters = 4 * (budget.most or 0) - budget.characters + len(instead_of)
-    most = min(most, characters // 4)
-    if found.context is None or found.context.wholly_foreign or most < _LEAST_BRIEF:
-        return ""
-    from ralf.brief.views import render
-
-    text = render(found.context.without_foreign(), most - 1, section="brief", fenced=False)
-    return text if text and len(text) > len(instead_of) and budget.take([text], instead_of) else ""
+        text = render(context.without_foreign(), room, section="brief", fenced=False)
+        brief = text if text and budget.take([text]) else ""
+    fill(budget, others, grants)
+    return brief
 
 
 def _left_out(found: Refresh, own: dict[str, Piece], others: dict[str, Piece], brief: str) -> Counter[str]:
@@ -488,8 +475,8 @@ def _of_the_task(found: Refresh) -> Iterator[_Levels]:
         yield "", _YOURS, (f"- warning: {trimmed(one_line(clean(warning)), _LINE)}",)
 
 
-def _others(found: Refresh, brief: str = "") -> Iterator[_Levels]:
-    """What is to be known beside the task; no decision that the brief tells."""
+def _others(found: Refresh) -> Iterator[_Levels]:
+    """What is to be known beside the task and the brief of its route."""
     for one in found.before:
         yield "report", _EARLIER, _report(one)
     for one in found.before[:_OWN_FILES]:
@@ -499,7 +486,7 @@ def _others(found: Refresh, brief: str = "") -> Iterator[_Levels]:
             more = f" and {rest} more" if rest > 0 else ""
             yield "files", _EARLIER, (f"- files edited for {_id(one.id)}: {names}{more}",)
     yield from _handed(found)
-    yield from _decided(found, brief)
+    yield from _decided(found)
     if found.task is None and not found.ready:
         return
     for coming in found.next:
@@ -534,14 +521,16 @@ def _handed(found: Refresh) -> Iterator[_Levels]:
         yield "hand-over line", _HANDED, (f"- from {_id(one.id)}, {by}\n{line}" if number == 0 else line,)
 
 
-def _decided(found: Refresh, brief: str) -> Iterator[_Levels]:
-    """The decisions in force in the routes before, without their reasons and with them, each once; rules first."""
-    known, seen = one_line(brief).casefold(), set[str]()
+def _decided(found: Refresh) -> Iterator[_Levels]:
+    """The decisions in force in the routes before, without their reasons and with them, each once; rules first. Those
+    of the task's own route stand in its brief.
+    """
+    seen = {prose(item.decision).casefold() for item in (found.context.active_decisions if found.context else ())}
     items: list[tuple[str, Decision]] = []
     for one in found.before:
         for item in reversed(one.decisions):
             said = prose(item.decision).casefold()
-            if said and said not in seen and said[:_TITLE] not in known:
+            if said and said not in seen:
                 seen.add(said)
                 items.append((one.route, item))
     if items:
