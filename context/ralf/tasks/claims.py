@@ -95,7 +95,7 @@ def claim(
         state = _chosen(tasks, writer.book, task, wanted, role)
         return _take(tasks, writer, state, wanted, keep=keep)
 
-    made = tasks.write(work, first=refuse)
+    made = tasks.write(work, near=task or "", first=refuse)
     return elsewhere.noted(tasks.project, [made])[0]
 
 
@@ -236,11 +236,10 @@ def _way_out(book: Book) -> str:
 # ---- signs of life ----
 
 
-def _show_engine(tasks: Tasks, book: Book, id_: str, number: int) -> None:
+def _show_engine(tasks: Tasks, state: TaskState, number: int) -> None:
     """Show a sign of life of a claim's holder to the engine, where the store has leases. StaleLease, Fenced."""
-    claim_ = book.states([id_])[id_].claim
-    if claim_ is not None and claim_.number == number:
-        leases.renew(tasks.project, id_, claim_)
+    if state.claim is not None and state.claim.number == number:
+        leases.renew(tasks.project, state.task.id, state.claim)
 
 
 def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None) -> TaskState:
@@ -257,15 +256,14 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         )
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.book, None, told, "")
-        start = born or (origin.born(process) if process else 0)
-        _show_engine(tasks, writer.book, id_, number)
-        machine = origin.machine() if process else ""
-        writer.append("renew", task=id_, lease=number, process=process, born=start, machine=machine)
+        state, number, _ = _lease(tasks, writer.book, None, told, "")
+        start, machine = (born or origin.born(process), origin.machine()) if process else (0, "")
+        _show_engine(tasks, state, number)
+        writer.append("renew", task=state.task.id, lease=number, process=process, born=start, machine=machine)
         leases.show_life(tasks.project, told)
-        return writer.state(id_)
+        return writer.state(state.task.id)
 
-    return tasks.write(work)
+    return tasks.write(work, near=_near(None, told))
 
 
 # ---- what a holder says ----
@@ -279,12 +277,12 @@ def progress(
     words = _text(tasks, text, "progress")
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.book, task, lease, by)
-        _show_engine(tasks, writer.book, id_, number)
-        writer.append("progress", task=id_, lease=number, text=words)
-        return writer.state(id_)
+        state, number, _ = _lease(tasks, writer.book, task, lease, by)
+        _show_engine(tasks, state, number)
+        writer.append("progress", task=state.task.id, lease=number, text=words)
+        return writer.state(state.task.id)
 
-    return tasks.write(work)
+    return tasks.write(work, near=_near(task, lease))
 
 
 def done(
@@ -314,8 +312,8 @@ def done(
 
     def look(book: Book) -> TaskState | None:
         """The task, where something is left to be done."""
-        id_, number, ended = _lease(tasks, book, task, lease, by, closing="done")
-        state = book.states([id_])[id_]
+        state, number, ended = _lease(tasks, book, task, lease, by, closing="done")
+        id_ = state.task.id
         if ended or (state.task.status == "completed" and not number):
             return None
         if not number:  # whoever has it claimed it before a pull changed it, and when it waited for nothing
@@ -337,7 +335,8 @@ def done(
             raise NotVerified(found.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
 
     def work(writer: Writer) -> TaskState:
-        id_, number, _ = _lease(tasks, writer.book, task, lease, by, closing="done")
+        state, number, _ = _lease(tasks, writer.book, task, lease, by, closing="done")
+        id_ = state.task.id
         if look(writer.book) is None:
             return writer.state(id_, f"{id_}: already completed; nothing changed")
         change = writer.change_of(id_, status="completed")
@@ -345,13 +344,11 @@ def done(
         said = {"summary": words, "tokens": tokens, "evidence": tree}
         writer.append("done", store.holder(tasks.project, by), task=id_, lease=number, changes=[change], **said)
         leases.end(tasks.project, id_, number)
-        failed = proof is not None and proof.state == "failed"
-        told = (
-            f"{id_}: recorded as completed, but the last test run failed: {proof.command}" if proof and failed else ""
-        )
-        return writer.state(id_, *filter(None, (told,)))
+        if proof is not None and proof.state == "failed":
+            return writer.state(id_, f"{id_}: recorded as completed, but the last test run failed: {proof.command}")
+        return writer.state(id_)
 
-    return tasks.write(work)
+    return tasks.write(work, near=_near(task, lease))
 
 
 def fail(
@@ -362,8 +359,8 @@ def fail(
     words = _text(tasks, reason, "reason")
 
     def work(writer: Writer) -> TaskState:
-        id_, number, ended = _lease(tasks, writer.book, task, lease, by, closing="failed")
-        state = writer.book.states([id_])[id_]
+        state, number, ended = _lease(tasks, writer.book, task, lease, by, closing="failed")
+        id_ = state.task.id
         if ended or (state.task.status == "failed" and not number):
             return writer.state(id_, f"{id_}: already failed; nothing changed")
         if state.task.status in ("completed", "cancelled") and not number:
@@ -375,7 +372,7 @@ def fail(
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
-    return tasks.write(work)
+    return tasks.write(work, near=_near(task, lease))
 
 
 def release(
@@ -397,7 +394,8 @@ def release(
     words = _text(tasks, note, "note", empty=True)
 
     def work(writer: Writer) -> TaskState:
-        id_, number, ended = _lease(tasks, writer.book, task, lease, by, closing=outcome)
+        state, number, ended = _lease(tasks, writer.book, task, lease, by, closing=outcome)
+        id_ = state.task.id
         if ended:
             return writer.state(id_, f"{id_}: already released; nothing changed")
         if not number:
@@ -406,7 +404,7 @@ def release(
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
-    return tasks.write(work)
+    return tasks.write(work, near=_near(task, lease))
 
 
 def retry(task: str, *, root: Root = None) -> TaskState:
@@ -443,39 +441,39 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
 
 def _lease(
     tasks: Tasks, book: Book, task: str | None, lease: str | None, by: str, *, closing: str = ""
-) -> tuple[str, int, bool]:
+) -> tuple[TaskState, int, bool]:
     """The task that is meant, the number of its claim (0: nobody's), and whether this lease has ended it so already.
 
     closing  the outcome that is to be recorded
     """
     named = tasks.resolve(book, task) if task is not None else None
     told = lease if lease is not None else environment.lease()
-    if told and not (named is None and lease is None and _has_gone_on(tasks, book, told, by)):
+    if told and (named is not None or lease is not None or not _has_gone_on(tasks, book, told, by)):
         id_, number = leases.parsed(told)
-        if named is None or named == id_ or lease is not None:
-            if named is not None and named != id_:
-                raise UsageError(named, f"the lease is of {id_}", f"ralf task show {id_}")
+        if named not in (None, id_) and lease is not None:
+            raise UsageError(str(named), f"the lease is of {id_}", f"ralf task show {id_}")
+        if named in (None, id_):
             try:
                 return _by_lease(tasks, book, id_, number, closing)
             except TaskNotFound as error:
-                if lease is None:
-                    error.hint = "RALF_LEASE names it; to go without: unset RALF_LEASE"
+                error.hint = error.hint if lease is not None else "RALF_LEASE names it; to go without: unset RALF_LEASE"
                 raise
     name = store.holder(tasks.project, by)
-    if named is None:
-        mine = _mine(tasks, book, name)
-        if not mine:
-            raise NotFound(name, "holds no task", "ralf task claim")
-        if len(mine) > 1:
-            raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
-        named = mine[0]
-    state = book.states([named])[named]
-    if state.claim is None:
-        return named, 0, False
-    if state.claim.by == name:
-        return named, state.claim.number, False
+    mine = [named] if named is not None else _mine(tasks, book, name)
+    if not mine:
+        raise NotFound(name, "holds no task", "ralf task claim")
+    if len(mine) > 1:
+        raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
+    state = book.states(mine)[mine[0]]
+    if state.claim is None or state.claim.by == name:
+        return state, state.claim.number if state.claim is not None else 0, False
     tasks.check_free(state)
-    return named, state.claim.number if closing in OUTCOMES else 0, False
+    return state, state.claim.number if closing in OUTCOMES else 0, False
+
+
+def _near(task: str | None, lease: str | None) -> str:
+    """The id of the task that is meant, as far as that is said without a look at any."""
+    return task or (environment.lease() if lease is None else lease).rpartition(":")[0]
 
 
 def _mine(tasks: Tasks, book: Book, name: str) -> list[str]:
@@ -490,16 +488,16 @@ def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
     return number in ended and bool(_mine(tasks, book, store.holder(tasks.project, by)))
 
 
-def _by_lease(tasks: Tasks, book: Book, id_: str, number: int, closing: str) -> tuple[str, int, bool]:
+def _by_lease(tasks: Tasks, book: Book, id_: str, number: int, closing: str) -> tuple[TaskState, int, bool]:
     state = book.state_of(tasks.resolve(book, id_))
     if state is None or state.task.id != id_:
         raise UsageError(id_, "a lease names a task by its id", "ralf task list")
     by = state.claim.by if state.claim is not None else ""
     if state.claim is not None and state.claim.number == number:
-        return id_, number, False
+        return state, number, False
     ended = next((one for one in state.attempts if one.number == number), None)
     if ended is not None and closing and ended.outcome == closing:
-        return id_, number, True
+        return state, number, True
     what = f"lease {id_}:{number} has ended"
     if ended is not None and ended.outcome:
         what += f": {ended.outcome} at {ended.ended}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from operator import xor
@@ -103,12 +103,16 @@ class Looker:
 
     # ---- files and plan ----
 
-    def renew(self) -> None:
-        """Take in what changed of records, files and plan."""
+    def renew(self, near: str = "") -> None:
+        """Take in what changed of records, files and plan.
+
+        near  a task: where its files, those of the tasks that it waits for and those of tasks with claims are as they
+              were, no other file is looked at
+        """
         self.catch_up()  # first: they say of some files whose they are
         book = self.book
-        ids = self._take_files()
-        book.derive(ids)
+        if not (near and all(map(self._is_as_it_was, {near, *book.waits(near), *book.needs(near), *book.held()}))):
+            book.derive(self._take_files())
         stamp = self._plan_stamp()
         if stamp != book.plan[0]:
             book.place(self._take_plan(stamp))
@@ -135,6 +139,18 @@ class Looker:
             total ^= book.rows.one(f"stamp/{name}") or 0
         book.rows.put("files", [total, sorted({*racy, *_racy(changed)})])
         book.derive(ids)
+
+    def _is_as_it_was(self, id_: str) -> bool:
+        """Whether a task has files, and they are those that the rows have."""
+        book, names = self.book, self.book.rows.one(f"at/{id_}")
+        racy: Sequence[str] = (book.rows.one("files") or (0, []))[1]
+        try:
+            return bool(names) and not any(
+                name in racy or folders.stamp(name, os.lstat(book.path(name))) != book.rows.one(f"stamp/{name}")
+                for name in names
+            )
+        except OSError:
+            return False
 
     def _take_files(self) -> set[str]:
         """Take in the files that are not as the rows have them; the tasks that they are, or were, of."""

@@ -302,9 +302,12 @@ class Tasks:
 
     # ---- writing: one at a time ----
 
-    def write(self, work: Callable[[Writer], T], *, first: Callable[[Book], None] = lambda _: None) -> T:
+    def write(
+        self, work: Callable[[Writer], T], *, near: str = "", first: Callable[[Book], None] = lambda _: None
+    ) -> T:
         """Do `work` while nobody else writes, on tasks that are up to date and files that show all records.
 
+        near    the id of the only task that is meant, where it is known
         first   what may raise an error by the records alone, before any file is looked at
         """
         self.project.prepare()
@@ -318,7 +321,7 @@ class Tasks:
             looker = Looker(self.project, index)
             looker.catch_up()
             first(looker.book)
-            looker.renew()
+            looker.renew(near)
             if looker.book.problem:
                 raise DamagedJournal(STREAM, looker.book.problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
             with _kept(looker):
