@@ -35,9 +35,6 @@ _DIGITS = {"pending": "0", "failed": "1", "completed": "2", "cancelled": "3"}
 
 _OPEN = ("pending", "failed")
 
-_SAID = ("claim", "attempts", "progress", "progress_at", "summary", "reason", "finished", "tokens", "evidence")
-"""What records say of a task that is told as it is."""
-
 _NONE = dict.fromkeys(("pending", "completed", "failed", "cancelled", "ready", "claimed", "blocked", "foreign"), 0)
 
 FRESH, PLACE, LOST = "fresh", "place", "lost"
@@ -216,13 +213,13 @@ class Book:
                 if task.status == before:  # the file was moved, which says it
                     task = replace(task, status=folders.folder_status(self.path(name)) or "pending")
             if task != said or _is_misplaced(name, task):
-                todo = PLACE if known is None or known.claim is None else ""
+                todo = PLACE if id_ not in (self.rows.one("claims") or ()) else ""
             elif change is None or change.digest != file.digest or (known is not None and known.tree is None):
                 todo = FRESH
         warnings = [f"{self.path(other)}: a second file of {id_}; keep one of them" for other in others[:_MOST_TOLD]]
         if len(others) > _MOST_TOLD:
             warnings.append(f"{id_}: {len(others) - _MOST_TOLD:,} more files of it")
-        claim = known.claim if known is not None else None
+        claim = records.said(self.rows, id_).get("claim")
         if claim is not None and task.status != "pending":
             warnings.append(f"{id_}: its file says {task.status}, but {claim.by} holds it")
         elif claim is not None and file.is_foreign:
@@ -264,7 +261,7 @@ class Book:
         if row is not None:
             task, known = records.task_of(row["tree"]), self.known(id_)
             is_open = task.status == "pending" and not row["foreign"]
-            is_claimed = known is not None and known.claim is not None
+            is_claimed = id_ in (self.rows.one("claims") or ())
             is_blocked = is_open and (bool(self._unmet(task.after)) or self._is_behind(id_))
             kinds = [task.status, *["claimed"] * is_claimed, *["blocked"] * is_blocked, *["foreign"] * row["foreign"]]
             order = known.order if known is not None else 0
@@ -397,9 +394,9 @@ class Book:
         row = self.rows.one(f"task/{id_}")
         if row is None:
             return None
-        known, task = self.known(id_) or Known(), records.task_of(row["tree"])
+        task = records.task_of(row["tree"])
         warnings = (*row["warnings"], *(self._hopeless(id_) if task.status == "pending" else ()))
-        said: dict[str, Any] = {name: getattr(known, name) for name in _SAID}
+        said = records.said(self.rows, id_)
         return TaskState(
             task,
             self.path(row["path"]),

@@ -140,12 +140,12 @@ def tasks_of(body: Mapping[str, Any]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the records say of a task. What its file says counts, where that is another.
+    """What the records say of the file of a task. What the file says counts, where that is another.
 
-    change  what was last done to its file
-    tree    what the file says then, None where no record has it; `prior`: what it said before; is_cut: see `Change`
+    change  what was last done to it
+    tree    what it says then, None where no record has it; `prior`: what it said before; is_cut: see `Change`
     boot    in which run of the machine that was recorded, "" where nobody knows
-    order   the place of its first record: of tasks of one second the first one is the older one
+    order   the place of the task's first record: of tasks of one second the first one is the older one
     """
 
     change: Change | None = None
@@ -154,35 +154,35 @@ class Known:
     is_cut: bool = False
     boot: str = ""
     order: int = 0
-    claim: Claim | None = None
-    attempts: tuple[Attempt, ...] = ()
-    progress: str = ""
-    progress_at: str = ""
-    summary: str = ""
-    reason: str = ""
-    finished: str = ""
-    tokens: int = 0
-    evidence: Evidence | None = None
-
-
-_KNOWN = frozenset(one.name for one in fields(Known))
 
 
 def known(rows: Rows, id_: str) -> Known | None:
-    """What the records say of a task; None for nothing."""
-    tree: dict[str, Any] | None = rows.one(f"known/{id_}")
-    if tree is None:
+    """What the records say of the file of a task; None for nothing."""
+    row = rows.one(f"known/{id_}")
+    if row is None:
         return None
-    parts: tuple[tuple[str, Any], ...] = (("change", Change), ("claim", Claim), ("evidence", Evidence))
-    made = {name: kind(**tree[name]) for name, kind in parts if tree.get(name) is not None}
-    made |= {"attempts": tuple(Attempt(**one) for one in tree.get("attempts", ()))}
-    return Known(**{name: value for name, value in {**tree, **made}.items() if name in _KNOWN})
+    change = Change(**row["change"]) if row.get("change") else None
+    names = [one.name for one in fields(Known) if one.name != "change"]
+    return Known(change, **{name: row[name] for name in names if name in row})
+
+
+_SAID = ("progress", "progress_at", "summary", "reason", "finished", "tokens")
+
+
+def said(rows: Rows, id_: str) -> dict[str, Any]:
+    """What the records say of a task beside its file: fields of a `TaskState`."""
+    row = rows.one(f"known/{id_}") or {}
+    made: dict[str, Any] = {name: row[name] for name in _SAID if name in row}
+    for name, kind in (("claim", Claim), ("evidence", Evidence)):
+        if row.get(name) is not None:
+            made[name] = kind(**row[name])
+    return made | {"attempts": tuple(Attempt(**one) for one in row.get("attempts", ()))}
 
 
 def fold(rows: Rows, record: Record) -> None:
     """Add a record to what those before it came to. What makes no sense in it is passed over, as is a later kind.
 
-    known/ID    what is known of a task, the tree of a `Known`
+    known/ID    what is known of a task: the fields of a `Known`, and what `said` tells
     own/DIGEST  bytes of a task's file that are this user's
     claims      the numbers of the claims that last, by task
     write owed  the newest write, and the tasks that it changed: their files may not show it yet
