@@ -1,12 +1,42 @@
-"""A stand-in for the store of tasks, for what reads them."""
+"""What tests of tasks share: projects of theirs, and a stand-in for the store of tasks, for what reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ralf.errors import NotFound
+from ralf.maintenance import ownership
+from ralf.tasks import store
 from ralf.tasks.model import TaskState
+
+
+def opted_in(folder: Path) -> Path:
+    """A project in a folder, that its user has opted in."""
+    made = folder / "project"
+    made.mkdir()
+    ownership.init(store.at(made).project, share=False)
+    return made
+
+
+def allow(root: Path) -> None:
+    """Let `verify:` commands run in a project."""
+    path = store.at(root).project.local_config_file
+    path.write_text(f"project: {root}\nverify_commands: true\n")
+    path.chmod(0o600)
+
+
+def without_index(root: Path) -> None:
+    """Delete the index of a project."""
+    for path in store.at(root).project.cache.glob("index.db*"):
+        path.unlink(missing_ok=True)
+
+
+def of(state: TaskState) -> Path:
+    """The file of a task."""
+    assert state.path is not None
+    return state.path
 
 
 @dataclass

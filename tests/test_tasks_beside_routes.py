@@ -10,6 +10,7 @@ import ralf
 from ralf import api
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store
+from taskskit import without_index
 
 pytestmark = pytest.mark.ci
 
@@ -71,7 +72,6 @@ def test_what_a_person_wrote_is_theirs_by_the_records_once_something_was_written
     path.write_text("# By hand\n")
     assert not store.get("TASK-hand", root=root).is_foreign
     editing.add("Two", root=root)
-    for index in store.at(root).project.cache.glob("index.db*"):
-        index.unlink()
+    without_index(root)
     ownership.uninstall(store.at(root).project)
     assert not store.get("TASK-hand", root=root).is_foreign

@@ -11,18 +11,13 @@ import storekit
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import Evidence
+from taskskit import allow
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     ownership.init(store.at(tmp_path).project, share=False)
     return tmp_path
-
-
-def allow(root: Path) -> None:
-    path = store.at(root).project.local_config_file
-    path.write_text(f"project: {root}\nverify_commands: true\n")
-    path.chmod(0o600)
 
 
 @pytest.mark.ci

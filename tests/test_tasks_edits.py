@@ -12,28 +12,14 @@ from ralf.errors import NothingReady
 from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget
 from ralf.tasks import claims, editing, origin, store, trust
-from ralf.tasks.model import TaskState
+from taskskit import of, opted_in, without_index
 
 KEY = "sk-ant-api03-" + "".join("AbCdEfGhIj0123456789"[n * 7 % 20] for n in range(93)) + "AA"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project that its user has opted in."""
-    made = tmp_path / "project"
-    made.mkdir()
-    ownership.init(store.at(made).project, share=False)
-    return made
-
-
-def of(state: TaskState) -> Path:
-    assert state.path is not None
-    return state.path
-
-
-def without_index(root: Path) -> None:
-    for path in store.at(root).project.cache.glob("index.db*"):
-        path.unlink()
+    return opted_in(tmp_path)
 
 
 def moved(path: Path, folder: str, name: str = "") -> Path:

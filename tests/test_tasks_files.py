@@ -14,18 +14,14 @@ from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store, trust
-from ralf.tasks.model import TaskState
+from taskskit import of, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project that its user has opted in."""
-    made = tmp_path / "project"
-    made.mkdir()
-    ownership.init(store.at(made).project, share=False)
-    return made
+    return opted_in(tmp_path)
 
 
 def write(root: Path, name: str, status: str = "pending", more: str = "", folder: str = "active") -> Path:
@@ -33,11 +29,6 @@ def write(root: Path, name: str, status: str = "pending", more: str = "", folder
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"---\nid: {name}\nstatus: {status}\n{more}---\n\n# Task {name}\n\nWords of {name}.\n")
     return path
-
-
-def of(state: TaskState) -> Path:
-    assert state.path is not None
-    return state.path
 
 
 # ---- a person's edits ----
@@ -209,8 +200,7 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
     assert "Do something else" in of(done).read_text()
     with pytest.raises(UsageError, match="has not been accepted"):
         claims.retry("One", root=clone)
-    for index in store.at(clone).project.cache.glob("index.db*"):
-        index.unlink()
+    without_index(clone)
     assert store.get("One", root=clone).is_foreign
     trust.trust(accept=["One"], root=clone)
     assert claims.retry("One", root=clone).task.text == "Do something else"

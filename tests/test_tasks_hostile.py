@@ -16,17 +16,14 @@ from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, look, store, trust, writing
 from ralf.tasks.refresh import refresh
+from taskskit import allow, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project that its user has opted in."""
-    made = tmp_path / "project"
-    made.mkdir()
-    ownership.init(store.at(made).project, share=False)
-    return made
+    return opted_in(tmp_path)
 
 
 def cloned(root: Path, tmp_path: Path) -> Path:
@@ -37,12 +34,6 @@ def cloned(root: Path, tmp_path: Path) -> Path:
     ownership.init(store.at(clone).project, share=False)
     trust.trust(accept=[trust.EVERY], root=clone)
     return clone
-
-
-def allow(root: Path) -> None:
-    path = store.at(root).project.local_config_file
-    path.write_text(f"project: {root}\nverify_commands: true\n")
-    path.chmod(0o600)
 
 
 @pytest.mark.ci
@@ -77,8 +68,7 @@ def test_a_file_in_a_commit_that_is_called_like_a_displaced_save_is_not_taken_fo
     git(root, "commit", "-qm", "hidden")
     git(clone, "commit", "-qam", "mine")
     git(clone, "pull", "-q", "--no-rebase")
-    for path in store.at(clone).project.cache.glob("index.db*"):
-        path.unlink()
+    without_index(clone)
     assert editing.edit("One", priority=8, root=clone).task.text == "As agreed."
     state = store.get("One", root=clone)
     assert (state.task.text, state.task.priority, state.is_foreign) == ("As agreed.", 8, False)
@@ -170,8 +160,7 @@ def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_other
     large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
     with large.open("wb") as file:
         file.truncate(1 << 33)
-    for path in store.at(root).project.cache.glob("index.db*"):
-        path.unlink()
+    without_index(root)
     found = store.list_tasks(root=root)
     assert len(found.tasks) == 5
     ((path, problem),) = found.damaged

@@ -23,6 +23,7 @@ from ralf.errors import NothingReady
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, records, store
 from ralf.tasks.model import Task
+from taskskit import without_index
 
 pytestmark = [pytest.mark.release]
 
@@ -111,8 +112,7 @@ def test_a_storm_leaves_each_task_done_once_and_each_save_in_its_file(tmp_path: 
                     another.start()
                     workers.add(another)
             elif random.random() < 0.2:
-                for path in store.at(root).project.cache.glob("index.db*"):
-                    path.unlink(missing_ok=True)
+                without_index(root)
             over = {one for one in workers if one.exitcode is not None}
             assert all(one.exitcode in (0, -signal.SIGKILL) for one in over)
             workers -= over
