@@ -215,7 +215,7 @@ _SECTIONS = {
     "Commands and hooks (speed)": (
         *("commands", "durable_write", "hooks", "large_transcript", "one_checkpoint", "serving", "tokens"),
     ),
-    "Storage and growth": ("archiving", "growth", "storage", "stores"),
+    "Storage and growth": ("growth", "storage", "stores"),
     "Search": ("search",),
     "Redaction and secrets": ("redaction",),
     "Trust": ("trust",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import archiving
 import commands
 import durable_write
 import growth
@@ -14,7 +13,7 @@ import one_checkpoint
 import search
 from measure import main
 
-ALL = (commands, hooks, durable_write, one_checkpoint, growth, archiving, large_transcript, search)
+ALL = (commands, hooks, durable_write, one_checkpoint, growth, large_transcript, search)
 
 if __name__ == "__main__":
     statuses = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,7 +73,7 @@ def _calls(rig: hookkit.Rig, project: Project, session: Path, turn: int) -> Iter
     yield lambda: rig.grow(2_000)
     for event in EVENTS:
         yield lambda event=event: rig.hook(event)  # type: ignore[misc]
-    yield lambda: archive.archive(older_than="1d", root=root, now=time.time() + 1e7)
+    yield lambda: archive.archive(project, ROUTE)
     yield lambda: revert(ROUTE, "cp-001", root=root)
     yield lambda: _damaged(root)
     yield lambda: repair(root=root)

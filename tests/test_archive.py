@@ -1,251 +1,239 @@
-"""What is old moves to compressed files by itself, reads there as before, and is never in neither place."""
+"""A route that nobody writes to is archived by itself, reads as before, and is back with the next record; evidence goes
+only where a person says so.
+"""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import os
-import shutil
-import signal
 import time
-import tracemalloc
-import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import ralf
-from ralf.finding.search import search
+from ralf import project as projects
+from ralf.config import Config
+from ralf.errors import Damaged, UsageError
+from ralf.maintenance.evidence import GRACE, drop_evidence, parse_age
 from ralf.maintenance.verify import verify
-from ralf.project import Project
 from ralf.route import archive as archives, history
-from ralf.route.archive import NEWEST, archive
-from ralf.storage.filestore import FileStore
-from storekit import Cli, configure, context_of, grow, journal_file, start, write_session, zipped
+from ralf.route.archive import archive
+from storekit import Cli, configure, context_of, journal_file, kept_bytes, records_of, route_file, write_session
 
-pytestmark = pytest.mark.ci  # of what is to go
-
-BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
 DAY = 86_400.0
-NOW = BEGIN + 100 * DAY
-STREAM = "routes/tide"
+BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC).timestamp()  # about when the made sessions took place
+
+Later = Callable[[float], None]
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+    """Have the clock say that some days have gone by."""
+    clock = time.time
+    return lambda days: monkeypatch.setattr(time, "time", lambda: clock() + days * DAY)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A route with some thirty checkpoints, none of them archived, and one with one."""
+    """A route with three checkpoints and a decision, and three small ones."""
     root = tmp_path_factory.mktemp("made")
-    context_of(root).mkdir(parents=True)
-    configure(root, "archive_days: 0\n")
-    write_session(root / "session.jsonl", 16_000)
-    write_session(root / "other.jsonl", 500, "s-2")
-    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=600)
-    ralf.checkpoint("moon", root / "other.jsonl", root=root)
-    (context_of(root) / "config.yaml").unlink()
+    write_session(root / "session.jsonl", 4_000)
+    ralf.checkpoint("tide", root / "session.jsonl", root=root, segment_tokens=1_500)
+    ralf.record_decision("tide", "Keep the levels in centimetres", rationale="as the logbook does", root=root)
+    for number in range(3):
+        ralf.record_decision(f"moon-{number}", f"Use the other side of moon {number}", root=root)
     return root
 
 
 def seen(root: Path) -> dict[str, object]:
-    """All that commands tell of the route, with what it takes to tell it read anew."""
-    shutil.rmtree(context_of(root) / "cache", ignore_errors=True)
-    store = FileStore(context_of(root))
-    checkpoints = list(history.checkpoints(Project(root), "tide"))
-    evidence = [str(record.payload["evidence"]) for _, record in checkpoints]
+    """All that commands tell of the routes."""
+    labels = [label for label, _ in history.checkpoints(projects.find(root), "tide")]
     return {
-        "entries": list(store.read(STREAM)),
-        "blobs": [store.open_blob(digest).read() for digest in evidence],
-        "at": [history.context_at("tide", label, root=root) for label in ("cp-001", "cp-015", checkpoints[-1][0])],
-        "why": ralf.why("tide", "cp-002", root=root),
-        "hits": [(hit.id, hit.text) for hit in search("harbour level station", root=root)],
-        "route": ralf.get_context("tide", root=root).render(),
+        "shown": [ralf.get_context(name, root=root).render() for name in ("tide", "moon-1")],
+        "at": [history.context_at("tide", label, root=root) for label in labels],
+        "why": [ralf.why("tide", label, root=root) for label in labels],
+        "log": history.log("tide", root=root),
+        "hits": [(hit.route, hit.id) for hit in ralf.search("centimetres", root=root)],
+        "whole": verify(root=root),
     }
 
 
-def count(root: Path) -> int:
-    return len(list(FileStore(context_of(root)).read(STREAM)))
+def listed(root: Path) -> list[str]:
+    return sorted(one.route for one in ralf.list_routes(root=root))
 
 
-def live(root: Path) -> list[bytes]:
-    return [line for line in journal_file(root, "tide").read_bytes().splitlines() if line.startswith(b'{"id":')]
-
-
-def test_what_is_archived_reads_as_before(project: Path) -> None:
-    before = seen(project)
-    report = archive(root=project, now=NOW)
-    assert [(one.route, one.records) for one in report.routes] == [("tide", count(project) - NEWEST)]
-    assert len(live(project)) == NEWEST
-    assert seen(project) == before
-
-
-def test_the_archive_is_of_ordinary_files_that_hold_the_lines_and_the_words(project: Path) -> None:
-    lines = live(project)
-    archive(root=project, now=NOW)
-    parts = sorted((context_of(project) / "archive" / "journal" / "routes" / "tide").iterdir())
-    assert b"".join(gzip.decompress(part.read_bytes()) for part in parts).splitlines() == lines[:-NEWEST]
-    named = json.loads(journal_file(project, "tide").read_bytes().splitlines()[0])["header"]["archived"]
-    assert [(one["file"], one["sha256"]) for one in named] == [
-        (part.name, hashlib.sha256(part.read_bytes()).hexdigest()) for part in parts
+def test_the_next_write_archives_what_had_no_record_for_so_long_and_all_of_it_reads_as_before(
+    project: Path, later: Later
+) -> None:
+    before, lines = seen(project), journal_file(project, "tide").read_bytes()
+    later(Config().archive_days - 1)
+    ralf.record_decision("new", "Go on", root=project)
+    assert listed(project) == ["moon-0", "moon-1", "moon-2", "new", "tide"]
+    later(400)
+    ralf.record_decision("new", "Go on and on", root=project)
+    assert listed(project) == ["new"]
+    assert sorted(path.name for path in (context_of(project) / "routes" / "archive").iterdir()) == [
+        *(f"moon-{number}.md" for number in range(3)),
+        "tide.md",
     ]
-    archived = [path for path in (context_of(project) / "archive" / "blobs").rglob("*") if path.is_file()]
-    assert archived
-    for path in archived:
-        assert hashlib.sha256(zlib.decompress(path.read_bytes())).hexdigest() == path.name
-        assert not (context_of(project) / "blobs" / path.name[:2] / path.name).exists()
+    assert not journal_file(project, "tide").exists()
+    assert journal_file(project, "tide").with_name("tide.jsonl.gz").stat().st_size < len(lines) / 2
+    now = seen(project)
+    assert {key: now[key] for key in before if key != "whole"} == {key: before[key] for key in before if key != "whole"}
+    assert verify(root=project).findings == ()
 
 
-def test_what_is_young_stays_and_so_do_the_newest_records_of_a_route(project: Path) -> None:
-    assert archive(root=project, now=BEGIN + 80 * DAY).routes == ()
-    archive(root=project, now=NOW)
-    assert archive("tide", older_than="0d", root=project).routes == ()
-    assert archive("moon", older_than="0d", root=project).routes == ()
-    assert len(live(project)) == NEWEST
+def test_the_next_record_brings_a_route_back_as_it_was(project: Path, later: Later, cli: Cli) -> None:
+    lines, shown = journal_file(project, "tide").read_bytes(), route_file(project, "tide").read_bytes()
+    assert archive(projects.find(project), "tide")
+    assert "archived" in cli("list").err
+    assert cli("show", "tide").status == 0
+    ralf.record_decision("tide", "Go on with the tide", root=project)
+    assert "tide" in listed(project)
+    assert journal_file(project, "tide").read_bytes().startswith(lines)
+    assert route_file(project, "tide").read_bytes() != shown
+    assert [path.name for path in (context_of(project) / "journal" / "routes").glob("tide*")] == ["tide.jsonl"]
+    assert not list((context_of(project) / "routes" / "archive").iterdir())
 
 
-def test_archiving_is_off_when_it_is_configured_so(project: Path) -> None:
+def test_nobody_looks_twice_a_day_and_never_where_that_is_configured(
+    project: Path, later: Later, monkeypatch: pytest.MonkeyPatch
+) -> None:
     configure(project, "archive_days: 0\n")
-    assert archive(root=project, now=NOW).routes == ()
-    assert archive(root=project, now=NOW, older_than="90d").routes != ()
+    later(400)
+    ralf.record_decision("new", "Go on", root=project)
+    assert "tide" in listed(project)
+    configure(project, "archive_days: 90\n")
+    monkeypatch.setattr(archives, "archive", lambda *_: pytest.fail("looked again"))
+    ralf.record_decision("new", "Go on and on", root=project)
 
 
-def test_a_dry_run_tells_what_would_move_and_moves_nothing(project: Path, cli: Cli) -> None:
-    before = {path: path.read_bytes() for path in context_of(project).rglob("*") if path.is_file()}
-    told = cli("context", "archive", "--older-than", "1d", "--dry-run")
-    assert told.status == 0
-    assert "would move" in told.out
-    assert "tide" in told.out
-    assert {path: path.read_bytes() for path in context_of(project).rglob("*") if path.is_file()} == before
-    assert "moved" in cli("context", "archive", "--older-than", "1d").out
-    assert "moved 0 records" in cli("context", "archive", "--older-than", "1d").out
+def test_an_edited_file_stays_until_the_edit_is_recorded(project: Path) -> None:
+    path = route_file(project, "tide")
+    path.write_text(path.read_text().replace("in centimetres", "in millimetres"))
+    assert not archive(projects.find(project), "tide")
+    ralf.record_decision("tide", "Go on", root=project)
+    assert archive(projects.find(project), "tide")
+    assert "in millimetres" in ralf.get_context("tide", root=project).render()
 
 
-def test_the_command_names_a_damaged_journal_and_does_the_others(project: Path, cli: Cli) -> None:
-    path = journal_file(project, "moon")
-    path.write_bytes(path.read_bytes().replace(b'"kind"', b'"kinb"', 1))
-    done = cli("context", "archive", "--older-than", "1d", "--json")
-    assert done.status == 4
-    assert [one["route"] for one in json.loads(done.out)["routes"]] == ["tide"]
-    assert "verify --repair" in done.err
+def test_an_edit_of_an_archived_file_counts_and_so_does_a_save_at_its_old_place(project: Path) -> None:
+    assert archive(projects.find(project), "tide")
+    kept = projects.find(project).route_file("tide")
+    assert kept.parent.name == "archive"
+    old = kept.read_text()
+    kept.write_text(old.replace("in centimetres", "in millimetres"))
+    assert "in millimetres" in ralf.get_context("tide", root=project).render()
+    ralf.record_decision("tide", "Go on", root=project)
+    assert "in millimetres" in route_file(project, "tide").read_text()
+    assert archive(projects.find(project), "moon-1")
+    saved = projects.find(project).route_file("moon-1").read_text().replace("other side", "dark side")
+    route_file(project, "moon-1").write_text(saved)
+    ralf.record_decision("moon-1", "Go on", root=project)
+    assert "dark side" in ralf.get_context("moon-1", root=project).render()
 
 
-# ---- by itself ----
+def test_a_killed_archiving_is_completed_by_the_next_look(project: Path, later: Later) -> None:
+    store = projects.find(project).store
+    head = store.head("routes/tide")
+    assert head is not None and store.properties.archive is not None
+    assert store.properties.archive.archive("routes/tide", head)  # and then it was killed
+    assert "tide" not in listed(project) and route_file(project, "tide").exists()
+    later(400)
+    ralf.record_decision("new", "Go on", root=project)
+    assert not route_file(project, "tide").exists()
+    assert ralf.get_context("tide", root=project).decisions
 
 
-def test_a_checkpoint_moves_a_little_of_what_is_old_the_evidence_first(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The clock says that all of it is old."""
-    monkeypatch.setattr(archives, "LITTLE", 20_000)
-    before = count(project)
-    for turns, moved in ((200, False), (220, True)):
-        grow(project / "session.jsonl", 1_500, turns)
-        ralf.checkpoint("tide", project / "session.jsonl", root=project, segment_tokens=600)
-        assert any(blob.archived for blob in FileStore(context_of(project)).blobs())
-        assert (len(live(project)) < count(project)) == moved
-    assert len(live(project)) >= NEWEST
-    assert count(project) > before
+@pytest.mark.ci
+def test_what_an_earlier_version_archived_is_rewritten_by_the_next_record(tmp_path: Path, project: Path) -> None:
+    """Its parts were gzip files that the journal's first line names."""
+    import gzip
+    import hashlib
 
-
-def test_a_clock_that_jumped_moves_no_more_than_a_little_at_a_time(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archives, "LITTLE", 20_000)
-    total, before = count(project), live(project)
-    while True:
-        for _ in ("evidence", "records"):
-            archives.a_little(Project(project), "tide", now=NOW + 10_000 * DAY)
-        left = live(project)
-        moved = before[: len(before) - len(left)]
-        if not moved:
-            break
-        assert before[len(moved) :] == left
-        frames = 200 * len(moved)  # what is bounded is the records in them
-        assert sum(map(len, moved)) < 20_000 + max(map(len, moved)) + frames
-        before = left
-    assert len(left) == NEWEST
-    assert count(project) == total
-
-
-def test_little_moves_only_where_it_pays(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "_LONGEST", 1_000)
-    archives.a_little(Project(project), "tide", now=NOW)
-    assert len(live(project)) == count(project)
-
-
-def test_blobs_that_an_earlier_version_put_into_zip_files_are_blobs_like_others(tmp_path: Path) -> None:
-    store = FileStore(context_of(tmp_path))
-    words = {store.put_blob([bytes([n]) * 900]): bytes([n]) * 900 for n in range(6)}
-    first, second, *rest = words
-    zips = zipped(tmp_path, [first, second]), zipped(tmp_path, rest)
-    listed = {blob.digest: blob for blob in store.blobs()}
-    assert listed.keys() == words.keys()
-    assert all(blob.archived and blob.size for blob in listed.values())
-    store.drop_blob(first)
-    assert not any(path.exists() for path in zips)
-    assert {blob.digest: blob.archived for blob in store.blobs()} == dict.fromkeys((second, *rest), True)
-    assert store.put_blob([words[first]]) == first
-    assert store.archive_blobs(words) > 0
-    for digest, content in words.items():
-        assert store.has_blob(digest)
-        assert store.open_blob(digest).read() == content
-    assert not verify(root=tmp_path).findings
-    for digest in words:
-        store.drop_blob(digest)
-    assert list(store.blobs()) == []
-    assert not [path for path in (context_of(tmp_path) / "archive" / "blobs").rglob("*") if path.is_file()]
-
-
-def test_evidence_that_a_checkpoint_that_stays_shares_stays_with_it(project: Path) -> None:
-    store = FileStore(context_of(project))
-    entries = list(store.read(STREAM))
-    digest = json.loads(entries[0].record)["payload"]["evidence"]
-    newest = json.loads(entries[-1].record)
-    newest["payload"]["evidence"] = digest
-    store.replace(STREAM, lambda one: json.dumps(newest).encode() if one.id == entries[-1].id else one.record)
-    archive(root=project, now=NOW)
-    assert {blob.digest: blob.archived for blob in store.blobs()}[digest] is False
-
-
-# ---- whatever dies ----
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_moment_it_loses_nothing_and_done_again_it_completes(project: Path, seed: int) -> None:
     before = seen(project)
-    code = (
-        "import sys, time\nfrom ralf.route.archive import archive\nimport ralf.checkpoint\nprint('go', flush=True)\n"
-        f"archive(root=sys.argv[1], now={NOW})\n"
-    )
-    for number in range(3):
-        child = start(code, project, cwd=project)
-        assert child.stdout is not None
-        child.stdout.readline()
-        time.sleep((seed * 3 + number) * 0.004)
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        assert seen(project) == before
-    archive(root=project, now=NOW)
+    path, top = journal_file(project, "tide"), context_of(project) / "archive" / "journal" / "routes" / "tide"
+    lines = path.read_bytes().splitlines(keepends=True)
+    part = b"".join(lines[:2])
+    packed = gzip.compress(part)
+    digest = hashlib.sha256(packed).hexdigest()
+    top.mkdir(parents=True)
+    (top / f"000001-{digest[:12]}.jsonl.gz").write_bytes(packed)
+    last = f"{len(lines[0])}-{json.loads(lines[1])['sha256']}"
+    named = [{"file": f"000001-{digest[:12]}.jsonl.gz", "size": len(part), "sha256": digest}]
+    said = json.dumps({"offset": len(part), "last": last, "archived": named}, separators=(",", ":")).encode()
+    sum_ = hashlib.sha256(said).hexdigest()[:32].encode()
+    path.write_bytes(b'{"header":%s,"sha256":"%s"}\n' % (said, sum_) + b"".join(lines[2:]))
+    files = kept_bytes(project)
     assert seen(project) == before
-    assert len(live(project)) == NEWEST
-    left = [path.name for path in context_of(project).rglob("*") if path.name.endswith(".tmp")]
-    assert left == []
-    parts = json.loads(journal_file(project, "tide").read_bytes().splitlines()[0])["header"]["archived"]
-    assert sorted(os.listdir(context_of(project) / "archive/journal/routes/tide")) == [one["file"] for one in parts]
+    assert kept_bytes(project) == files  # who reads changes nothing
+    ralf.record_decision("tide", "Go on", root=project)
+    assert path.read_bytes().startswith(b"".join(lines))
+    assert not (context_of(project) / "archive").exists()
 
 
-def test_a_part_that_swells_when_it_is_unpacked_costs_a_writer_little(tmp_path: Path) -> None:
-    ralf.record_decision("r", "Go on", root=tmp_path)
-    folder = tmp_path / ".autonomous" / "context" / "archive" / "journal" / "routes" / "r"
-    folder.mkdir(parents=True)
-    machine = zlib.compressobj(9, zlib.DEFLATED, 31)
-    swelling = b"".join(machine.compress(b"\n" * (1 << 20)) for _ in range(16)) + machine.flush()
-    (folder / "000001-aaaaaaaaaaaa.jsonl.gz").write_bytes(swelling)
-    tracemalloc.start()
-    try:
-        ralf.record_decision("r", "Stop", root=tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 96 << 20  # with a list of its lines 160 MB
-    finally:
-        tracemalloc.stop()
-    assert not any(folder.iterdir())
+# ---- evidence ----
+
+
+def blobs(root: Path) -> dict[str, Path]:
+    return {path.name: path for path in (context_of(root) / "blobs").glob("??/*")}
+
+
+def make_old(root: Path) -> None:
+    for path in blobs(root).values():
+        os.utime(path, (time.time() - 3_600,) * 2)
+
+
+def digests(root: Path) -> list[str]:
+    return [record["payload"]["evidence"] for record in records_of(root, "tide") if record["kind"] == "checkpoint"]
+
+
+def test_evidence_goes_by_age_but_for_that_of_each_newest_checkpoint(project: Path) -> None:
+    make_old(project)
+    ended = datetime.fromisoformat(records_of(project, "tide")[0]["payload"]["period"][1]).timestamp()
+    assert drop_evidence("10d", now=ended + 10 * DAY - 1, root=project).dropped == ()
+    labels = [label for label, _ in history.checkpoints(projects.find(project), "tide")]
+    report = drop_evidence("90d", root=project)
+    assert [one.checkpoints for one in report.dropped] == [(label,) for label in labels[:-1]] != []
+    assert len(blobs(project)) == len(digests(project))  # it was only looked at
+    drop_evidence("90d", remove=True, root=project)
+    assert list(blobs(project)) == digests(project)[-1:]
+    assert ralf.why("tide", "cp-001", root=project).evidence == "pruned"
+    assert not verify(root=project).damaged
+
+
+def test_what_no_record_names_goes_unless_it_was_just_put(project: Path) -> None:
+    digest = projects.find(project).store.put_blob([b"left behind"])
+    assert drop_evidence("9999w", root=project).just_put >= 1
+    os.utime(blobs(project)[digest], (time.time() - GRACE - 5,) * 2)
+    drop_evidence("9999w", remove=True, root=project)
+    assert digest not in blobs(project)
+
+
+def test_a_journal_that_cannot_be_read_keeps_all_evidence(project: Path) -> None:
+    make_old(project)
+    path = journal_file(project, "moon-0")
+    path.write_bytes(path.read_bytes().replace(b'"kind"', b'"kinb"', 1))
+    before = blobs(project)
+    with pytest.raises(Damaged):
+        drop_evidence("1d", remove=True, root=project)
+    assert blobs(project) == before
+
+
+def test_only_a_person_at_a_terminal_drops_evidence(project: Path, cli: Cli) -> None:
+    make_old(project)
+    before = blobs(project)
+    refused = cli("gc", "--evidence-older-than", "1d")
+    assert refused.status == 2 and "cp-001" in refused.out and "ralf why" in refused.err
+    assert cli("gc", "--evidence-older-than", "1d", "--dry-run").status == 0
+    assert cli("gc").status == 2
+    assert blobs(project) == before
+
+
+@pytest.mark.parametrize("text", ["", "d", "90x", "-1d", "1.5d", "9" * 7])
+def test_what_is_no_age_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no age"):
+        parse_age(text)

@@ -19,11 +19,11 @@ import ralf
 import storekit
 from contexts import quick
 from ralf.errors import DamagedBlob, TranscriptChanged, TranscriptNotFound, UsageError
+from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.forget import forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route import archive
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 from ralf_integrations.doors.entries import encoded
 
@@ -202,7 +202,7 @@ def test_a_large_batch_lies_in_a_blob_and_comes_back_equal(store: RalfSessionSto
     assert load(RalfSessionStore(tmp_path)) == [*batch, entry(9)]
     stream = next(Project(tmp_path).store.streams("sessions/"))
     assert [len(one.record) < 2_000 for one in Project(tmp_path).store.read(stream)] == [True, True]
-    assert not archive.prune(root=tmp_path, older_than="1d", remove=True, now=time.time() + 10**7).pruned
+    assert not drop_evidence("1d", root=tmp_path, remove=True, now=time.time() + 10**7).dropped
     assert load(store) == [*batch, entry(9)]
 
 
@@ -236,18 +236,6 @@ def test_what_a_writer_left_that_died_before_its_record_goes_with_the_session(
     assert remains(folder, words) == sorted(left)
     asyncio.run(store.delete(KEY))
     assert remains(folder, words) == left[1:]
-
-
-@pytest.mark.ci
-def test_an_archived_session_is_loaded_continued_and_deleted_as_before(store: RalfSessionStore, tmp_path: Path) -> None:
-    for number in range(6):
-        append(store, entry(number, WORDS + "x" * 50_000 * number))
-    [moved] = archive.archive(older_than="1d", root=tmp_path, now=time.time() + 10**6).routes
-    assert moved.records
-    append(RalfSessionStore(tmp_path), entry(0), entry(7))
-    assert [one["uuid"] for one in load(store)] == [f"u-{number}" for number in (0, 1, 2, 3, 4, 5, 7)]
-    asyncio.run(store.delete(KEY))
-    assert remains(storekit.context_of(tmp_path), Wording([WORDS], within_words=True)) == []
 
 
 def test_a_deletion_that_broke_off_is_completed(store: RalfSessionStore, tmp_path: Path) -> None:

@@ -67,8 +67,7 @@ COMMANDS = [
     ("context", "forget"),
     ("context", "why"),
     ("context", "verify"),
-    ("context", "archive"),
-    ("context", "prune"),
+    ("gc",),
     ("context", "log"),
     ("context", "diff"),
     ("context", "revert"),
@@ -404,7 +403,8 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     reason = found("context", "why", "tide", decided["id"])
     assert set(reason) == _fields(ralf.Reason)
     assert (reason["recorded"], reason["evidence"]) == ("by hand", "none")
-    assert set(found("context", "prune", "--older-than", "1d")) == {"pruned", "removed", "kept", "just_put", "freed"}
+    dropped = found("gc", "--evidence-older-than", "1d")
+    assert set(dropped) == {"dropped", "removed", "kept", "just_put", "freed"}
 
     shown = found("context", "show", "tide")
     wanted = (

@@ -60,8 +60,6 @@ def test_every_key_can_be_set(tmp_path: Path) -> None:
         agent_type="executor",
         worktrees="isolated",
         archive_days=30,
-        evidence_days=90,
-        evidence_size="500MB",
         redact_patterns=("ACME-[0-9]{8}",),
         checks=("./verify.sh", "bazel"),
         redact_personal="on",

@@ -315,7 +315,7 @@ def test_what_was_forgotten_stands_nowhere_and_more_can_be_forgotten(told: Cli) 
     assert "line 9, agent:" in told("context", "why", "tide", "DEC-003").out
 
 
-def test_old_evidence_is_pruned_and_not_missed(told: Cli) -> None:
-    assert told("context", "prune", "--older-than", "1d", "--yes").status == 0
+def test_old_evidence_is_dropped_and_not_missed(told: Cli, project: Path) -> None:
+    assert ralf.api.drop_evidence("1d", remove=True, root=project).dropped
     assert "pruned" in told("context", "why", "tide", "DEC-002").out
     assert told("context", "verify").status == 0

@@ -41,9 +41,9 @@ def put(root: Path, names: tuple[str, ...] = ("Tide", "levels", "tables"), words
             project.routes / f".ralf-{name}.md-0123456789ab-0123456789ab.old",  # that a person saved
             project.routes / f".ralf-{name}.md-{seen}.seen",
             project.routes / f"{name}.displaced-12345678",
-            project.folder / "damaged" / "routes" / f"{name}.md",
-            project.folder / "damaged" / "journal" / "routes" / f"{name}.jsonl.0123",
-            project.folder / "damaged" / "journal" / "moved" / f"{name.lower()}.jsonl",
+            project.folder / "routes" / f"{name}.md.damaged",
+            project.folder / "journal" / "routes" / f"{name}.damaged",
+            project.folder / "journal" / "moved" / f"{name.lower()}.jsonl.damaged",
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(words, encoding="utf-8")

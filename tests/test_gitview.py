@@ -227,7 +227,7 @@ def test_a_route_file_that_git_tracks_is_left_as_it_is_and_each_write_says_so(tm
     assert path.read_bytes() == before and "Two" in ralf.get_context("tide", root=root).render()
 
 
-@pytest.mark.parametrize("name", ["journal/inbox/s-1.jsonl", "archive/blobs/000001.zip", "journal/routes/mine.jsonl"])
+@pytest.mark.parametrize("name", ["journal/inbox/s-1.jsonl", "journal/routes/mine.jsonl"])
 def test_a_store_of_which_git_tracks_a_part_goes_on_where_it_does_not(repository: Path, name: str) -> None:
     place = context_of(repository) / name
     place.parent.mkdir(parents=True)

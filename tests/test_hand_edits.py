@@ -395,7 +395,7 @@ def test_another_routes_file_that_is_copied_over_this_one_is_named_and_mixes_not
     after = ralf.get_context("tide", root=project)
     assert [item.decision for item in after.decisions] == [*(item.decision for item in before.decisions), "Go on"]
     assert (after.warnings, "Read the gauge twice" in path.read_text()) == ((), False)
-    assert (context_of(project) / "damaged" / "routes" / "tide.md").read_bytes() == brought
+    assert (context_of(project) / "routes" / "tide.md.damaged").read_bytes() == brought
 
 
 @pytest.mark.ci

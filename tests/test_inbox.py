@@ -149,7 +149,7 @@ def test_verify_reads_inboxes_and_repair_keeps_what_can_be_read(here: Project) -
     assert [finding.path for finding in found] == [path]
     mended = repair(root=here.root)
     assert not mended.after.damaged
-    assert b"n0tice 1" in b"".join(one.read_bytes() for one in (here.folder / "damaged").rglob("*.jsonl.*"))
+    assert b"n0tice 1" in b"".join(one.read_bytes() for one in here.folder.rglob("*.damaged"))
     again = project.find(here.root)
     assert [notice.text for notice in inbox.take(again, "s-1", 1_000)] == ["notice 0", "notice 2"]
 

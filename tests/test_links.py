@@ -21,9 +21,10 @@ from ralf import project, routing
 from ralf.config import Config
 from ralf.errors import RalfError, UsageError
 from ralf.finding.since import remember
+from ralf.maintenance.evidence import drop_evidence
 from ralf.model import OpenFile
 from ralf.project import Project
-from ralf.route import archive, state
+from ralf.route import state
 from ralf.storage import git_files
 from storekit import HANGS, cache_of, context_of, copied
 
@@ -153,7 +154,7 @@ def everything(root: Path) -> str:
         lambda: ralf.record_decision("other", "Go on", root=root),
         lambda: routing.use(Project(root), ROUTE),
         lambda: routing.choose(project.find(root)),
-        lambda: archive.prune(keep_under="0", remove=True, now=2e9, root=root),
+        lambda: drop_evidence("1d", remove=True, now=2e9, root=root),
         lambda: ralf.get_context(ROUTE, root=root).render(),
         lambda: ralf.list_routes(root=root),
     ]

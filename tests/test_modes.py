@@ -33,7 +33,7 @@ def test_every_folder_is_0700_and_every_file_0600(tmp_path: Path, mask: int) -> 
         refused = everything(root)
     assert too_open(root) == {}, refused
     store = context_of(root)
-    for name in ("journal", "blobs", "archive", "routes", "cache", "locks", "installed", "damaged"):
+    for name in ("journal", "blobs", "routes", "cache", "locks", "installed"):
         assert any((store / name).rglob("*")), (name, refused)
     script = store / "hooks" / "context-checkpoint.sh"
     assert stat.S_IMODE(script.stat().st_mode) == 0o700

@@ -14,10 +14,10 @@ import pytest
 import ralf
 from ralf import project as projects
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
+from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
 from ralf.route import offsets, state
-from ralf.route.archive import prune
-from ralf.storage import id_index, journal, registry
+from ralf.storage import journal, registry
 from storekit import cache_of, grow, write_session
 
 
@@ -74,7 +74,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "sessions/r.jsonl",
             b"\n" + offsets.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
         ),
-        ("ids/routes/r.idx", id_index.with_header(b"\xff" * 16, 16)),
         ("routes/r.json", b"[" * 100_000),
         *(
             ("routes/r.json", state.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
@@ -102,12 +101,12 @@ def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: byte
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "ids/routes/r.idx", "routes/r.json"])
+@pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "routes/r.json"])
 def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     Project(tmp_path).prepare()
-    path = (store(tmp_path) / "cache" if name.startswith("ids/") else cache_of(tmp_path)) / name
+    path = cache_of(tmp_path) / name
     path.parent.mkdir(parents=True)
     path.symlink_to(victim)
     session = tmp_path / "session.jsonl"
@@ -119,7 +118,9 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == 2
 
 
-@pytest.mark.parametrize("part", ["routes", "journal", "blobs", "cache", "cache/routes", "cache/open", "cache/chosen"])
+@pytest.mark.parametrize(
+    "part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/routes", "cache/open", "cache/chosen"]
+)
 def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -131,7 +132,7 @@ def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: s
     writing: list[Callable[[], object]] = [
         lambda: ralf.record_decision("r", "x", root=tmp_path),
         lambda: ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path),
-        lambda: prune(keep_under="0", remove=True, root=tmp_path),
+        lambda: drop_evidence("1d", remove=True, root=tmp_path),
     ]
     for write in writing:
         with pytest.raises(UsageError, match="is a symbolic link"):
@@ -148,7 +149,7 @@ def test_nothing_is_put_or_removed_through_a_link_among_the_blobs(tmp_path: Path
     (store(tmp_path) / "blobs" / digest[:2]).symlink_to(elsewhere)
     with pytest.raises(UsageError, match="is a symbolic link"):
         Project(tmp_path).store.put_blob([b"words"])
-    assert prune(remove=True, now=time.time() + 3_600, root=tmp_path).pruned == ()
+    assert drop_evidence("1d", remove=True, now=time.time() + 3_600, root=tmp_path).dropped == ()
     assert list(elsewhere.iterdir()) == [theirs]
 
 
@@ -236,13 +237,13 @@ def test_a_list_passes_over_a_number_that_is_none(tmp_path: Path) -> None:
     assert [route.revision for route in ralf.list_routes(root=tmp_path)] == [1]
 
 
-def test_a_checkpoint_that_does_not_say_when_it_was_is_damage_to_whoever_prunes(tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_say_when_it_was_is_damage_to_whoever_drops_evidence(tmp_path: Path) -> None:
     project = projects.find(tmp_path)
     project.prepare()
     payload = {"source": {"session": "s"}, "period": 5}
     journal.append(project.store, "r", journal.Record(1, "checkpoint", payload), id="x", after=None)
     with pytest.raises(DamagedJournal):
-        prune(root=tmp_path)
+        drop_evidence("1d", root=tmp_path)
 
 
 def test_who_reads_makes_no_key(tmp_path: Path) -> None:

@@ -30,8 +30,6 @@ class _Context(LazyGroup):
         },
         "Maintenance": {
             "verify": "ralf_cli.maintenance:verify",
-            "archive": "ralf_cli.maintenance:archive",
-            "prune": "ralf_cli.maintenance:prune",
             "forget": "ralf_cli.maintenance:forget",
             "trust": "ralf_cli.trust:trust",
         },

@@ -105,6 +105,7 @@ class _Main(LazyGroup):
             "doctor": "ralf_cli.status:doctor",
             "config": "ralf_cli.config:config",
             "migrate": "ralf_cli.migrate:migrate",
+            "gc": "ralf_cli.maintenance:gc",
             "completion": "ralf_cli.completion:completion",
         },
         "For machines": {

@@ -1,4 +1,4 @@
-"""`ralf context verify`, `archive`, `prune` and `forget`: the store as a whole."""
+"""`ralf context verify` and `forget`, `ralf gc`: the store as a whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ralf.maintenance.forget import Forgotten
     from ralf.maintenance.verify import VerifyReport
 
-_NOTES = 20  # that are printed: old evidence that was pruned is a note a checkpoint
+_NOTES = 20  # that are printed: old evidence that was dropped is a note a checkpoint
 
 
 @click.command(short_help="Verify the store's integrity; optionally repair it.")
@@ -23,11 +23,11 @@ _NOTES = 20  # that are printed: old evidence that was pruned is a note a checkp
 @with_json
 @click.pass_context
 def verify(ctx: click.Context, route: str | None, repair: bool, root: str | None, as_json: bool) -> None:
-    """Verify the integrity of ROUTE or of the whole project: records, route files, caches, evidence, archives.
+    """Verify the integrity of ROUTE or of the whole project: records, route files, evidence.
 
     Leftovers of a crash (unacknowledged journal tail, stale route file, temporary files) are not damage. A repair
-    works from the journal. It never removes the only copy of anything: unreadable files move to the store's folder
-    damaged/, and the journal records the loss.
+    works from the journal. It never removes the only copy of anything: what cannot be read is kept beside it, in a
+    file that ends with .damaged, and the journal records the loss.
 
     \b
     Examples:
@@ -80,7 +80,6 @@ def _emit(report: VerifyReport) -> None:
             (len(report.routes), "route"),
             (report.records, "record"),
             (report.blobs, "blob"),
-            (report.archives, "archive"),
         )
     )
     click.echo(f"{looked}: {f'{damaged:,} damaged' if damaged else 'all whole'}")
@@ -90,103 +89,56 @@ def _so_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-@click.command(short_help="Archive old records.")
-@click.argument("route", required=False, metavar="[ROUTE]", shell_complete=complete_route)
-@click.option("--older-than", metavar="AGE", help="Older than this, e.g. 90d, 12h, 4w. Default: as configured.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be archived.")
-@with_root
-@with_json
-@click.pass_context
-def archive(
-    ctx: click.Context, route: str | None, older_than: str | None, dry_run: bool, root: str | None, as_json: bool
-) -> None:
-    """Archive old checkpoints and the transcript text behind them in compressed form.
-
-    Each checkpoint archives a little automatically; this command archives everything that is old enough, in ROUTE
-    or in all routes. Nothing is lost; every command reads archived data transparently. The newest 20 records of a
-    route stay. The default age is archive_days in the configuration, 90 days unless set, 0 for never.
-
-    \b
-    Examples:
-      ralf context archive --dry-run
-      ralf context archive TASK-001 --older-than 30d
-
-    \b
-    Exit status: 0, even if there was nothing to move · 1 unwritable, disk full · 2 invalid name, no age ·
-    3 no such route · 4 damaged data (all other routes are archived) · 5 busy
-    """
-    from ralf.route import archive as archives
-    from ralf_cli.output import emit_json, fields_of, table
-    from ralf_cli.terminal import complain
-
-    report = archives.archive(route, older_than=older_than, dry_run=dry_run, root=root)
-    if as_json:
-        emit_json(fields_of(report))
-    else:
-        if report.routes:
-            rows = [
-                (one.route, one.records, one.size, f"{one.first} → {one.until}" if one.until else "-", one.blobs)
-                for one in report.routes
-            ]
-            table(("ROUTE", "RECORDS", "BYTES", "ENDED", "EVIDENCE"), rows, right=(1, 2, 4))
-        records, blobs = (sum(getattr(one, name) for one in report.routes) for name in ("records", "blobs"))
-        did = "would move" if dry_run else "moved"
-        what = f"{_so_many(records, 'record')} and the evidence of {_so_many(blobs, 'checkpoint')}"
-        click.echo(f"{did} {what} to the archive")
-    for damage in report.damaged:
-        complain(damage, "ralf context verify --repair")
-    if report.damaged:
-        ctx.exit(4)
-
-
-@click.command(short_help="Remove old transcript text behind checkpoints.")
-@click.option("--older-than", metavar="AGE", help="Evidence of segments older than this, e.g. 90d, 12h, 4w.")
+@click.command(short_help="Drop old transcript text behind checkpoints.")
 @click.option(
-    "--keep-under", metavar="SIZE", help="The oldest evidence, until the rest is smaller than this, e.g. 500MB, 2GB."
+    "--evidence-older-than", "age", metavar="AGE", required=True, help="Of segments that ended before, e.g. 90d, 4w."
 )
-@click.option("--dry-run", is_flag=True, help="Only list what would be removed (the default without --yes).")
-@click.option("--yes", is_flag=True, help="Remove the listed evidence.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
 @with_root
 @with_json
-def prune(
-    older_than: str | None, keep_under: str | None, dry_run: bool, yes: bool, root: str | None, as_json: bool
-) -> None:
-    """Remove old evidence: the transcript text behind checkpoints. Removes nothing without --yes.
+def gc(age: str, dry_run: bool, root: str | None, as_json: bool) -> None:
+    """Drop old evidence: the transcript text behind checkpoints. Nothing else ever drops any.
 
-    Decisions, facts, checkpoints and journals stay complete. The newest checkpoint of each route keeps its
-    evidence. Missing options default to the configuration (evidence_days, evidence_size). Evidence that no
-    checkpoint refers to is removed, too.
+    Lists it, says what `ralf why` loses, and asks. Decisions, facts, checkpoints and journals stay complete, and the
+    newest checkpoint of each route keeps its evidence. Evidence that no record refers to goes, too. Only a person can
+    drop it, on a terminal; --json and --dry-run only list it.
 
     \b
     Examples:
-      ralf context prune --older-than 90d
-      ralf context prune --older-than 90d --yes
-      ralf context prune --keep-under 500MB --yes
+      ralf gc --evidence-older-than 90d
+      ralf gc --evidence-older-than 4w --dry-run
 
     \b
-    Exit status: 0, even if there was nothing to remove · 1 unwritable · 2 neither age nor size given ·
-    4 damaged journal (nothing is removed)
+    Exit status: 0, even if there was nothing to drop · 1 unwritable · 2 no age, not on a terminal, not confirmed ·
+    4 damaged journal (nothing is dropped)
     """
-    from ralf.route import archive
+    from ralf import project as projects
+    from ralf.maintenance.evidence import drop_evidence
     from ralf_cli.output import emit_json, fields_of, say, table
+    from ralf_cli.trust import check_person
 
-    report = archive.prune(older_than=older_than, keep_under=keep_under, remove=yes and not dry_run, root=root)
+    report = drop_evidence(age, root=root)
     if as_json:
         emit_json(fields_of(report) | {"freed": report.freed})
         return
-    if report.pruned:
-        rows = [
-            (one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size, one.reason)
-            for one in report.pruned
-        ]
-        table(("ROUTE", "CHECKPOINT", "TIME", "BYTES", "REASON"), rows, right=(3,))
-    freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
-    if yes and not dry_run:
-        click.echo(f"removed {freed}; {left}")
-    else:
-        click.echo(f"would remove {freed}; {left}" + ("; run it again with --yes" if report.pruned else ""))
     if report.just_put:
         say(f"{report.just_put} more were put within the last ten minutes: later")
+    freed, left = f"{report.freed:,} bytes of evidence", f"{report.kept:,} stay"
+    if not report.dropped:
+        click.echo(f"nothing to drop; {left}")
+        return
+    rows = [(one.route or "-", ", ".join(one.checkpoints) or "-", one.time or "-", one.size) for one in report.dropped]
+    table(("ROUTE", "CHECKPOINT", "TIME", "BYTES"), rows, right=(3,))
+    of = sum(len(one.checkpoints) for one in report.dropped)
+    say(f"of {_so_many(of, 'checkpoint')} `ralf why` will show no words any more: only session, lines and hash")
+    if dry_run:
+        click.echo(f"would drop {freed}; {left}")
+        return
+    check_person(projects.find(root).folder, f"ralf gc --evidence-older-than {age}", done="dropped")
+    if not click.confirm(f"Drop {freed}? This cannot be undone", err=True):
+        raise click.UsageError("nothing was dropped")
+    report = drop_evidence(age, remove=True, root=root)
+    click.echo(f"dropped {report.freed:,} bytes of evidence; {report.kept:,} stay")
 
 
 @click.command(short_help="Erase text from the entire store.")
@@ -211,7 +163,7 @@ def forget(
     """Erase the text of ROUTE's decision or checkpoint ID, or any text, from the entire store; without either, all
     of ROUTE, which then has to be named.
 
-    Erases it from the records of every route, evidence, route files, archives, caches and the search index, and
+    Erases it from the records of every route, evidence, files, caches and the search index, and
     reads them back to verify. This cannot be undone. The text is found regardless of case, white space, Markdown,
     NFC or NFD, JSON escapes, percent encoding and HTML entities, but not in base64, hexadecimal, double encoding or
     other spellings. It cannot reach git history, backups or the client's transcripts; if the text appears again in

@@ -39,7 +39,8 @@ def list_(
     ctx: click.Context, limit: int | None, since: str | None, cost: bool, root: str | None, as_json: bool
 ) -> None:
     """List the routes of this project, the newest checkpoint first. With --since, only routes in which anything was
-    recorded since then.
+    recorded since then. Routes without a record for `archive_days` are archived: they are not listed, read as before,
+    and back with the next record.
 
     \b
     Examples:
@@ -66,7 +67,10 @@ def list_(
         say(f"no route in which anything was recorded since {since}")
     else:
         say("no routes yet; make one with: ralf context checkpoint ROUTE --transcript FILE")
-    if strays := routing.strays(projects.find(root)):
+    project = projects.find(root)
+    if archived := routing.archived(project):
+        say(f"note: routes without a record for long, which are archived and not listed: {len(archived):,}")
+    if strays := routing.strays(project):
         count = len(strays)
         say(f"note: files in routes/ that no route can have, and nobody reads: {count}; see: ralf context verify")
     for route in routes:

@@ -145,20 +145,21 @@ def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:
             click.echo(f"{name}: you refused it before; it has not changed since")
 
 
-def check_person(where: Path, command: str, names: Sequence[str] = ()) -> None:
+def check_person(where: Path, command: str, names: Sequence[str] = (), *, done: str = "accepted") -> None:
     """UsageError unless a person sits at a terminal.
 
     where    the folder whose content is to be accepted
     command  what the person types, with `names` behind it
+    done     what is done with it
     """
     from ralf import environment
     from ralf.errors import UsageError
 
     hint = f"type it yourself, in a terminal of your own: {' '.join((command, *names))}"
     if agent := environment.agent():
-        raise UsageError(where, f"nothing was accepted: an agent runs this (${agent} is set)", hint)
+        raise UsageError(where, f"nothing was {done}: an agent runs this (${agent} is set)", hint)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(where, "nothing was accepted: no person is at a terminal here", hint)
+        raise UsageError(where, f"nothing was {done}: no person is at a terminal here", hint)
 
 
 def _accept(

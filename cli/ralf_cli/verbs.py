@@ -43,10 +43,11 @@ _OTHER_NAMES = {
     "sessions": "health",
     "import": "migrate",
     "purge": "forget",
+    "prune": "gc",
 }
 """What people and agents type, and what it is called here."""
 
-_IRREVERSIBLE = frozenset(("cancel", "drop", "forget", "prune"))
+_IRREVERSIBLE = frozenset(("cancel", "drop", "forget"))
 """Commands that nothing takes back, or not wholly: a hint names one of another group only to who named no group."""
 
 _OF_MEMORY = {

@@ -9,7 +9,7 @@
               list_runs get_run retry_run cancel_run forget_run
               truncate summarize (of a conversation)
     memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
-    maintain  verify repair archive prune forget forget_route init uninstall switch accept_route
+    maintain  verify repair drop_evidence forget forget_route init uninstall switch accept_route
               refuse_route list_settings get_setting change_setting
 
 Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route`,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         list_routes as list_routes,
     )
     from ralf.finding.search import SearchHit as SearchHit, search as search
+    from ralf.maintenance.evidence import drop_evidence as drop_evidence
     from ralf.maintenance.forget import forget as forget, forget_route as forget_route
     from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
     from ralf.maintenance.renaming import rename_route as rename_route
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     )
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
-    from ralf.route.archive import archive as archive, prune as prune
     from ralf.route.corrections import (
         change as change,
         drop as drop,
@@ -149,8 +149,8 @@ def __getattr__(name: str) -> Any:
         from ralf.route import handing_over as home
     elif name in ("set_goal", "add_next", "close", "close_route"):
         from ralf.route import steering as home
-    elif name in ("archive", "prune"):
-        from ralf.route import archive as home
+    elif name == "drop_evidence":
+        from ralf.maintenance import evidence as home
     elif name in ("forget", "forget_route"):
         from ralf.maintenance import forget as home
     elif name in ("claim", "renew", "progress", "done", "fail", "release", "retry"):

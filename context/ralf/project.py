@@ -218,8 +218,19 @@ class Project:
         return self.folder / "config.yaml"
 
     def route_file(self, route: str) -> Path:
-        """The route file of a checked route name."""
+        """The route file of a checked route name, wherever it lies."""
+        live = self.live_file(route)
+        if not os.path.lexists(live) and os.path.lexists(archived := self.archived_file(route)):
+            return archived
+        return live
+
+    def live_file(self, route: str) -> Path:
+        """The route file of a route that is not archived."""
         return self.routes / f"{cleaning.check(route)}.md"
+
+    def archived_file(self, route: str) -> Path:
+        """The route file of one that is."""
+        return self.routes / "archive" / f"{cleaning.check(route)}.md"
 
     def route_lock(self, route: str) -> Path:
         """The lock that every writer of a route holds."""
@@ -235,6 +246,8 @@ class Project:
         """
         top = os.fspath(self.folder)
         folders = [top]
+        if os.path.islink(archive := f"{top}/routes/archive"):  # noqa: PTH114  # one call
+            raise UsageError(archive, "is a symbolic link: not followed", _REMOVE)
         while folders:
             folder = folders.pop()
             try:

@@ -83,6 +83,12 @@ def names_of(project: Project, shared: Iterable[str] | None = None) -> list[str]
     return sorted(name for name in found if name not in moved or _has_records(project, name))
 
 
+def archived(project: Project) -> frozenset[str]:
+    """The names of the routes that are archived: nobody has written to them for long."""
+    archiving = project.store.properties.archive
+    return archiving.archived("routes") if archiving is not None else frozenset()
+
+
 def names_meant(project: Project) -> list[str]:
     """The names of all routes, and of those that sessions have which were killed before anything was recorded."""
     claimed: list[str] = []

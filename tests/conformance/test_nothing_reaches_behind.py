@@ -15,17 +15,18 @@ import ralf
 from ralf import project as projects
 from ralf.checkpointing import progress
 from ralf.errors import UsageError
+from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.forget import forget, forget_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route import archive, corrections, history
+from ralf.route import corrections, history
 from ralf.storage.journal import Store
 from storekit import context_of, grow, route_file, write_session
 
 pytestmark = pytest.mark.ci
 
-KEPT = ("journal", "blobs", "archive")
+KEPT = ("journal", "blobs")
 """Folders of the embedded store, which only `ralf.storage` opens."""
 
 
@@ -77,8 +78,7 @@ def test_what_a_store_cannot_do_is_refused(tmp_path: Path, monkeypatch: pytest.M
     for refused in (
         partial(forget, "tide", text="the old columns of the table"),
         partial(forget_route, "tide"),
-        partial(archive.prune, older_than="1d", remove=True),
-        partial(archive.archive, "tide", older_than="1d"),
+        partial(drop_evidence, "1d", remove=True),
     ):
         with pytest.raises(UsageError, match="cannot"):
             refused(root=tmp_path)

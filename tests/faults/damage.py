@@ -28,6 +28,7 @@ from tests.faults.figures import told
 from tests.storekit import context_of, write_session
 
 import ralf
+from ralf import project as projects
 from ralf.errors import RouteNotFound
 from ralf.finding.search import search
 from ralf.maintenance import repair as repairs
@@ -38,7 +39,6 @@ from ralf.route import archive
 from ralf.storage.filestore import FileStore
 
 ROUTES = ("tide", "moon")
-NOW = 1_800_000_000.0
 _FRAME = re.compile(rb'\{"id":"[^"]+","length":(\d+),"sha256":"([0-9a-f]{32})","frame":"[^"]*","record":')
 
 
@@ -62,9 +62,7 @@ def bases(folder: Path) -> list[Path]:
         ralf.record_decision(route, "Keep the levels in centimetres", rationale="as the old logbook does", root=plain)
     search("harbour level", root=plain)
     archived = storekit.copied(plain, folder / "archived")
-    newest, archive.NEWEST = archive.NEWEST, 3
-    archive.archive(root=archived, older_than="1d", now=NOW)
-    archive.NEWEST = newest
+    assert archive.archive(projects.find(archived), "tide")
     rewritten = storekit.copied(archived, folder / "rewritten")
     slip = ralf.record_decision("tide", "Paint the gauge boards red in every spring", root=rewritten)
     forget("tide", slip.id, root=rewritten)
@@ -75,7 +73,7 @@ def bases(folder: Path) -> list[Path]:
 def files(root: Path) -> list[Path]:
     """The files of a store that may come to harm."""
     top = context_of(root)
-    found = [path for name in ("journal", "archive", "blobs", "routes", "cache") for path in (top / name).rglob("*")]
+    found = [path for name in ("journal", "blobs", "routes", "cache") for path in (top / name).rglob("*")]
     return sorted(path for path in found if path.is_file())
 
 
@@ -150,9 +148,9 @@ def harm(dice: random.Random, root: Path) -> list[str]:
 
 
 def records_on_disk(root: Path) -> set[bytes]:
-    """Every whole record that lies in any journal's file or part."""
+    """Every whole record that lies in any journal's file."""
     found: set[bytes] = set()
-    for path in (*context_of(root).glob("journal/routes/*"), *context_of(root).glob("archive/journal/routes/*/*")):
+    for path in context_of(root).glob("journal/routes/*"):
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = _unpacked(content)
@@ -188,7 +186,7 @@ def _check_names(root: Path, base: Path, report: VerifyReport, told: list[str]) 
         name = path.relative_to(base)
         kind = name.relative_to(context_of(Path())).parts[0]
         now = (root / name).read_bytes() if (root / name).exists() else b""
-        if kind in ("blobs", "archive") and path.suffix in ("", ".gz") and now != path.read_bytes():
+        if kind == "blobs" and path.suffix in ("", ".gz") and now != path.read_bytes():
             gone = any(finding.path.name == name.name for finding in report.findings)
             if not gone and root / name not in named and not any(p.suffix == ".jsonl" for p in named):
                 raise Failed(f"{name} is damaged, and nobody says so: {told}")

@@ -38,7 +38,7 @@ from ralf.maintenance import forget as forgetting
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.verify import verify
 from ralf.model import Decision
-from ralf.route import corrections, history
+from ralf.route import archive, corrections, history
 from ralf.route.write import open_route
 from ralf.storage import journal
 from ralf.text.cleaning import MARK
@@ -119,10 +119,8 @@ def _drop(root: Path, rng: random.Random) -> None:
 
 
 def _archive(root: Path, rng: random.Random) -> None:
-    store, stream = projects.find(root).store, journal.stream_of(rng.choice(ROUTES))
-    store.properties.archive.archive(stream, rng.choice(list(store.read(stream))).token)
-    blobs = sorted(blob.digest for blob in store.properties.heap.blobs())
-    store.properties.archive.archive_blobs(rng.sample(blobs, rng.randint(1, len(blobs))))
+    archive.archive(projects.find(root), rng.choice(ROUTES))
+    blobs = sorted(blob.digest for blob in projects.find(root).store.properties.heap.blobs())
     if rng.random() < 0.5:
         zipped(root, rng.sample(blobs, rng.randint(1, len(blobs))))  # as an earlier version did
 

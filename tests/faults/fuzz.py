@@ -53,7 +53,7 @@ from ralf.model import Carried, handover
 from ralf.model.entries import Message, Said
 from ralf.project import Project
 from ralf.route import offsets, state
-from ralf.storage import id_index, journal_file
+from ralf.storage import journal_file
 from ralf.talk import answer as answers
 from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.text import cleaning
@@ -283,8 +283,6 @@ def _with_sums(path: Path, data: bytes) -> bytes:
     if path.match("cache/sessions/*.jsonl"):
         lines = (line.partition(b',"sum":')[0] + b"}" for line in data.split(b"\n")[1:-1])
         return b"\n" + offsets.with_sums(b"\n", lines)
-    if path.suffix == ".idx":
-        return id_index.with_header(data[16:], int.from_bytes(data[8:16]))
     return data
 
 

@@ -82,14 +82,14 @@ def clone_with_a_search_index(stage: Stage) -> None:
 def clone_with_remembered_contexts(stage: Stage) -> None:
     """A repository ships the caches of folded routes and renders, without journal and route file."""
     shutil.copytree(stage.rig.made / ".autonomous", stage.evil / ".autonomous")
-    for name in ("journal", "routes", "archive"):
+    for name in ("journal", "routes"):
         shutil.rmtree(stage.evil / ".autonomous/context" / name, ignore_errors=True)
     stage.visited(served=False)
 
 
 @scenario
 def clone_with_an_archive(stage: Stage) -> None:
-    """A repository ships a journal whose header names archived parts."""
+    """A repository ships routes that are archived."""
     shutil.copytree(stage.rig.made / ".autonomous", stage.evil / ".autonomous")
     for name in ("routes", "cache"):
         shutil.rmtree(stage.evil / ".autonomous/context" / name, ignore_errors=True)

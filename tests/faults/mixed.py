@@ -39,7 +39,6 @@ ROUTES = ("TASK-1", "TASK-2")
 WORKERS = 6
 _SECONDS = 2.0  # of a round
 _KILL_EVERY = 0.12  # seconds on the average
-_LATER = 2_000_000_000.0  # when all that the made sessions tell is old
 
 Say = Callable[..., None]
 
@@ -128,8 +127,7 @@ class _Worker:
     # ---- keeping ----
 
     def archive(self, marker: str, route: str) -> None:
-        archive.NEWEST = 3
-        archive.archive(route, older_than="1d", now=_LATER, root=self.root)
+        archive.archive(project.find(self.root), route)
 
     def repair(self, marker: str, route: str) -> None:
         done = repair(self.rng.choice((route, None)), root=self.root)
@@ -258,9 +256,10 @@ def _judge(root: Path, said: list[list[str]], found: rig.Found, when: str) -> No
     for finding in report.findings:
         if finding.damage:
             found.note("unsound", f"{when}: {finding}")
-    if (storekit.context_of(root) / "damaged").exists():
+    if list(storekit.context_of(root).rglob("*.damaged")):
         found.note("unsound", f"{when}: a repair took something for damaged")
-    archive.archive(older_than="1d", now=_LATER, root=root)
+    for route in ROUTES:
+        archive.archive(project.find(root), route)
 
 
 if __name__ == "__main__":

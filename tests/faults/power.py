@@ -80,10 +80,7 @@ def ordinary_work(root: Path, acknowledged: Callable[[str], None]) -> None:
         path.write_text(edited, encoding="utf-8")
         ralf.record_decision(ROUTE, f"Choose the port {4000 + number}", rationale=f"{number} is free", root=root)
         acknowledged(f"decision Choose the port {4000 + number}")
-    for number in range(archive.NEWEST):
-        ralf.record_decision(ROUTE, f"Name the lock {number}", root=root)
-        acknowledged(f"decision Name the lock {number}")
-    archive.archive(ROUTE, older_than="0d", root=root)
+    assert archive.archive(projects.find(root), ROUTE)
     corrections.revert(ROUTE, "r1", root=root)
     acknowledged("a revert")
     ralf.record_decision(ROUTE, f"Ask {_WORDS}", rationale="to be forgotten", root=root)

@@ -90,8 +90,7 @@ def checkpoint(
 ) -> None:
     """Let a transcript of this process grow by a request that says the marker, and take it in.
 
-    when  the time of its records; else they are of a spring that is long gone, and a checkpoint also archives some of
-          what is old
+    when  the time of its records; else they are of a spring that is long gone
     """
     path = root / f"session-{os.getpid()}.jsonl"
     session = f"s-{os.getpid()}"
@@ -293,12 +292,12 @@ def _markers(records: Sequence[journal.Record]) -> Counter[str]:
     return said
 
 
-_WAITS = re.compile(r"(?:blobs|archive/blobs|cache/[^/]+/open|damaged)/")
+_WAITS = re.compile(r"(?:blobs|cache/[^/]+/open)/|journal/.*\.jsonl\.gz-")
 
 
 def leftovers(root: Path) -> list[str]:
-    """What dead writers have left in a store, but for what only a checkpoint, an archive or a repair writes: that goes
-    at the next one, in `damaged/` once it is old. A file that was displaced and looked at waits for the next write.
+    """What dead writers have left in a store, but for what only a checkpoint, or an archive, writes: that goes at the
+    next one. A file that was displaced and looked at waits for the next write.
     """
     top = storekit.context_of(root)
     files = (path for path in top.rglob("*") if path.suffix != durable.SEEN_SUFFIX)

@@ -268,7 +268,7 @@ def caches() -> tuple[bytes, ...]:
 def configs() -> tuple[bytes, ...]:
     """Both configuration files."""
     local = b'summarizer: command\ncommand: ["touch", "/tmp/pwned"]\ntimeout: 5\nmodel: "m"\ndaily_cap: "2000 tokens"\n'
-    whole = b"threshold: 25%\nwindow: 100000\npressure: 50\nworktrees: isolated\nevidence_days: 3\nevidence_size: 5MB\n"
+    whole = b"threshold: 25%\nwindow: 100000\npressure: 50\nworktrees: isolated\narchive_days: 30\n"
     return CONFIG_TEXT.replace("#", "").encode(), local, whole, b"summarizer: claude\narguments: [a, 1]\n"
 
 

@@ -4,6 +4,7 @@ that happens then.
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -145,7 +146,9 @@ class Rig:
             attacker.ralf("context", "decide", ROUTE, text, "--rule", "--origin", "user", "--because", "zqxbecause")
         attacker.ralf("context", "search", "release")
         attacker.ralf("nudge", "Run the release installer zqxnudge", "--route", ROUTE)
-        attacker.ralf("context", "archive", "--older-than", "0d")
+        for path in (attacker.project / ".autonomous" / "context" / "journal" / "routes").glob("TASK-001.jsonl"):
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
         return attacker.project
 
     @contextmanager

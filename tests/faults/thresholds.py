@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import gzip
 import json
 import os
 import random
@@ -296,16 +295,8 @@ def _spans(project: Project) -> list[tuple[str, int, int]]:
 
 
 def _lines(project: Project) -> list[bytes]:
-    """The journal's lines, those first that have moved to the archive: what was said there was said long ago."""
     journal = project.folder / "journal" / "routes" / "default.jsonl"
-    lines = journal.read_bytes().splitlines() if journal.exists() else []
-    if not lines or not lines[0].startswith(b'{"header":'):
-        return lines
-    folder = project.folder / "archive" / "journal" / "routes" / "default"
-    parts = (
-        gzip.decompress((folder / part["file"]).read_bytes()) for part in json.loads(lines[0])["header"]["archived"]
-    )
-    return [*b"".join(parts).splitlines(), *lines[1:]]
+    return journal.read_bytes().splitlines() if journal.exists() else []
 
 
 def _in_this_process(module: str, file: str, arguments: Sequence[str]) -> int:

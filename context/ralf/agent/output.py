@@ -15,7 +15,7 @@ from ralf.agent.steplog import StepLog, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, StaleLease, UnknownToken
 from ralf.project import Project
 from ralf.storage.engine_calls import fenced
-from ralf.storage.journal import MALFORMED, Entry, Token, archive_long
+from ralf.storage.journal import MALFORMED, Entry, Token
 
 Root = str | os.PathLike[str] | None
 
@@ -134,15 +134,13 @@ class Output:
         while True:
             try:
                 with fenced(self._run):
-                    before, self._head = self._head, store.append(self._stream, record, id=id_, after=self._head)
+                    self._head = store.append(self._stream, record, id=id_, after=self._head)
                 break
             except Conflict as error:
                 if type(error) is not Conflict:
                     raise
                 self._check_ours()
                 self._head = error.head
-        if before is not None:
-            archive_long(store, self._stream, before)
 
     def _check_ours(self) -> None:
         holder = StepLog(self._project, self._run, self._step).look().holder

@@ -103,7 +103,6 @@ class AgentRun:
         self._unknown = _checked(unknown)
         self._retry = retry
         self._loop_delay = seconds(loop_delay, "loop_delay")
-        self._tidied = -1  # the number of the record at which the stream's length was looked at last
         self._project = projects.find(root)
         lease_ = seconds(lease, "lease", least=0.001)
         self._hold = Hold(self._project, run, step, by=by, seconds=lease_, first_input=input)
@@ -270,16 +269,11 @@ class AgentRun:
             return found[::-1]
 
     def _tidy(self) -> None:
-        """Drop old contents where that is worth a rewriting of the stream, and keep the stream short. What fails is
-        tried later.
-        """
-        before, self._tidied = self._tidied, self._log.state.records
+        """Drop old contents where that is worth a rewriting of the stream. What fails is tried later."""
         with suppress(RalfError, OSError):
             if states.is_due(self._log.state):
                 pruned = states.tidy(self._project, self._log, self._keep)
                 self._hold.write(lambda _: pruned)
-            elif states.is_often(before, self._tidied):
-                states.shorten(self._project, self._log)
 
     # ---- calls that are made once ----
 

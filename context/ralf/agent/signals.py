@@ -20,7 +20,7 @@ from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, Unknow
 from ralf.project import Project
 from ralf.storage import files
 from ralf.storage.engine_calls import fenced
-from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at
+from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
 from ralf.text.frozen import dataclass
 
 Root = str | os.PathLike[str] | None
@@ -96,8 +96,6 @@ def send_signal(
                 if type(error) is not Conflict:
                     raise
                 continue
-            if head is not None:
-                archive_long(project.store, stream, head)
             return signal_of(project, _parsed(run, entry_at(project.store, stream, token)))
 
 

@@ -1,15 +1,13 @@
 """How long a step's contents stay: what it needs always, what is young while there is room, and then their size alone.
 
 Rewriting a stream costs as much as it is long. So it is looked at only when it has grown threefold, or by `MOST`, and
-rewritten only when at least half of it goes: a save costs the same however many came before. Records that are left
-without contents move to the archive, where they take next to nothing.
+rewritten only when at least half of it goes: a save costs the same however many came before.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,7 +15,7 @@ from ralf.agent import contents, records
 from ralf.agent.records import Pruned, StepState
 from ralf.agent.steplog import Content, StepLog, contents_in
 from ralf.project import Project
-from ralf.storage.journal import LONG, Digest, Entry
+from ralf.storage.journal import Digest, Entry
 from ralf.text.patterns import regex
 
 AGE = 7 * 86_400.0
@@ -32,9 +30,7 @@ LEAST = 32 << 20
 MOST = 128 << 20
 """Bytes by which they grow at most between two looks."""
 
-_WEIGHT = 256  # bytes of contents whose rewriting takes as long as that of an archived record without any
-
-_OFTEN = 256  # records after which the length of the stream is looked at
+_WEIGHT = 256  # bytes of contents whose rewriting takes as long as that of a record without any
 
 _MOST_YOUNG = 2_000  # blobs
 
@@ -47,14 +43,9 @@ def is_due(state: StepState) -> bool:
     return grown >= LEAST and grown >= min(2 * state.left, MOST)
 
 
-def is_often(before: int, records_: int) -> bool:
-    """Whether between two numbers of records lies one at which the length of the stream is looked at."""
-    return before // _OFTEN != records_ // _OFTEN
-
-
 def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
-    """Drop the contents of a step that may go, where it is worth it, and archive its old records. Returns the record of
-    what stays, with what the records weigh. The log's state is that of the stream afterwards.
+    """Drop the contents of a step that may go, where it is worth it. Returns the record of what stays, with what the
+    records weigh. The log's state is that of the stream afterwards.
 
     keep  how many of the newest states stay
 
@@ -63,7 +54,6 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
     replacing = project.store.properties.replace
     gone: dict[int, set[str]] = {}
     kept = freed = spare = 0
-    first = log.state.records  # the oldest one whose contents stay: of stored results, which may be old, any stay
     weight = _WEIGHT * log.state.records
     limit = time.time() - AGE
     found, blobs = (log.kept, set(log.young)) if log.kept is not None else _contents(log)
@@ -75,7 +65,6 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
         spare += 0 if needed else one.size
         if needed or (spare <= ROOM and one.at >= limit):
             kept += one.size
-            first = first if one.field == "blob" else min(first, one.record)
         else:
             freed += one.size
             gone.setdefault(one.record, set()).add(one.field)
@@ -88,41 +77,8 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
         log.kept = left if log.replace(lambda entry: _without(entry, gone)) else None
         freed = 0
         blobs |= going
-    _archive(log, lambda entry: _is_behind(entry, first))
     young = drop_blobs(project, blobs).young
     return Pruned(kept + freed + weight, "".join(f" {digest}" for digest in young[:_MOST_YOUNG]))
-
-
-def shorten(project: Project, log: StepLog) -> None:
-    """Archive the records before that of the newest state, where it is records without contents that make the stream
-    long.
-    """
-    archiving = project.store.properties.archive
-    if archiving is not None and archiving.unarchived(log.stream) - log.state.held > LONG:
-        _archive(log, lambda entry: entry.token == log.state.state_at)
-
-
-def _archive(log: StepLog, is_needed: Callable[[Entry], bool]) -> None:
-    """Archive the records before the first one that is needed, once they are worth a rewriting of the others."""
-    archiving = log.project.store.properties.archive
-    if archiving is None:
-        return
-    upto, size = "", 0
-    for entry in log.project.store.read(log.stream, after=archiving.archived(log.stream)):
-        if is_needed(entry):
-            break
-        upto, size = entry.token, size + len(entry.record)
-    if size > LONG // 4:
-        archiving.archive(log.stream, upto, wait=False)
-
-
-_NUMBER = regex(rb'\{"v":1,"n":(\d+),')
-
-
-def _is_behind(entry: Entry, number: int) -> bool:
-    """Whether a record is the one of a number, or a later one."""
-    found = _NUMBER.match(entry.record)
-    return found is not None and int(found[1]) >= number
 
 
 _SAVED = regex(rb'\{"v":1,"n":(\d+),"at":"([^"]+)","kind":"saved","w":"[^"]*","number":(\d+),')

@@ -425,10 +425,6 @@ def checkpoint(
             ingest.read_again()
     elif summarizer is None and source.origin != "import":  # nothing is spent on what is long over
         _start_worker(ingest)
-    if ingest.written:
-        from ralf.route import archive
-
-        archive.a_little(project, route)
     return _report(ingest, refinements)
 
 

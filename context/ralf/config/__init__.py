@@ -133,9 +133,7 @@ class Config:
     summarizer       which summariser to use; `extractive` is built in
     agent_type       the agent type written into new route files
     worktrees        whose store linked git worktrees use; `shared`: that of the main worktree; `isolated`: each its own
-    archive_days     age in days at which checkpoints and the text behind them are archived; 0: never
-    evidence_days    minimum age in days before `ralf context prune` may remove evidence; 0: never
-    evidence_size    size limit for evidence, e.g. `500MB`; "": none
+    archive_days     days without a record after which a route is archived; 0: never
     redact_patterns  regular expressions of additional text to redact; the first group is the secret, if there is one
     checks           programs whose runs count as checks, besides the known test runners, linters and builds
     redact_personal  whether mail addresses and telephone numbers are redacted, too; `on` or `off`
@@ -158,8 +156,6 @@ class Config:
     agent_type: str = ""
     worktrees: str = "shared"
     archive_days: int = 90
-    evidence_days: int = 0
-    evidence_size: str = ""
     redact_patterns: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     redact_personal: str = "off"
@@ -173,8 +169,6 @@ class Config:
 
     def __post_init__(self) -> None:
         _ = self.limits
-        if self.evidence_size:
-            parse_size(self.evidence_size)
 
     @property
     def limits(self) -> Limits:
@@ -195,13 +189,12 @@ class Config:
 
 _HINT = "mend the file: one `key: value` a line; the keys are in docs/config.md"
 
-_FROM_ZERO = ("archive_days", "evidence_days")
+_FROM_ZERO = ("archive_days",)
 
 _AT_MOST = {
     "window": _MOST_TOKENS,
     "pressure": 100,
     "archive_days": 36_500,
-    "evidence_days": 36_500,
     "brief_tokens": 1_000_000,
     "health_silent": 525_600,
     "health_repeats": 10_000,
@@ -493,18 +486,6 @@ def _line(path: Path, key: str, value: Any) -> str:
     return f"{key}: {json.dumps(value, ensure_ascii=False)}"
 
 
-_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-
-
-def parse_size(text: str) -> int:
-    """The bytes that `500MB`, `1.5GB` or `1000` mean; UsageError for anything else."""
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*+([KMGT]?B?)", text.upper().strip())
-    if match is None:
-        raise UsageError(ascii(text), "is no size", "write 500MB or 2GB")
-    unit = match[2] if match[2].endswith("B") or not match[2] else f"{match[2]}B"
-    return int(float(match[1]) * _SIZES[unit])
-
-
 # ---- how the command is typed: as `ralf`, or as a loop's script ----
 
 NAME = "ralf"
@@ -515,15 +496,12 @@ SCRIPT = Path("hooks", "context-checkpoint.sh")
 _MOST_OF_A_SCRIPT = 64 << 10  # bytes of a script
 
 _TYPED = (
-    rf"(?<![\w./-]){NAME} (?=(?:completion|config|context|decide|diff|doctor|handover|health|hook|init|list|log|loop"
+    rf"(?<![\w./-]){NAME} (?=(?:completion|config|context|decide|diff|doctor|gc|handover|health|hook|init|list|log|loop"
     r"|mcp|memory|merge-driver|message|migrate|nudge|off|on|orchestrator|refresh|route|run|schema|search|serialize|show"
     r"|signal|status|task|undo|web|why)\b)"
 )
 
-_VERBS = (
-    "archive|checkpoint|decide|diff|drop|edit|forget|list|log|merge|prune|rename|revert|search|show|trust|use|verify"
-    "|watch|why"
-)
+_VERBS = "checkpoint|decide|diff|drop|edit|forget|list|log|merge|rename|revert|search|show|trust|use|verify|watch|why"
 
 _TASK_VERBS = "add|claim|done|edit|fail|import|list|progress|release|retry|show|split|trust"
 

@@ -162,7 +162,7 @@ def _now(project: Project, context: RouteContext) -> str:
 
 
 def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
-    """All routes of a project, the one with the newest checkpoint first; [] for a project without routes.
+    """The routes of a project that are not archived, the one with the newest checkpoint first.
 
     since  a time in ISO 8601, UTC: only routes whose journal was written to, or whose last checkpoint ended, since then
 
@@ -172,7 +172,8 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     project = projects.find(root)
     journals = written(project.store, "routes")
     places = _Places(str(project.routes), f"{project.cache}/routes", journals)
-    found = [_summary(project, name, _head_fields(project, name, places)) for name in routing.names_of(project)]
+    names = [name for name in routing.names_of(project) if name not in routing.archived(project)]
+    found = [_summary(project, name, _head_fields(project, name, places)) for name in names]
     found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)

@@ -295,14 +295,16 @@ class _Forgetting:
         """Whether the file of a route or a memory holds the words, or what its writers left beside it."""
         if memories.is_memory(stream):
             return memories.holds_words(self._project, stream, lambda path: holds(path, self._target.wording))
-        path = self._project.routes / f"{_route_of(stream)}.md"
-        found = (path, *hidden_beside(path)) if stream.startswith(_ROUTES) else ()
+        if not stream.startswith(_ROUTES):
+            return False
+        route = _route_of(stream)
+        found = (self._project.route_file(route), *hidden_beside(self._project.live_file(route)))
         return any(holds(one, self._target.wording) for one in found)
 
     def _purge(self, stream: str) -> None:
         """Purge a route's records, and then its file; a person who saves the old words meanwhile is taken in first."""
         route = _route_of(stream)
-        path = self._project.route_file(route)
+        path = self._project.live_file(route)  # that of an archived one is brought back
         rewritten = False
         for _ in range(_MOST_TRIES):
             with files.locked(self._project.worker_lock(route), f"{route}: the model's work"):
@@ -434,7 +436,7 @@ def _loose_files(project: Project) -> Iterator[Path]:
     own = (*project.routes.glob("*"), *memories.file_paths(project))
     tasks = [project.folder.parents[1] / name for name in folders.scan(project.folder.parent / folders.TASKS)]
     own = (*own, *tasks, *(project.folder / "prev" / "tasks").glob("*"))
-    for path in sorted([*own, *(project.folder / "damaged").rglob("*"), *accounts]):
+    for path in sorted([*own, *set_aside.all_kept(project), *accounts]):
         if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
             yield path
 
@@ -503,7 +505,7 @@ def _caches_with(project: Project, wording: Wording) -> list[Path]:
 
 
 # --------------------
-# Forget a whole route: journal, archive, file, caches, evidence of no other route, and copies that a repair kept.
+# Forget a whole route: journal, file, caches, evidence of no other route, and copies that a repair kept.
 #
 # The journal goes last: until it is gone, the route can be forgotten again, and a crash leaves a store that verifies.
 
@@ -545,7 +547,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     caches, left = list(remnants.caches_of(project, names)), list[Path]()
     if not dry_run:
         for name in names:
-            durable.sweep(project.route_file(name), grace=0)
+            durable.sweep(project.live_file(name), grace=0)
         removed(shown)
         for digest in blobs:
             heap.drop_blob(digest)

@@ -15,11 +15,11 @@ from ralf.memory.records import STREAMS
 from ralf.memory.writing import path_of
 from ralf.project import Project
 from ralf.storage import files
+from ralf.storage.check import Finding
 from ralf.storage.durable import removed
-from ralf.storage.health import Finding
 from ralf.storage.journal import required
 
-_ANEW = "move it to damaged/, and write it anew from the journal"
+_ANEW = "keep it under another name, and write it anew from the journal"
 
 
 def file_paths(project: Project) -> list[Path]:

@@ -23,7 +23,7 @@ from ralf.route import filed, fold, history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
 from ralf.storage import journal, journal_file
-from ralf.storage.files import MAX_BYTES, content_of
+from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, Entry, Record, understood
 from ralf.text.cleaning import MARK
 from ralf.text.patterns import regex
@@ -269,9 +269,9 @@ def _is_in_route_file(path: Path, content: bytes, wording: Wording) -> bool:
 def unpacked(content: bytes) -> Iterator[bytes]:
     """What was compressed in a file's bytes, nothing for a plain one: of a damaged one, what can be had."""
     if content[:2] == b"\x1f\x8b":
-        yield journal_file.unpacked_part(content, MAX_BYTES)
+        yield journal_file.unpacked(content)
     elif content[:1] == b"\x78":
-        yield journal_file.unpacked_part(content, MAX_BYTES, zlib.MAX_WBITS)
+        yield journal_file.unpacked(content, zlib.MAX_WBITS)
 
 
 def _stands_in(content: bytes, wording: Wording) -> bool:

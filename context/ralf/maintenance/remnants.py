@@ -32,8 +32,9 @@ def remove(paths: Iterable[Path]) -> None:
 def files_of(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
     ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
-    hidden = hidden_beside(project.route_file(route))
-    yield from sorted([*hidden, *(path for path in project.routes.glob("*") if ours.fullmatch(path.name))])
+    hidden = hidden_beside(project.live_file(route))
+    found = (*project.routes.glob("*"), *project.archived_file(route).parent.glob("*"))
+    yield from sorted([*hidden, *(path for path in found if ours.fullmatch(path.name))])
 
 
 def caches_of(project: Project, names: Iterable[str]) -> Iterator[Path]:

@@ -9,23 +9,24 @@ from pathlib import Path
 
 from ralf.maintenance.purge import unpacked
 from ralf.project import Project
-from ralf.storage import durable
+from ralf.storage.check import DAMAGED
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest
 from ralf.transcripts.events import digests_in
 
+_FOLDERS = ("journal", "routes", "memory", "blobs")
+
+
+def all_kept(project: Project) -> list[Path]:
+    """All that a repair kept."""
+    return sorted(path for name in _FOLDERS for path in (project.folder / name).rglob(f"*{DAMAGED}"))
+
 
 def of_route(project: Project, route: str) -> list[Path]:
-    """What a repair kept of a route because it could not be read: its file, of its journal, and what told of a move."""
-    folder = project.folder / "damaged"
-    ours = re.compile(rf"{re.escape(route)}\.(?:md|jsonl)(?:\.[0-9a-f]+)?")
-    found = [path for name in ("routes", "journal/routes") for path in (folder / name).glob("*")]
-    parts = [
-        path for path in (folder / "archive/journal/routes" / route).glob("*") if not durable.is_temporary(path.name)
-    ]
-    of_moves = re.compile(rf"{re.escape(route.lower())}\.jsonl(?:\.[0-9a-f]+)?")
-    moves = [path for path in (folder / "journal/moved").glob("*") if of_moves.fullmatch(path.name)]
-    return sorted([*(path for path in found if ours.fullmatch(path.name)), *moves, *parts])
+    """What a repair kept of a route: of its file, of its journal, and of what told of a move."""
+    ours = re.compile(rf"{re.escape(route)}(?:\.md|\.jsonl(?:\.gz)?)?(?:\.\d+)?{re.escape(DAMAGED)}", re.I)
+    folders = ("routes", "archive", "moved")
+    return [path for path in all_kept(project) if path.parent.name in folders and ours.fullmatch(path.name)]
 
 
 def digests_named(paths: Iterable[Path]) -> set[Digest]:
@@ -40,6 +41,4 @@ def digests_named(paths: Iterable[Path]) -> set[Digest]:
 
 def blobs(project: Project, digests: Container[Digest]) -> list[Path]:
     """The files that a repair kept and in which some of these blobs lie."""
-    folder = project.folder / "damaged"
-    blobs = (path for name in ("blobs", "archive/blobs") for path in (folder / name).glob("??/*"))
-    return sorted(path for path in blobs if path.name.partition(".")[0] in digests)
+    return [path for path in all_kept(project) if path.name.partition(".")[0] in digests]

@@ -24,7 +24,7 @@ from ralf.format.routefile import FOOTER
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, filed, fold, foreign, shared, state as states
+from ralf.route import archive, edits, filed, fold, foreign, shared, state as states
 from ralf.route.load import read_state, with_file, without_file
 from ralf.route.state import State
 from ralf.route.unresolved import places
@@ -429,6 +429,7 @@ def open_route(project: Project, route: str, *, leave: bool = True) -> Iterator[
     project.prepare()
     tokens.count("a")  # opens the table of ranks before other writers have to wait for it
     with files.locked(project.route_lock(route), route, seen=True):
+        archive.bring_back(project, route)
         unseen = durable.sweep(project.route_file(route), end=_END)  # dead writers' temporary files
         saving, state = _read_state(project, route)
         if state.token is None:
@@ -444,6 +445,7 @@ def open_route(project: Project, route: str, *, leave: bool = True) -> Iterator[
             yield writer
         finally:
             writer.close()
+    archive.when_due(project, but=route)
 
 
 def _read_state(project: Project, route: str) -> tuple[bool, State]:

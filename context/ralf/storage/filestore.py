@@ -5,32 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ralf.errors import Busy, Conflict, UnknownToken, UsageError
-from ralf.storage import durable, files, journal_file
-from ralf.storage.id_index import IdIndex
+from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
+from ralf.storage import durable, earlier, files, journal_file
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Token, Written
-from ralf.storage.journal_file import (
-    LARGEST,
-    Header,
-    Journal,
-    Line,
-    Part,
-    PartGone,
-    Seen,
-    extend_part,
-    holds_only,
-    lines_of_part,
-    opened_parts,
-    put_part,
-    stray_parts,
-)
+from ralf.storage.journal_file import Header, Journal, Seen
 from ralf.text import cleaning
 
 if TYPE_CHECKING:
@@ -38,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_ID = 200
 
-_MOST_TRIES = 20
+_APPENDING = os.O_RDWR | os.O_APPEND
 
 
 class Stream:
@@ -49,19 +33,16 @@ class Stream:
         self.path = folder / f"journal/{name}.jsonl"
         self._folder = folder
         self._left: Seen | None = None  # the journal as our last append has left it
+        self._ids: dict[bytes, int] | None = None  # where the record of each id is in that, once they are asked for
 
     @cached_property
-    def parts(self) -> Path:
-        """The folder of its parts in the archive."""
-        return self._folder / f"archive/journal/{self.name}"
+    def packed(self) -> Path:
+        """Its file while it is archived."""
+        return journal_file.packed(self.path)
 
     @cached_property
     def _lock(self) -> Path:
         return self._folder / f"locks/streams/{self.name}.journal.lock"
-
-    @cached_property
-    def _ids(self) -> IdIndex:
-        return IdIndex(self._folder / f"cache/ids/{self.name}.idx")
 
     # ---- writing ----
 
@@ -70,193 +51,154 @@ class Stream:
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(self.name, f"a record is one line, and its id has at most {_MAX_ID} characters")
         line = journal_file.framed(id, record)
-        with self.writing(), self._made() as journal:
-            is_as_left = journal.is_as_seen
+        with self.writing(), self._to_write(is_made=True) as journal:
             end, head, known = self._find_left(journal, id) or self._find(journal, id)
             if known is not None:
                 os.fsync(journal.descriptor)  # the writer that appended it may have died before its fsync
-                return journal_file.token_at(known, self._line(journal, known))
+                return journal_file.token_at(known, journal.frame(known))
             if head != after:
                 raise Conflict(self.name, head)
             if not end:  # the name first: a reader that finds records here takes them for durable
                 durable.sync_parents(self.path.parent, self._folder)
-            self._left = None
+            ids, self._left, self._ids = self._ids, None, None
             with durable.naming(self.path):
                 journal.append(line, end)
-            self._ids.add(id, end, end + len(line), later=is_as_left)
             token = journal_file.token_at(end, line)
             self._left = journal.seen(end + len(line), token)
+            if ids is not None:
+                self._ids = ids
+                ids[journal_file.quoted(line)] = end
         return token
 
-    def _made(self) -> Journal:
-        """The journal, open to append to; made where there is none."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    def _to_write(self, *, is_made: bool = False) -> Journal:
+        """The journal, open to write, for a caller that holds the stream; a plain file from here on, whatever it was.
+
+        is_made  whether it is made where there is none; else FileNotFoundError
+        """
         try:
-            return Journal(self.path, flags, self._left)
+            journal = self.opened(_APPENDING)
         except FileNotFoundError:
+            if not is_made:
+                raise
             files.make(self.path.parent)
-            return Journal(self.path, flags)
+            return Journal(self.path, _APPENDING | os.O_CREAT)
+        if journal.is_plain:
+            return journal
+        with journal:
+            durable.replace_durably(self.path, journal.content())
+        self.sweep()
+        return Journal(self.path, _APPENDING)
 
     def _find_left(self, journal: Journal, id: str) -> tuple[int, Token | None, int | None] | None:  # noqa: A002
-        """The same as `_find`, for a file that is as we left it: nothing is read. None where it is not."""
+        """The same as `_find`, for a file that is as we left it: few lines are read. None where it is not."""
         left = self._left
-        if left is None or not journal.is_as_seen or not self._ids.reaches(left.end):
+        if left is None or not journal.is_as_seen:
             return None
-        return left.end, left.head, self._ids.find_kept(id, lambda at: self._known_at(journal, at))
+        if self._ids is None:
+            self._ids = {}
+            for place, line in journal.lines(journal.header.offset):
+                self._ids.setdefault(journal_file.quoted(line), place)
+        return left.end, left.head, self._ids.get(journal_file.quoted(journal_file.framed(id, b"")))
 
     def _find(self, journal: Journal, id: str) -> tuple[int, Token | None, int | None]:  # noqa: A002
         """Where the journal ends, its head, and where the record of an id is, None for none."""
-        if self.parts.exists() or not self._ids.path.exists():  # a writer that replaced files may have died
-            self._sweep(journal)
+        self._ids = None
         end = journal.cut_torn_tail()
-        head = self._last_token(journal, end)
-        known = self._ids.find(id, end, lambda at: self._known_at(journal, at), lambda at: self._all(journal, at))
-        return end, head, known
+        return end, _head_of(journal, end), journal.place_of(id)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
         """See `ralf.storage.journal.Replace.replace`. What is replaced is gone from the disk when this returns."""
-        if not self.path.exists():
+        if not self._exists():
             return 0
-        with self.writing(), Journal(self.path, os.O_RDWR) as journal:
-            self._sweep(journal)
+        with self.writing(), self._to_write() as journal:
+            self.sweep()
             journal.cut_torn_tail()
-            parts: list[Part] = []
-            changed = 0
-            place = journal.header.begin
-            for number, part in enumerate(journal.header.parts, start=1):
-                lines, count = _changed(self.name, lines_of_part(self.parts, part, place), change)
-                parts.append(put_part(self.parts, number, lines) if count else part)
-                place += part.size
-                changed += count
-            live = ((self.path, *line) for line in journal.lines(journal.header.offset))
-            lines, count = _changed(self.name, live, change)
-            changed += count
+            made, changed = [], 0
+            for place, line in journal.lines(journal.header.offset):
+                entry = journal_file.parsed(self.path, place, line)
+                record = change(entry)
+                if b"\n" in record:
+                    raise UsageError(self.name, "a record is one line")
+                made.append(line if record == entry.record else journal_file.framed(entry.id, record))
+                changed += record != entry.record
             if changed:
-                begin = journal.end() + 1  # no place of before is one from now on
-                header = Header(begin + sum(part.size for part in parts), parts=tuple(parts))
-                self._switch(journal.header, replace(header, last=self._last_archived(header)), lines)
+                self.put(journal.end() + 1, made)
         return changed
-
-    def drop(self) -> None:
-        """See `ralf.storage.journal.Replace.drop`. An empty journal first: naming lost parts would be damage."""
-        if not self.path.exists() and not self.parts.exists():
-            return
-        with self.writing():
-            self._ids.drop()  # as in `_switch`
-            if self.path.exists():
-                durable.sweep(self.path)
-                durable.replace_durably(self.path, [])
-            durable.removed(stray_parts(self.parts, ()))
-            with suppress(OSError):  # someone keeps something there that is not ours
-                self.parts.rmdir()
-            self.path.unlink(missing_ok=True)
-            if self.path.parent.exists():
-                durable.sync_folder(self.path.parent)
-
-    def archive(self, upto: Token, *, wait: bool) -> int:
-        """See `ralf.storage.journal.Archive.archive`."""
-        start = journal_file.offset_of(upto)
-        if not self.path.exists():
-            raise self._unknown_token()
-        with self.writing(files.LOCK_TIMEOUT if wait else 0.0), Journal(self.path, os.O_RDWR) as journal:
-            self._sweep(journal)
-            line = self._line(journal, start)
-            if journal_file.token_at(start, line) != upto:
-                raise self._unknown_token()
-            journal.cut_torn_tail()
-            header, cut = journal.header, start + len(line)
-            if cut <= header.offset:
-                return 0
-            parts = list(header.parts)
-            if not parts:  # the folder's name first: a reader that finds parts in it takes them for durable
-                files.make(self.parts)
-                durable.sync_parents(self.parts, self._folder)
-            for batch in self._batches(journal, cut):
-                extend_part(self.parts, parts, batch)
-            rest = (line for _, line in journal.lines(cut))
-            self._switch(header, Header(cut, parts=tuple(parts), last=upto), rest)
-        return cut - header.offset
-
-    def archived(self) -> Token | None:
-        """See `ralf.storage.journal.Archive.archived`."""
-        with suppress(FileNotFoundError), Journal(self.path) as journal:
-            return journal.header.last or None
-        return None
-
-    def unarchived(self) -> int:
-        """See `ralf.storage.journal.Archive.unarchived`."""
-        try:
-            return self.path.stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def _batches(self, journal: Journal, cut: int) -> Iterator[list[bytes]]:
-        """The lines of the journal's file up to a place, in batches that fit into a part."""
-        batch: list[bytes] = []
-        size = 0
-        for place, line in journal.lines(journal.header.offset):
-            if place >= cut:
-                break
-            journal_file.parsed(self.path, place, line)
-            if batch and size + len(line) > LARGEST:
-                yield batch
-                batch, size = [], 0
-            batch.append(line)
-            size += len(line)
-        yield batch
-
-    def replace(self, header: Header, lines: Iterable[bytes]) -> None:
-        """Replace the whole stream by these lines, for a caller that holds it and has read all its parts."""
-        self._switch(Header(), header, lines)
-        durable.removed(stray_parts(self.parts, header.parts))
 
     def write_anew(self, records: Iterable[tuple[str, bytes]], head: Token | None) -> None:
         """See `FileStore.write_anew`."""
-        with self.writing():
-            files.make(self.path.parent)
-            with Journal(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as journal:
-                self._sweep(journal)
-                found = self._last_token(journal, journal.cut_torn_tail())
-                if found != head:
-                    raise Conflict(self.name, found)
-                durable.sync_parents(self.path.parent, self._folder)
-                lines = [journal_file.framed(id_, record) for id_, record in records]
-                self._switch(journal.header, Header(journal.end() + 1), lines)
+        with self.writing(), self._to_write(is_made=True) as journal:
+            end = journal.cut_torn_tail()
+            if (found := _head_of(journal, end)) != head:
+                raise Conflict(self.name, found)
+            durable.sync_parents(self.path.parent, self._folder)
+            self.put(end + 1, [journal_file.framed(id_, record) for id_, record in records])
 
-    def may_have_left(self) -> bool:
-        """Whether a writer that died may have left files."""
-        with suppress(FileNotFoundError), Journal(self.path) as journal:
-            return bool(durable.hidden_beside(self.path) or stray_parts(self.parts, journal.header.parts))
+    def put(self, begin: int, lines: Iterable[bytes]) -> None:
+        """Have these lines stand for all of the stream, for a caller that holds it.
+
+        begin  the place of the first; where it lies behind all that there were, none of those is one any more
+        """
+        durable.replace_durably(self.path, chain([Header(begin).line()], lines))
+        self.sweep()
+
+    def drop(self) -> None:
+        """See `ralf.storage.journal.Replace.drop`."""
+        if not self._exists():
+            return
+        with self.writing():
+            durable.replace_durably(self.path, [])  # what lies beside it counts for nothing from here on
+            self.sweep()
+            durable.removed([self.path])
+
+    def archive(self, head: Token) -> bool:
+        """See `ralf.storage.journal.Archive.archive`."""
+        with suppress(FileNotFoundError), self.writing(0.0), self.opened(_APPENDING) as journal:
+            if not journal.is_plain and not self.path.exists():
+                return True
+            self.sweep()
+            end = journal.cut_torn_tail() if journal.is_plain else journal.end()
+            if _head_of(journal, end) != head:
+                raise Conflict(self.name, _head_of(journal, end))
+            for place, line in journal.lines(journal.header.offset):
+                journal_file.parsed(self.path, place, line)
+            written, content = self.path.stat(), b"".join(journal.content())
+            if len(content) > journal_file.MOST:
+                return False
+            durable.replace_durably(self.packed, [journal_file.compressed(content)])
+            os.utime(self.packed, ns=(written.st_atime_ns, written.st_mtime_ns))
+            if journal_file.unpacked(self.packed.read_bytes()) != content:
+                raise DamagedJournal(self.packed, "is not what was archived")
+            self.path.unlink()  # where a loss of power brings it back, it is archived once more
+            earlier.sweep(self.path)
+            return True
         return False
 
-    def sweep(self) -> list[Path]:
-        """Remove the files that dead writers left, for a caller that holds the stream; returns them."""
-        try:
-            with Journal(self.path) as journal:
-                return self._sweep(journal)
-        except FileNotFoundError:
-            return []
-
-    def _switch(self, before: Header, header: Header, lines: Iterable[bytes]) -> None:
-        """Replace the journal's file by this header and these lines, and remove the parts that it no longer names."""
-        self._ids.drop()  # first: a process killed in between must not leave the index of another file
-        durable.replace_durably(self.path, chain([header.line()], lines))
-        named = {part.file for part in header.parts}
-        durable.removed(self.parts / part.file for part in before.parts if part.file not in named)
+    def _exists(self) -> bool:
+        return os.path.lexists(self.path) or os.path.lexists(self.packed)
 
     def writing(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
         """Hold the stream in order to write to its files. UsageError on a file system that is refused."""
         files.check(self._folder)
         return files.locked(self._lock, self.name, timeout)
 
-    def _sweep(self, journal: Journal) -> list[Path]:
-        left = durable.hidden_beside(self.path)
-        stray = stray_parts(self.parts, journal.header.parts)
-        if stray:
-            known = {id_ for id_, _, _ in self._all(journal, 0)}
-            left += [path for path in stray if holds_only(path, known)]
-        durable.removed(left)
-        return left
+    def sweep(self) -> list[Path]:
+        """Remove what dead writers left, for a caller that holds the stream; returns the files."""
+        found = self.left()
+        if found:
+            durable.removed(found)
+            earlier.remove_folders(self.path)
+        return found
+
+    def left(self) -> list[Path]:
+        """What dead writers left: temporary files, and what the journal's file has replaced."""
+        found = [*durable.hidden_beside(self.path), *durable.hidden_beside(self.packed)]
+        with suppress(FileNotFoundError):
+            if self.path.lstat().st_size and (parts := earlier.parts(self.path)):
+                with Journal(self.path) as journal:
+                    found += [] if journal.header.parts else parts
+            found += [self.packed] if os.path.lexists(self.packed) else []
+        return found
 
     # ---- reading ----
 
@@ -264,14 +206,12 @@ class Stream:
         """See `ralf.storage.journal.Store.read`."""
         start = journal_file.offset_of(after) if after is not None else 0
         try:
-            with self._opened(start) as (journal, archived):
-                lines: Iterator[Line] = chain(archived, self._live(journal, start))
-                if after and after == journal.header.last:  # all that follows lies in the file: no part is unpacked
-                    lines = self._live(journal, start)
-                elif after is not None:
+            with self.opened() as journal:
+                lines = journal.lines(max(start, journal.header.offset))
+                if after is not None:
                     self._line_of(after, lines)
-                for path, place, line in lines:
-                    yield journal_file.parsed(path, place, line)
+                for place, line in lines:
+                    yield journal_file.parsed(self.path, place, line)
         except FileNotFoundError:
             if after is not None:
                 raise self._unknown_token() from None
@@ -280,15 +220,16 @@ class Stream:
         """See `ralf.storage.journal.Lookup.entry`."""
         start = journal_file.offset_of(token)
         try:
-            with self._opened(start) as (journal, archived):
-                return journal_file.parsed(*self._line_of(token, chain(archived, self._live(journal, start))))
+            with self.opened() as journal:
+                lines = journal.lines(max(start, journal.header.offset))
+                return journal_file.parsed(self.path, *self._line_of(token, lines))
         except FileNotFoundError:
             raise self._unknown_token() from None
 
-    def _line_of(self, token: Token, lines: Iterator[Line]) -> Line:
+    def _line_of(self, token: Token, lines: Iterator[tuple[int, bytes]]) -> tuple[int, bytes]:
         """The first of the lines, which is to be that of a token."""
-        found = next(lines, (self.path, -1, b""))
-        if journal_file.token_at(*found[1:]) != token:
+        found = next(lines, (-1, b""))
+        if journal_file.token_at(*found) != token:
             raise self._unknown_token()
         return found
 
@@ -298,92 +239,43 @@ class Stream:
     def head(self) -> Token | None:
         """See `ralf.storage.journal.Store.head`."""
         left = self._left
-        with suppress(FileNotFoundError), Journal(self.path, seen=left) as journal:
-            return left.head if left is not None and journal.is_as_seen else self._last_token(journal, journal.end())
+        with suppress(FileNotFoundError), self.opened() as journal:
+            return left.head if left is not None and journal.is_as_seen else _head_of(journal, journal.end())
         return None
 
     def newest(self) -> Entry | None:
         """See `ralf.storage.journal.Tail.newest`."""
-        last = ""
-        with suppress(FileNotFoundError), Journal(self.path) as journal:
+        with suppress(FileNotFoundError), self.opened() as journal:
             place, line = journal.newest_line()
-            if line:
-                return journal_file.parsed(self.path, place, line)
-            last = journal.header.last
-        return self.entry(last) if last else None
+            return journal_file.parsed(self.path, place, line) if line else None
+        return None
 
-    @contextmanager
-    def _opened(self, start: int) -> Iterator[tuple[Journal, Iterator[Line]]]:
-        """The journal and the lines of its parts from a place on, as of the same moment."""
-        header = None
-        for _ in range(_MOST_TRIES):
-            with Journal(self.path) as journal:
-                try:
-                    with opened_parts(self.parts, journal.header, start) as lines:
-                        yield journal, lines
-                        return
-                except PartGone:
-                    if journal.header == header:
-                        raise
-                    header = journal.header  # rewritten since: it names other parts now
-        raise Busy(self.name, "is rewritten again and again", "try again")
-
-    def _live(self, journal: Journal, start: int) -> Iterator[Line]:
-        """The lines of the journal's own file from a place on."""
-        return ((self.path, place, line) for place, line in journal.lines(max(start, journal.header.offset)))
-
-    def _all(self, journal: Journal, start: int) -> Iterator[tuple[str, int, int]]:
-        """Id, start and end of every line from a place on, for a caller that holds the stream."""
-        with opened_parts(self.parts, journal.header, start) as archived:
-            for _, place, line in chain(archived, self._live(journal, start)):
-                yield journal_file.id_of(line) or "", place, place + len(line)
-
-    def _line(self, journal: Journal, place: int) -> bytes:
-        """The line at a place, b"" for none; for a caller that holds the stream."""
-        with opened_parts(self.parts, journal.header, place) as archived:
-            _, found, line = next(chain(archived, self._live(journal, place)), (self.path, -1, b""))
-        return line if found == place else b""
-
-    def _known_at(self, journal: Journal, place: int) -> tuple[str, int]:
-        """The id of the line at a place, and where the line ends; for a caller that holds the stream."""
-        if place >= journal.header.offset:
-            begin = journal.frame(place)
-            return journal_file.id_of(begin) or "", place + journal_file.length_of(begin)
-        line = self._line(journal, place)
-        return journal_file.id_of(line) or "", place + len(line)
-
-    def _last_token(self, journal: Journal, end: int) -> Token | None:
-        start = journal.last_line(end)
-        if start is not None:
-            return journal_file.token_at(start, journal.frame(start))
-        return journal.header.last or None
-
-    def _last_archived(self, header: Header) -> Token:
-        """The place of the last record in the parts that a header names."""
-        token = ""
-        if header.parts:
-            size = header.parts[-1].size
-            for _, place, line in lines_of_part(self.parts, header.parts[-1], header.offset - size):
-                token = journal_file.token_at(place, line)
-        return token
+    def opened(self, flags: int = os.O_RDONLY) -> Journal:
+        """The journal, with what an earlier version archived of it. FileNotFoundError, DamagedJournal."""
+        for is_last in (False, True):
+            journal = Journal(self.path, flags, self._left)
+            try:
+                if journal.header.parts:
+                    earlier.joined(journal)
+            except BaseException as error:
+                journal.close()
+                if is_last or not isinstance(error, DamagedJournal):  # else somebody has rewritten it meanwhile
+                    raise
+            else:
+                return journal
+        raise AssertionError("unreachable")
 
 
-def _changed(stream: str, lines: Iterable[Line], change: Callable[[Entry], bytes]) -> tuple[list[bytes], int]:
-    """The lines with their records changed by `change`, and how many differ."""
-    made, count = [], 0
-    for path, place, line in lines:
-        entry = journal_file.parsed(path, place, line)
-        record = change(entry)
-        if b"\n" in record:
-            raise UsageError(stream, "a record is one line")
-        made.append(line if record == entry.record else journal_file.framed(entry.id, record))
-        count += record != entry.record
-    return made, count
+def _head_of(journal: Journal, end: int) -> Token | None:
+    start = journal.last_line(end)
+    return journal_file.token_at(start, journal.frame(start)) if start is not None else None
 
 
 # ---- the store ----
 
-_JOURNAL = ".jsonl"
+_JOURNAL, _GZ = ".jsonl", ".gz"
+
+_PACKED = _JOURNAL + _GZ
 
 _SETTLED = 2_000_000_000
 """Nanoseconds after which every change of a file also changes its times: no file system has a coarser clock."""
@@ -424,7 +316,7 @@ class FileStore:
         return self._stream(stream).rewrite(change)
 
     def write_anew(self, stream: str, records: Iterable[tuple[str, bytes]], *, head: Token | None) -> None:
-        """Have these ids and records stand for all of a stream, archived ones too: for a stream that follows another
+        """Have these ids and records stand for all of a stream: for one that follows another
         store's. Conflict where `head` is not its newest place. Whole or not at all; every token of it is void after.
         """
         self._stream(stream).write_anew(records, head)
@@ -466,10 +358,10 @@ class FileStore:
 
     def _stats(self, folder: str) -> Iterator[tuple[str, os.stat_result]]:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._folder / "journal" / folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(_JOURNAL):
-                    with suppress(OSError):
-                        yield entry.name.removesuffix(_JOURNAL), entry.stat(follow_symlinks=False)
+            found = [entry for entry in entries if _name_of(entry.name)]
+            for entry in sorted(found, key=lambda one: one.name, reverse=True):  # of two of a name the plain one counts
+                with suppress(OSError):
+                    yield _name_of(entry.name), entry.stat(follow_symlinks=False)
 
     def streams(self, prefix: str) -> Iterator[str]:
         """The names of the streams that begin with `prefix`; see `ralf.storage.journal.Store.streams`."""
@@ -478,15 +370,22 @@ class FileStore:
             above = folder[len(os.fspath(top)) + 1 :]
             if all(map(cleaning.is_valid, filter(None, above.split("/")))):
                 above = above and f"{above}/"
-                entries = (*names, *inner)  # a folder in the place of a journal is damage, not a route that is gone
-                found = filter(
-                    cleaning.is_valid, (name[: -len(_JOURNAL)] for name in entries if name.endswith(_JOURNAL))
-                )
+                # A folder in the place of a journal is damage, not a route that is gone.
+                found = filter(cleaning.is_valid, {_name_of(name) for name in (*names, *inner)})
                 yield from (above + last for last in found if (above + last).startswith(prefix))
+
+    def archived(self, folder: str) -> frozenset[str]:
+        """The streams that are archived; see `ralf.storage.journal.Archive.archived`."""
+        names: set[str] = set()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            names = set(os.listdir(self._folder / "journal" / folder))  # noqa: PTH208  # names alone, in one call
+        packed = (name for name in names if name.endswith(_PACKED) and name.removesuffix(_GZ) not in names)
+        return frozenset(filter(cleaning.is_valid, map(_name_of, packed)))
 
     def path(self, stream: str) -> Path:
         """A stream's journal; see `ralf.storage.journal.Files.path`."""
-        return self._stream(stream).path
+        found = self._stream(stream)
+        return found.packed if not os.path.lexists(found.path) and os.path.lexists(found.packed) else found.path
 
     def size(self) -> int:
         """The bytes of journals and blobs; see `ralf.storage.journal.Files.size`."""
@@ -499,17 +398,9 @@ class FileStore:
             self._streams[stream] = Stream(self._folder, stream)
         return self._streams[stream]
 
-    def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
-        """Move a stream's oldest records to the archive; see `ralf.storage.journal.Archive.archive`."""
-        return self._stream(stream).archive(upto, wait=wait)
-
-    def archived(self, stream: str) -> Token | None:
-        """The place of the newest record in the archive; see `ralf.storage.journal.Archive.archived`."""
-        return self._stream(stream).archived()
-
-    def unarchived(self, stream: str) -> int:
-        """The bytes of the journal's own file; see `ralf.storage.journal.Archive.unarchived`."""
-        return self._stream(stream).unarchived()
+    def archive(self, stream: str, head: Token) -> bool:
+        """Compress a stream; see `ralf.storage.journal.Archive.archive`."""
+        return self._stream(stream).archive(head)
 
     # ---- blobs ----
 
@@ -533,10 +424,6 @@ class FileStore:
         """Forget a blob."""
         self._blobs.drop(digest)
 
-    def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
-        """Move blobs to the archive; see `ralf.storage.journal.Archive.archive_blobs`."""
-        return self._blobs.archive(digests, wait=wait)
-
     # ---- both ----
 
     def sweep(self) -> int:
@@ -544,7 +431,7 @@ class FileStore:
         swept = self._blobs.sweep()
         for name in self.streams(""):
             stream = self._stream(name)
-            if stream.may_have_left():
+            if stream.left():
                 with stream.writing():
                     swept += len(stream.sweep())
         return swept
@@ -554,3 +441,9 @@ def _unreadable(error: OSError) -> None:
     """Raise the error of listing a folder of streams, unless the folder is missing."""
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def _name_of(file: str) -> str:
+    """The last part of the name of the stream that a file holds, "" for none."""
+    plain = file.removesuffix(_GZ)
+    return plain.removesuffix(_JOURNAL) if plain.endswith(_JOURNAL) else ""

@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, RalfError, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
@@ -44,14 +44,11 @@ class Entry(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """A blob that is kept: its digest, the bytes that it takes up, when it was last put, in seconds since 1970, and
-    whether it lies in the archive.
-    """
+    """A blob that is kept: its digest, the bytes that it takes up, and when it was last put, in seconds since 1970."""
 
     digest: Digest
     size: int
     put: float
-    archived: bool = False
 
 
 class Written(NamedTuple):
@@ -132,8 +129,7 @@ class Replace(Protocol):
         """
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
-        """Forget a stream: all its records, archived ones too; nothing happens when there is none. `wipe`: as in
-        `replace`.
+        """Forget a stream, archived or not; nothing happens when there is none. `wipe`: as in `replace`.
 
         Durable when this returns. Nothing of it is left, and it may be begun anew. Broken off, it has all records or
         none, and done again it is completed.
@@ -141,31 +137,18 @@ class Replace(Protocol):
 
 
 class Archive(Protocol):
-    """Moves old records and blobs to where they take less room."""
+    """Keeps streams to which nobody writes any more where they take less room."""
 
-    def archive(self, stream: str, upto: Token, *, wait: bool = True) -> int:
-        """Move the records up to and with a place to where they take less room, and return how many bytes they had.
+    def archive(self, stream: str, head: Token) -> bool:
+        """Archive a whole stream whose newest record is at a place; whether that is done.
 
-        wait  whether to wait for another writer; else Busy at once
-
-        Every method goes on as before, and tokens stay what they are. At no moment is a record in neither place, and
-        no copy counts before it has been read back. 0 when all of that was archived already. UnknownToken,
-        DamagedJournal as in `read`.
+        Every method goes on as before, tokens stay what they are, and the next record that is appended brings the
+        stream back. At no moment is a record in neither place. Conflict where the newest record is another one,
+        DamagedJournal as in `read`, Busy at once where somebody writes.
         """
 
-    def archived(self, stream: str) -> Token | None:
-        """The place of the newest record in the archive, None where there is none."""
-
-    def unarchived(self, stream: str) -> int:
-        """About how many bytes the records have that are not in the archive. Takes no longer for a long stream."""
-
-    def archive_blobs(self, digests: Iterable[Digest], *, wait: bool = True) -> int:
-        """Move blobs to where they take less room, and return how many bytes they took before.
-
-        wait  whether to wait for somebody else who moves or drops blobs; else Busy at once
-
-        Those that are not kept, are archived or are damaged are passed over. The other methods go on as before.
-        """
+    def archived(self, folder: str) -> frozenset[str]:
+        """The streams right below a folder that are archived, by their last part."""
 
 
 class Heap(Protocol):
@@ -208,7 +191,7 @@ class Files(Protocol):
         """The file that a stream's newest records are in, or would be."""
 
     def size(self) -> int:
-        """How many bytes the files of streams and blobs have, archived ones left out."""
+        """How many bytes the files of streams and blobs have."""
 
 
 class Tail(Protocol):
@@ -302,18 +285,6 @@ def newest_entry(store: Store, stream: str) -> Entry | None:
         return tail.newest(stream)
     head = store.head(stream)
     return entry_at(store, stream, head) if head is not None else None
-
-
-LONG = 16 << 20
-"""Bytes that the records of a stream may have that only grows, before they are archived: compressed, read as before."""
-
-
-def archive_long(store: Store, stream: str, upto: Token) -> None:
-    """Archive the records of a stream up to a place once they take more than `LONG`; each is moved once."""
-    archive = store.properties.archive
-    if archive is not None and archive.unarchived(stream) > LONG:
-        with suppress(RalfError, OSError):  # the next call tries again
-            archive.archive(stream, upto, wait=False)
 
 
 def has_blob(store: Store, digest: Digest) -> bool:

@@ -31,7 +31,7 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Token, archive_long, entry_at, required
+from ralf.storage.journal import MALFORMED, Entry, Token, entry_at, required
 from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 
@@ -73,9 +73,7 @@ def encoded(value: Any) -> bytes:
 
 
 def stamp(before: Mapping[str, Any] | None = None) -> str:
-    """The time for a record's field `at`, by which old records are archived: now, but after that of the record before.
-    ISO 8601 with milliseconds.
-    """
+    """The time for a record's field `at`: now, but after that of the record before. ISO 8601 with milliseconds."""
     at = datetime.now(UTC)
     if before is not None:
         at = max(at, datetime.fromisoformat(before["at"]) + _MILLISECOND)
@@ -147,8 +145,6 @@ class EntryStream:
         if token == head or not self._is_ours(token, line):
             return False
         self._newest = token, record
-        if head is not None:
-            archive_long(self._store, self.name, head)
         return True
 
     def _is_ours(self, token: Token, line: bytes) -> bool:
@@ -249,7 +245,7 @@ def delete(project: Project, streams: Sequence[EntryStream]) -> None:
     heap = required(project.store.properties.heap, _DELETE)
     begins = tuple(encoded({"stream": stream.name})[:-1] for stream in streams)
     for blob in list(heap.blobs()):  # those of writers that died before their record was appended
-        if not blob.archived and time.time() - blob.put > _COMING:
+        if time.time() - blob.put > _COMING:
             with suppress(Damaged, NotFound), project.store.open_blob(blob.digest) as file:
                 if file.read(max(map(len, begins))).startswith(begins):
                     heap.drop_blob(blob.digest)

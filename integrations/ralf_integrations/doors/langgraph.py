@@ -33,7 +33,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from ralf import project as projects
 from ralf.agent import contents
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Entry, Token, archive_long, entry_at, required
+from ralf.storage.journal import Entry, Token, entry_at, required
 from ralf.transcripts.events import named_digests
 from ralf_integrations.doors.entries import name_of, prepare, stamp
 from ralf_integrations.doors.graph_index import GraphIndex, Pending
@@ -236,8 +236,6 @@ class RalfSaver(BaseCheckpointSaver[int]):
             else:
                 self._index.added(stream, record, token, head)
                 self._remember(stream, token, record)
-                if head is not None:
-                    archive_long(self._store, stream, head)
                 return
 
     # ---- deleting ----

@@ -180,6 +180,10 @@ def _answer(payload: Payload, project: Project, say: Callable[[str], object], is
             if session.known != before or payload.event != "tools-used":
                 session.keep()
             _say(said, payload, project, say)
+    from ralf.route import archive  # a stamp is looked at, and the client has its answer
+
+    with suppress(RalfError, OSError, NotImplementedError):
+        archive.later(project)
 
 
 def _say(said: Answer, payload: Payload, project: Project, say: Callable[[str], object]) -> None:
