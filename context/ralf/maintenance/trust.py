@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -23,18 +22,15 @@ from ralf.route.state import State
 from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
 from ralf.text.cleaning import shown
-from ralf.text.patterns import regex
 
 _MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
-_LINEAGE = regex(r"r[0-9]{1,9}-[0-9a-f]{12}")
 
 _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
 """The lists whose items say where they came from."""
 
-_LABEL = regex(r"(?:DEC|cp)-[0-9]{1,9}")
-_SHAPES = {"clone": regex(r"[0-9a-f]{6}"), "timestamp": regex(r"[0-9T:.Z+-]{1,40}")}
-_NONE: Mapping[str, str] = {}
-_STATUSES = frozenset(("active", "superseded", "reversed", "done", "proposed", "dropped"))
+_HANDED = ("last", "kept", "offers")
+
+_WORDLESS = ("status", "aliases", "supersedes", "superseded_by")  # fields whose change leaves an item whose it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +161,11 @@ def _changes(
     if theirs.file is not None and not theirs.whole:
         found = states.parse_file(project, route, state.content or b"")
         found = states.with_route(filed.with_own_lines(found), route)
-        changes = _marked(foreign.changes_of(project, route, state, found), context)
+        changes = _marked(foreign.changes_of(project, route, state, found))
         context = _with(context, changes)
     if theirs.records is not None:
         added = edits.changes_of_foreign(context, theirs.records)
-        added = added if theirs.whole else _marked(added, context)
+        added = added if theirs.whole else _marked(added)
         context = _with(context, added)
         changes += added
     return changes, context
@@ -177,12 +173,6 @@ def _changes(
 
 def _with(context: RouteContext, changes: list[merge.Change]) -> RouteContext:
     return fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
-
-
-def _marked(changes: list[merge.Change], ours: RouteContext) -> list[merge.Change]:
-    """Changes that say what they bring was imported; what is ours stays so, whatever the file says of whose it is."""
-    tree = to_tree(ours)
-    return _with_origins(_with_words(changes, tree), _origins(tree))
 
 
 def _lines(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, ...]:
@@ -235,104 +225,48 @@ def _diff(state: State, theirs: foreign.Theirs) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-# ---- origins ----
+# ---- origins: what was accepted says that it was imported, whatever it says itself ----
 
 
 def _imported(document: Tree) -> Tree:
-    """A whole context's tree whose items say that they were imported."""
-    made: Tree = {key: _inner(key, value) for key, value in document.items()}
+    """A whole context's tree whose items say so."""
+    made: Tree = {key: _value([key], value) for key, value in document.items()}
     if made.get("goal"):
         made["goal_origin"] = ORIGIN
-    if made.get("handover"):
-        made["handover"] = _handover(made["handover"])
-    if made.get("active_work"):
-        made["active_work"] = {**made["active_work"], "origin": ORIGIN}
     from_tree(RouteContext, made)
     return made
 
 
-def _handover(tree: Tree) -> Tree:
-    """What is handed over in a tree of somebody else, each text theirs."""
-    made = Carried.of_earlier(tree)
-    return {key: _authored(value) if key in ("last", "kept", "offers") else value for key, value in made.items()}
+def _value(at: Sequence[str], value: Any) -> Any:
+    """What is put in a place, with items that say so."""
+    parent = at[-2] if len(at) > 1 else ""
+    if at[0] == "handover":
+        return _handed(at, value)
+    if isinstance(value, dict) and (parent in _WITH_ORIGIN or at == ["active_work"]):
+        return {**value, "origin": ORIGIN}
+    if isinstance(value, list) and at[-1] in _WITH_ORIGIN:
+        return [_value([*at, ""], one) for one in value]
+    if isinstance(value, dict) and at == ["facts"]:
+        return {name: _value([*at, name], items) for name, items in value.items()}
+    return value
 
 
-def _authored(value: Any) -> Any:
-    """A text of a hand-over, or several, of somebody else."""
+def _handed(at: Sequence[str], value: Any) -> Any:
+    """A hand-over, or a part of one, each text of which says so."""
     if isinstance(value, list):
-        return [*map(_authored, value)]
-    return {**value, "author": ORIGIN} if isinstance(value, dict) else value
+        return [_handed([*at, ""], one) for one in value]
+    if len(at) == 1 and isinstance(value, dict):
+        made = Carried.of_earlier(value)
+        return {key: _handed([*at, key], one) if key in _HANDED else one for key, one in made.items()}
+    return {**value, "author": ORIGIN} if isinstance(value, dict) and len(at) <= len(_text_of([*at, "", ""])) else value
 
 
-def _written(at: Sequence[str]) -> Sequence[str]:
+def _text_of(at: Sequence[str]) -> Sequence[str]:
     """The place of the text of a hand-over in which a place lies: the moment, or an entry."""
     return at[:2] if at[1] == "last" else at[:3]
 
 
-def _inner(key: str, value: Any, known: Mapping[str, str] = _NONE) -> Any:
-    """A value whose items say so, as far as they can."""
-    if key in _WITH_ORIGIN and isinstance(value, list):
-        return [_item(one, known) for one in value]
-    if key == "facts" and isinstance(value, dict):
-        return {name: _inner(name, items, known) for name, items in value.items()}
-    return value
-
-
-def _item(value: Any, known: Mapping[str, str] = _NONE) -> Any:
-    """An item that says so; one that ours has in the same words keeps the origin that it has there."""
-    if not isinstance(value, dict):
-        return value
-    origin = known.get(_words(value), ORIGIN)
-    return {**value, "origin": origin} if origin else {key: inner for key, inner in value.items() if key != "origin"}
-
-
-_NO_WORDS = frozenset(("origin", "id", "checkpoint_id", "summary_ref", "aliases", "supersedes", "superseded_by"))
-
-
-def _words(item: Tree) -> str:
-    """What an item says, without its labels, its links and whose it is: decisions have their clone and time in it."""
-    left_out = _NO_WORDS | {"status"} if "decision" in item else _NO_WORDS
-    kept = {key: inner for key, inner in item.items() if key not in left_out}
-    return json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
-
-
-def _origins(tree: Tree) -> dict[str, str]:
-    """The origins of the items of a context's tree, by what they say."""
-    lists = [inner for key, inner in {**tree, **tree.get("facts", {})}.items() if key in _WITH_ORIGIN]
-    return {_words(item): str(item.get("origin", "")) for one in lists for item in one if isinstance(item, dict)}
-
-
-def _with_words(changes: list[merge.Change], ours: Tree) -> list[merge.Change]:
-    """The changes without those that say nothing else of what ours has than whose it is: each clone takes what the
-    others wrote for an import, and its own work comes back so.
-    """
-    ats = [tuple(map(str, change["at"])) for change in changes]
-    about = [_about(at) for at in ats]
-    telling = [at for at, of, one in zip(ats, about, changes, strict=True) if not of and not _has_no_words(at, one)]
-    changed = {at[:length] for at in telling for length in range(len(at) + 1)}
-    return [
-        change
-        for change, of in zip(changes, about, strict=True)
-        if not of or of in changed or not merge.holds(ours, of)
-    ]
-
-
-def _has_no_words(at: Sequence[str], change: merge.Change) -> bool:
-    """Whether a change of a field of an item tells no words."""
-    item = _item_of(at)
-    return bool(item) and "value" in change and _is_wordless(at[len(item)], change["value"])
-
-
-def _about(at: tuple[str, ...]) -> tuple[str, ...]:
-    """The place of what a change tells the origin of; () for another change."""
-    if at == ("goal_origin",):
-        return ("goal",)
-    is_author = at[0] == "handover" and len(at) > 2 and at[-1] == "author"
-    is_origin = is_author or (at[-1] == "origin" and (len(at) > 2 or at[0] == "active_work"))
-    return at[:-1] if is_origin else ()
-
-
-def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list[merge.Change]:
+def _marked(changes: Sequence[merge.Change]) -> list[merge.Change]:
     """Changes that say of what they bring, or change, that it was imported."""
     made: list[merge.Change] = []
     for change in changes:
@@ -340,38 +274,17 @@ def _with_origins(changes: list[merge.Change], known: Mapping[str, str]) -> list
         if "value" not in change or at[0] == BODY:
             made.append(change)
             continue
-        parent = at[-2] if len(at) > 1 else ""
-        is_item = parent in _WITH_ORIGIN or at == ["active_work"]
-        value = _item(change["value"], known) if is_item else _inner(at[-1], change["value"], known)
-        if at[0] == "handover" and len(at) <= len(_written([*at, "", ""])):
-            value = _handover(value) if len(at) == 1 and isinstance(value, dict) else _authored(value)
-        made.append({**change, "value": value})
-        if at in (["goal"], ["goal_origin"]):
-            made.append({"at": ["goal_origin"], "value": ORIGIN})
-        elif at[0] == "handover" and (at[1:2] == ["last"] or (at[1:2] in (["kept"], ["offers"]) and len(at) > 2)):
-            made.append({"at": [*_written(at), "author"], "value": ORIGIN})
+        made.append({**change, "value": _value(at, change["value"])})
+        whose: list[Any] = []
+        if at[0] in ("goal", "goal_origin"):
+            whose = ["goal_origin"]
         elif at[0] == "active_work" and len(at) > 1:
-            made.append({"at": ["active_work", "origin"], "value": ORIGIN})
-        elif (item := _item_of(at)) and not _has_no_words(at, change):
-            made.append({"at": [*item, "origin"], "value": ORIGIN})
+            whose = ["active_work", "origin"]
+        elif at[0] == "handover" and (at[1:2] == ["last"] or (at[1:2] in (["kept"], ["offers"]) and len(at) > 2)):
+            whose = [*_text_of(at), "author"]
+        elif at[0] in ("decisions", "checkpoint_history") and len(at) > 2 and at[2] not in _WORDLESS:
+            whose = [*at[:2], "origin"]
+        elif at[:2] == ["facts", "requests"] and len(at) > 3:
+            whose = [*at[:3], "origin"]
+        made += [{"at": whose, "value": ORIGIN}] if whose else []
     return made
-
-
-def _item_of(at: Sequence[str]) -> Sequence[str]:
-    """The keys to the item that tells its origin, of a field of it; () of anything else."""
-    keys = 3 if (*at[:2],) == ("facts", "requests") else 2 if at[0] in ("decisions", "checkpoint_history") else len(at)
-    return at[:keys] if keys < len(at) else ()
-
-
-def _is_wordless(field: str, value: Any) -> bool:
-    """Whether a field of an item has a number, a known status, a time, or labels and nothing else: then its words stay
-    whose they were, although another clone has changed it.
-    """
-    if field == "status":
-        return value in _STATUSES
-    if field in _SHAPES:
-        return _SHAPES[field].fullmatch(str(value)) is not None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return True
-    labels = value if isinstance(value, list) else [value]
-    return field in ("aliases", "superseded_by", "supersedes") and all(_LABEL.fullmatch(str(one)) for one in labels)
