@@ -302,7 +302,6 @@ def earlier_store(root: Path) -> Path:
     """Lay the store that an earlier version wrote, and had opted in, into a project; without the log of its session."""
     shutil.copytree(EARLIER, context_of(root), ignore=shutil.ignore_patterns("session.jsonl"))
     (context_of(root) / ".gitignore").write_text("*\n")
-    (context_of(root) / "config.local.yaml").chmod(0o600)
     return root
 
 

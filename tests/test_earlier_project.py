@@ -16,6 +16,8 @@ import pytest
 
 import ralf
 from hookkit import Rig
+from ralf.maintenance import ownership
+from ralf.project import Project
 from storekit import SOURCE, Cli, context_of, kept_bytes, moved
 
 pytestmark = pytest.mark.ci
@@ -35,7 +37,6 @@ def laid(folder: Path) -> Path:
     shutil.copytree(HARBOUR / "project", root)
     shutil.copytree(HARBOUR / "store", context_of(root))
     (context_of(root) / ".gitignore").write_text("*\n")
-    (context_of(root) / "config.local.yaml").chmod(0o600)
     shutil.copytree(HARBOUR / "logs", folder / "claude" / "projects" / "-tmp-harbour-project")
     return root
 
@@ -52,13 +53,14 @@ def after_a_hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "claude"))
         root = laid(folder)
+        ownership.adopt(Project(root))
         rig(root, "0b1c2d3e-0000-4000-8000-000000000009").hook("SessionStart", source="startup")
     return root
 
 
 @pytest.fixture
 def adopted(project: Path, after_a_hook: Path) -> Path:
-    """The same, after the first hook of this version."""
+    """The same, after the person has said that it is theirs, and a hook."""
     shutil.rmtree(context_of(project))
     shutil.copytree(context_of(after_a_hook), context_of(project))
     return moved(after_a_hook, project)
@@ -134,17 +136,17 @@ def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project:
     assert changed(before, kept_bytes(project, cache=True)) == set()
 
 
-# ---- the first hook ----
+# ---- accepted ----
 
 
-def test_the_first_hook_seals_the_records_and_leaves_all_else_as_it_was(project: Path, request: Any) -> None:
+def test_who_accepts_it_seals_the_records_and_leaves_all_else_as_it_was(project: Path, request: Any) -> None:
     before = kept_bytes(project)
     request.getfixturevalue("adopted")
     after = kept_bytes(project)
     for route in ("tide", "moon", "almanac", "pm"):
         assert records(after, route) == records(before, route)
     others = {name for name in changed(before, after) if not name.startswith(("journal/", "archive/journal/"))}
-    assert others == {"config.local.yaml"}  # its key is the user's now, and lies in their own folder
+    assert others == set()
 
 
 def test_each_decision_has_the_fate_that_it_had(told: Cli) -> None:
@@ -258,23 +260,18 @@ def test_a_parked_session_goes_on_where_its_last_checkpoint_ended(told: Cli) -> 
     assert kept_bytes(told.root) == before
 
 
-def test_what_was_taken_from_a_log_or_a_run_is_not_taken_again(told: Cli) -> None:
+def test_what_was_taken_from_a_log_is_not_taken_again(told: Cli) -> None:
     before = kept_bytes(told.root)
-    for route, source in (("tide", log_of(told.root, SESSION)), ("almanac", "runs/executor/run-0018")):
-        path = told.root / source
-        made = told("context", "checkpoint", route, "--transcript", path, "--json").json()
-        assert made["checkpoints"] == []
+    path = log_of(told.root, SESSION)
+    assert told("context", "checkpoint", "tide", "--transcript", path, "--json").json()["checkpoints"] == []
     assert changed(before, kept_bytes(told.root)) == set()
 
 
-def test_a_parked_session_gets_its_notice_and_keeps_its_route(told: Cli) -> None:
+def test_a_parked_session_gets_its_notice(told: Cli) -> None:
     session = rig(told.root, PARKED)
     said = session.hook("UserPromptSubmit", prompt="Now print it.").context
     assert "take the almanac's epoch from it" in said
     assert "take the almanac's epoch from it" not in session.hook("UserPromptSubmit", prompt="Print it.").context
-    session.hook("SessionEnd", reason="other")
-    assert [each.reason for each in ralf.get_context("moon", root=told.root).checkpoints][-1] == "session-end"
-    assert not (context_of(told.root) / "routes" / "default.md").exists()
 
 
 def test_an_orchestrator_goes_on_with_its_own_state(told: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,10 +214,8 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
     project = Project(tmp_path)
     ownership.init(project, share=False)
     path = project.local_config_file
-    key = "ab" * 32
     path.write_text(
-        "# mine\ntimeout: 60   # seconds\nsummarizer: codex\n"
-        f'project: {json.dumps(str(tmp_path))}\nredaction_key: "{key}"'
+        f"# mine\ntimeout: 60   # seconds\nsummarizer: codex\nproject: {json.dumps(str(tmp_path))}\nverify_timeout: 900"
     )
     path.chmod(0o600)
     assert local_config.set_local(project, "summarizer", "claude")
@@ -225,7 +223,7 @@ def test_choosing_a_model_keeps_all_else_of_the_local_configuration(tmp_path: Pa
     text = path.read_text()
     assert text.startswith("# mine\ntimeout: 60   # seconds\n")
     found = local_config.local_config_of(project)
-    assert (found.summarizer, found.timeout, found.redaction_key) == ("claude", 60, key)
+    assert (found.summarizer, found.timeout, found.verify_timeout) == ("claude", 60, 900)
 
 
 def test_a_local_configuration_that_others_may_write_is_not_changed(tmp_path: Path) -> None:

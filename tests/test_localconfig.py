@@ -37,7 +37,7 @@ def test_without_a_file_no_model_is_ever_asked(tmp_path: Path) -> None:
 def test_every_key_can_be_set(tmp_path: Path) -> None:
     text = 'summarizer: command\ncommand: ["my-model", "{model}", "-n", 3]\narguments: ["-v"]\nmodel: small\n'
     text += "timeout: 20\ndaily_cap: 200000 tokens, 2.50 USD\nproject: /srv/tide\n"
-    text += f"environment: [MY_KEY]\nredaction_key: '{'0f' * 32}'\nverify_commands: true\nverify_timeout: 900\n"
+    text += "environment: [MY_KEY]\nverify_commands: true\nverify_timeout: 900\n"
     text += (
         "store: nats\nnats_servers: ['nats://127.0.0.1:4222']\nnats_project: tide\nnats_replicas: 1\nnats_lease: 20\n"
     )

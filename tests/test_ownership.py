@@ -22,26 +22,13 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage import files, git_files, registry
 from ralf_integrations.hooks import instant
-from storekit import EARLIER, context_of, earlier_store, journal_file, process, records_of, write_session
-
-SESSION = "5f0c1d2e-0000-4000-8000-00000000000a"
-OLD_KEY = "624a2b981ecbd8b30fdcf7ff28c800a3d0cc27948f0d781d22a0bc5186987d7a"
+from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
 
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
     """A project with the store of an earlier version, which had opted in."""
     return earlier_store(tmp_path / "project")
-
-
-@pytest.fixture
-def own_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's client folder, with the log of the session in that store."""
-    folder = tmp_path / "claude" / "projects" / "-srv-tide"
-    folder.mkdir(parents=True)
-    shutil.copy(EARLIER / "session.jsonl", folder / f"{SESSION}.jsonl")
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
-    return folder
 
 
 def started(root: Path, session: str = "0b1c2d3e-0000-4000-8000-000000000009") -> Said:
@@ -366,34 +353,28 @@ def test_a_store_that_another_process_has_just_begun_waits_for_no_answer(tmp_pat
 
 
 @pytest.mark.ci
-def test_settings_that_git_tracks_opt_nobody_in_though_the_store_is_adopted(earlier: Path, own_logs: Path) -> None:
+def test_settings_that_git_tracks_opt_nobody_in_though_the_store_is_accepted(earlier: Path) -> None:
     (context_of(earlier) / "config.yaml").write_text("inject: full\nredact_patterns: ['[a-z]+']\n")
     git(repository(earlier), "add", "-f", ".autonomous/context/config.yaml")
-    started(earlier)
+    ownership.adopt(Project(earlier))
     owner = Project(earlier).owner
     assert owner.registration is not None and owner.registration.pending == ""
     assert not owner.has_opted_in and not config.is_believed(Project(earlier))
 
 
 @pytest.mark.ci
-def test_an_earlier_versions_store_is_adopted_where_the_users_own_logs_prove_it(earlier: Path, own_logs: Path) -> None:
-    said = started(earlier)
-    assert said.notice == ""
-    owner = Project(earlier).owner
-    assert owner.has_opted_in and owner.registration is not None
-    assert owner.registration.redaction_key == OLD_KEY
-    assert not (context_of(earlier) / "config.local.yaml").exists()
-    assert all(
-        not entry.foreign for stream in ("tide", "moon") for entry in Project(earlier).store.read(f"routes/{stream}")
-    )
+def test_a_store_that_the_person_says_is_theirs_speaks_as_them(earlier: Path) -> None:
+    ownership.adopt(Project(earlier))
+    assert Project(earlier).owner.has_opted_in
+    streams = ("routes/tide", "routes/moon")
+    assert not any(entry.foreign for stream in streams for entry in Project(earlier).store.read(stream))
     assert decisions(earlier)[-1:] == ["Keep the old columns"]
     assert not ralf.get_context("tide", root=earlier).foreign
-    assert (Project(earlier).cache / "chosen" / SESSION).read_text() == "tide\n"
     done = process("context", "verify", cwd=earlier)
     assert done.status == 0, done.out
 
 
-def test_a_store_of_which_nothing_proves_whose_it_is_waits_and_recording_goes_on(earlier: Path, tmp_path: Path) -> None:
+def test_a_store_of_which_nobody_has_said_whose_it_is_waits_and_recording_goes_on(earlier: Path) -> None:
     said = started(earlier)
     assert said.context == "" and said.notice
     assert not Project(earlier).owner.has_opted_in
@@ -403,28 +384,13 @@ def test_a_store_of_which_nothing_proves_whose_it_is_waits_and_recording_goes_on
 
 
 @pytest.mark.ci
-def test_a_log_that_begins_otherwise_proves_nothing(earlier: Path, own_logs: Path) -> None:
-    path = own_logs / f"{SESSION}.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"tide", b"moon"))
-    started(earlier)
-    assert not Project(earlier).owner.has_opted_in
-
-
-@pytest.mark.ci
-def test_a_store_that_git_tracks_proves_nothing(earlier: Path, own_logs: Path) -> None:
-    git(repository(earlier), "add", "-f", ".autonomous")
-    started(earlier)
-    assert not Project(earlier).owner.has_opted_in
-
-
-@pytest.mark.ci
-def test_an_adoption_that_was_broken_off_is_completed_by_the_next_hook(
-    earlier: Path, own_logs: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_acceptance_that_was_broken_off_is_completed_by_the_next_hook(
+    earlier: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(ownership, "_move_cache", lambda _: 1 / 0)
+        patched.setattr(ownership, "accept_settings", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            ownership.register(Project(earlier))
+            ownership.adopt(Project(earlier))
     assert not Project(earlier).owner.has_opted_in
     started(earlier)
     assert Project(earlier).owner.has_opted_in

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ralf.project import Project
     from ralf.route.shared import Note
 
-_MOST_LINES = 200  # of one route that are shown
 _CHANGED = "was changed since it was shown: not accepted"
 
 
@@ -66,7 +65,7 @@ def trust(route: str | None, diff: bool, root: str | None, as_json: bool) -> Non
         click.echo(f"{route or project.folder}: nothing here came from elsewhere")
         return
     with handed_over():
-        _show(found, parts, settings, diff=diff)
+        _show(project, found, parts, settings, diff=diff)
         _show_refused(project, parts)
     check_person(project.folder, "ralf context trust", [route] if route else [])
     _accept(project, found, parts, settings, digest)
@@ -108,16 +107,22 @@ def _settings(project: Project) -> list[str]:
     return [] if config.is_believed(project) else ownership.lines_that_set(project)
 
 
-def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str], *, diff: bool) -> None:
+def _show(
+    project: Project, found: Found | None, parts: dict[str, ForeignPart], settings: list[str], *, diff: bool
+) -> None:
+    """Show all that would be accepted; of a store that is the user's by its seals, how much there is."""
+    from ralf.maintenance import ownership
+    from ralf.text.cleaning import shown
+
     if found is not None and found.streams:
         count = sum(found.streams.values())
         click.echo(f"{count:,} records in {len(found.streams):,} streams that your ralf did not write here:")
         for stream, records in found.streams.items():
             click.echo(f"  {stream}: {records:,}")
+            for record in ownership.unsealed(project, stream) if found.moved is None else ():
+                click.echo(f"    {shown(record.decode('utf-8', 'replace'))}")
         if found.moved is not None:
             click.echo(f"They were written by your ralf at {found.moved.path}.")
-        elif found.proven:
-            click.echo(f"The log of one of their sessions is in your client's own folder: {found.proven}")
     if settings:
         click.echo("config.yaml sets, and it is not in force:")
         for line in settings:
@@ -130,10 +135,8 @@ def _show(found: Found | None, parts: dict[str, ForeignPart], settings: list[str
             continue
         click.echo(f"{name}: came with the repository; not written by your ralf:")
         lines = part.diff.splitlines() if diff else list(part.lines)
-        for line in lines[:_MOST_LINES]:
+        for line in lines:
             click.echo(f"  {line}")
-        if len(lines) > _MOST_LINES:
-            click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf context show {name}")
 
 
 def _show_refused(project: Project, parts: dict[str, ForeignPart]) -> None:
@@ -172,7 +175,7 @@ def _accept(
 
     if found is not None and found.streams:
         asked = "Did your own ralf write these records? Then they speak as you and your agent from now on"
-        if click.confirm(asked, default=bool(found.moved or found.proven), err=True):
+        if click.confirm(asked, default=bool(found.moved), err=True):
             if ownership.find_unsealed(project) != found or not _still(project, parts):
                 raise Busy(str(project.folder), _CHANGED, "ralf context trust")
             ownership.adopt(project)
@@ -204,7 +207,6 @@ def _still(project: Project, parts: dict[str, ForeignPart]) -> bool:
 def _plain(found: Found | None, parts: dict[str, ForeignPart], settings: list[str]) -> dict[str, object]:
     return {
         "streams": found.streams if found is not None else {},
-        "proven": found.proven if found is not None else "",
         "moved": found.moved.path if found is not None and found.moved is not None else "",
         "settings": settings,
         "routes": {name: list(part.lines) for name, part in parts.items()},

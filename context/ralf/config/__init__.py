@@ -221,10 +221,10 @@ CHOICES = {
 }
 """The words that a key may have, where only some make sense."""
 
-SECRET = frozenset(("redaction_key", "nats_password", "nats_servers", "nats_monitoring"))
+SECRET = frozenset(("nats_password", "nats_servers", "nats_monitoring"))
 """Settings that are a secret, or may hold one: their values are never told."""
 
-_QUOTED = ("nats_user", "nats_password", "redaction_key")
+_QUOTED = ("nats_user", "nats_password")
 
 
 def load(path: Path) -> Config:

@@ -91,7 +91,6 @@ class LocalConfig:
     environment        names of environment variables with API keys that the command needs; other such are left out
     embedder           the command line that turns texts into vectors; () for none
     embedder_timeout   time limit of the embedder for one search, or one look into a memory, in seconds
-    redaction_key      the key of an earlier version; 64 hexadecimal digits
     verify_commands    whether the `verify:` commands of this project's tasks may be run; `true` or `false`
     verify_timeout     time limit of a `verify:` command, in seconds
     store              where journals and blobs are kept; "" or `files`, `nats`
@@ -118,7 +117,6 @@ class LocalConfig:
     environment: tuple[str, ...] = ()
     embedder: tuple[str, ...] = ()
     embedder_timeout: int = 20
-    redaction_key: str = ""
     verify_commands: bool = False
     verify_timeout: int = 600
     store: str = ""

@@ -501,7 +501,7 @@ def _sweep_temporary(project: Project) -> None:
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:
     """The files of the cache that hold the words, and the indexes, which do in their own way."""
-    return sorted({*remains(project.cache, wording), *index.files_in(project.cache)})
+    return sorted({*remains(project.folder / "cache", wording), *index.files_in(project.cache)})
 
 
 # --------------------

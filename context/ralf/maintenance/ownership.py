@@ -1,12 +1,10 @@
-"""What is this user's own: a project that they opt in, an earlier store adopted."""
+"""What is this user's own: a project that they opt in, a store that was there before."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -14,18 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ralf import config, environment
+from ralf import config
 from ralf.errors import Busy, Damaged, DamagedJournal, RalfError, UsageError
 from ralf.project import Project
 from ralf.route import shared
 from ralf.route.load import load_state
 from ralf.route.write import utc_now
-from ralf.storage import durable, files, git_files, journal, registry
+from ralf.storage import durable, files, git_files, registry
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
-from ralf.text.patterns import regex
-from ralf.transcripts import lines
-from ralf.transcripts.reader import log_of_session
 
 # --------------------
 # Opt a project in and out: its registration in the user's folder, its settings, and what git sees.
@@ -184,16 +179,7 @@ def switch(project: Project, *, on: bool) -> bool:
     return True
 
 
-# --------------------
-# The store of an earlier version, or of a project that was moved: find its owner, adopt it.
-
-_KEY = regex(r"^redaction_key:[ \t]*(['\"]?)([0-9a-f]{64})\1[ \t]*(?:#.*)?$", re.M)
-_KEY_LINE = regex(_KEY.pattern + r"\n?", re.M)
-
-_SESSIONS_CACHE = ("chosen", "named", "hooks", "nudged", "orchestrators", "runs", "budgets", "deprecated")
-_DERIVED_CACHE = ("routes", "renders", "sessions", "open", *_SESSIONS_CACHE)
-_MOST_SESSIONS = 200  # whose logs are looked for, newest first
-_MOST_ROLLOUTS = 20_000  # of Codex, of all projects, among which a session is looked for
+# ---- a store that was there before: of a project that was moved, or of a folder of the user's that was lost ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,19 +187,17 @@ class Found:
     """What a store holds that this user's ralf has not written, or not under this registration.
 
     streams  the streams with such records, and how many records each has
-    proven   a session whose log in the user's own client folder proves that the store is theirs, "" for none
     moved    the registration of another path whose key fits the seals, None for none
     """
 
     streams: dict[str, int]
-    proven: str = ""
     moved: Registration | None = None
 
 
 def establish(project: Project) -> None:
     """Register a project that is not registered, where that is possible, so that what is written now can be told as
-    ours later. An earlier version's store is adopted where the user's own client logs prove it. Busy while another
-    process registers projects: without the registration what is written would count as somebody else's.
+    ours later. Busy while another process registers projects: without the registration what is written would count as
+    somebody else's.
     """
     try:
         register(project)
@@ -224,57 +208,50 @@ def establish(project: Project) -> None:
 
 
 def register(project: Project) -> Registration:
-    """Register a project with new keys, or complete what was begun. A store that was there before is adopted where that
-    is proven; else it waits for the person's answer. Errors as for `registry.update`, and of the store.
+    """Register a project with new keys, or complete what was begun. A store that was there before waits for the
+    person's answer. Errors as for `registry.update`, and of the store.
     """
     owner = project.owner
     is_empty = not any(project.store.streams(""))  # before the registration: who fills a store has one first
     found = owner.look_again()
-    if found is not None and found.pending != ADOPTING:
-        return found
-    if found is None and is_empty:
-        return owner.add(redaction_key=_old_redaction_key(project, is_ours=False))
-    if found is not None or _proof(project):
-        return adopt(project)
-    return owner.add(pending=UNANSWERED)
+    if found is not None:
+        return adopt(project) if found.pending == ADOPTING else found
+    return owner.add() if is_empty else owner.add(pending=UNANSWERED)
 
 
 def find_unsealed(project: Project) -> Found:
     """What the store holds that is not this user's by its seals. Reads only."""
     streams: dict[str, int] = {}
     for stream in sorted(project.store.streams("")):
-        with suppress(DamagedJournal):
-            count = sum(entry.foreign for entry in project.store.read(stream))
-            if count:
-                streams[stream] = count
-    return Found(streams, proven=_proof(project) if streams else "", moved=_moved(project) if streams else None)
+        if count := sum(1 for _ in unsealed(project, stream)):
+            streams[stream] = count
+    return Found(streams, _moved(project) if streams else None)
+
+
+def unsealed(project: Project, stream: str) -> Iterator[bytes]:
+    """The records of a stream that are not this user's by their seals, up to the first that cannot be read."""
+    with suppress(DamagedJournal):
+        yield from (entry.record for entry in project.store.read(stream) if entry.foreign)
 
 
 def adopt(project: Project) -> Registration:
-    """Take a store as this user's own: its records get seals, its redaction key and what its cache knew of sessions
-    become theirs. A stream that git tracks came with a repository and stays foreign. Broken off, `register` completes
-    it.
+    """Take a store as this user's own: its records get seals. A stream that git tracks came with a repository and stays
+    foreign. Broken off, `register` completes it.
 
     Errors as for `registry.update`, and of the store; Busy while somebody writes.
     """
     owner = project.owner
     top, settings = project.folder.parents[1], project.config_file
-    # An earlier version never had git track the settings: tracked ones opt nobody in.
+    # Settings of ours are not tracked: tracked ones opt nobody in.
     opted_in = settings.exists() and not git_files.tracks(top, settings.relative_to(top))
     moved = _moved(project)
-    old_key = moved.redaction_key if moved else _old_redaction_key(project, is_ours=True)
-    kept: dict[str, object] = {"seal_key": moved.seal_key, "cache": moved.cache} if moved else {}
-    if old_key:
-        kept["redaction_key"] = old_key
-    owner.update(pending=ADOPTING, **kept)
+    names = ("seal_key", "redaction_key", "cache")
+    owner.update(pending=ADOPTING, **({name: getattr(moved, name) for name in names} if moved else {}))
     for stream in sorted(project.store.streams("")):
         if not project.tracks(stream):
             _seal(project, stream)
-    _move_cache(project)
     if opted_in:
         accept_settings(project)
-    if not moved:
-        _remove_key_from_file(project)
     hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
     return owner.update(pending="", share=project.git.is_shared(), **hooks)
 
@@ -285,21 +262,6 @@ def _seal(project: Project, stream: str) -> None:
     lock = files.locked(project.route_lock(route), route) if is_route else nullcontext()
     with lock, suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
         project.store.adopt(stream)
-
-
-def _move_cache(project: Project) -> None:
-    """Move what an earlier version's cache knew of sessions into ours, and remove the rest, which is made anew."""
-    top = project.folder / "cache"
-    for name in _SESSIONS_CACHE:
-        if (top / name).is_dir() and not (project.cache / name).exists():
-            with suppress(OSError):
-                files.make(project.cache)
-                (top / name).rename(project.cache / name)
-    for path in top.iterdir() if top.is_dir() else ():
-        if path.name in _DERIVED_CACHE:
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.name.startswith("search") and path.is_file():
-            path.unlink(missing_ok=True)
 
 
 def _moved(project: Project) -> Registration | None:
@@ -315,85 +277,3 @@ def _moved(project: Project) -> Registration | None:
                 if head and not project.store.under(bytes.fromhex(each.seal_key)).entry(stream, head).foreign:
                     return each
     return None
-
-
-def _proof(project: Project) -> str:
-    """A session of the store whose log lies in the user's own client folder and begins as the journal says; "" for
-    none. Nobody else knows how such a log begins.
-    """
-    for tried, (session, head, size) in enumerate(_sessions(project)):
-        if tried == _MOST_SESSIONS:
-            break
-        path = log_of_session(session, most=_MOST_ROLLOUTS)
-        if path is None:
-            continue
-        with suppress(OSError):
-            found = lines.take_fingerprint(path, min(size, path.stat().st_size))
-            if found is not None and found.head == head and size >= lines.FINGERPRINT_HEAD // 4:
-                return session
-    return ""
-
-
-def _sessions(project: Project) -> Iterator[tuple[str, str, int]]:
-    """The sessions that the journals name, newest first: id, hash of the log's head, bytes that were read of it."""
-    seen = set()
-    for stream in sorted(project.store.streams("routes/")):
-        if project.tracks(stream):
-            continue
-        route = stream.removeprefix("routes/")
-        found = []
-        with suppress(DamagedJournal):
-            for _, record in journal.read(project.store, route):
-                source = record.payload.get("source")
-                if record.kind == "checkpoint" and isinstance(source, dict):
-                    found.append((str(source.get("session", "")), str(source.get("head", "")), source.get("to_byte")))
-        for session, head, size in reversed(found):
-            if session and head and isinstance(size, int) and (session, head) not in seen:
-                seen.add((session, head))
-                yield session, head, size
-
-
-def _old_redaction_key(project: Project, *, is_ours: bool) -> str:
-    """The key that an earlier version kept in `config.local.yaml`; "" for none, or where the store is not known to be
-    this user's. The caller keeps it in the registration.
-    """
-    path = project.local_config_file
-    if not is_ours and path.exists() and git_files.tracks(path.parent, path.relative_to(path.parent)):
-        return ""
-    with suppress(RalfError, OSError):
-        return _key_in_file(project) or ""
-    return ""
-
-
-def _key_in_file(project: Project) -> str | None:
-    """Return the key that earlier versions kept in `config.local.yaml`, None for none; UsageError where it is something
-    else, or the file is not the user's own.
-    """
-    path = project.local_config_file
-    text = registry.read(path)
-    if not text or "redaction_key" not in text:
-        return None
-    plain = _KEY.search(text)
-    found = plain[2] if plain else config.tree_of(path, text).get("redaction_key")
-    if found is None:
-        return None
-    if not isinstance(found, str) or not re.fullmatch("[0-9a-f]{64}", found):
-        raise UsageError(path, "redaction_key: expected 64 hexadecimal digits", "remove the line: a key is made")
-    registry.check_not_cloned(path, environment.of_a_model())
-    return found
-
-
-def _remove_key_from_file(project: Project) -> None:
-    """Take the key of earlier versions out of `config.local.yaml`; a file that held nothing else goes. What cannot be
-    changed stays. Busy, OSError as for any write.
-    """
-    path = project.local_config_file
-    with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
-        text = ""
-        with suppress(UsageError, Damaged):
-            text = registry.read(path) or ""
-        rest = _KEY_LINE.sub("", text)
-        if rest.strip() and rest != text:
-            durable.write(path, rest.encode())
-        elif text and not rest.strip():
-            path.unlink()

@@ -278,13 +278,13 @@ _NOT_OPTED_IN = (
     " this project in; to do that: ralf init"
 )
 _UNANSWERED = (
-    "ralf: hooks do nothing here: .autonomous/context holds what is not known to be yours (a clone, a moved project, a"
-    " store of an earlier version); to look at it, and to accept it: ralf context trust"
+    "ralf: hooks do nothing here: .autonomous/context holds what is not known to be yours (a clone, or a"
+    " moved project); to look at it, and to accept it: ralf context trust"
 )
 
 
 def introduce(project: Project, payload: Payload) -> str:
-    """Register a project that this user has said nothing of, and adopt its store where that is proven to be theirs.
+    """Register a project that this user has said nothing of.
 
     Returns what is to be written to standard output, "" for nothing: the person is told once why hooks do nothing.
     """
