@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -142,20 +142,13 @@ def blobs_in(record: bytes) -> Iterator[Digest]:
             yield from blobs_of(json.loads(record))
 
 
-def changed(tree: Any, change: Callable[[bytes], bytes]) -> Any:
-    """A record's tree with each base64 content in it changed; the same object where none is."""
+def found(tree: Any) -> Iterator[Tree]:
+    """The contents anywhere in a record's tree that are still there."""
     if isinstance(tree, Mapping):
-        made = {name: changed(inner, change) for name, inner in tree.items()}
-        if isinstance(tree.get("base64"), str):
-            try:
-                before = base64.b64decode(tree["base64"], validate=True)
-            except (ValueError, binascii.Error):
-                return tree
-            after = change(before)
-            if after != before:
-                made["base64"] = base64.b64encode(after).decode()
-        return tree if all(made[name] is tree[name] for name in tree) else made
-    if isinstance(tree, list):
-        items = [changed(inner, change) for inner in tree]
-        return tree if all(one is other for one, other in zip(items, tree, strict=True)) else items
-    return tree
+        if "size" in tree and is_kept(tree):
+            yield tree
+        for inner in tree.values():
+            yield from found(inner)
+    elif isinstance(tree, list):
+        for inner in tree:
+            yield from found(inner)

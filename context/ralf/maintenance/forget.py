@@ -16,7 +16,7 @@ from ralf.document import index
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, opaque, remnants, session_logs, set_aside
+from ralf.maintenance import memories, remnants, runs, session_logs, set_aside
 from ralf.maintenance.purge import (
     Item,
     Purge,
@@ -167,6 +167,7 @@ class _Forgetting:
     def run(self) -> Forgotten:
         """Forget, and report what was done."""
         self._check_at_rest()
+        self._drop_runs()
         logs = self._blanked_logs(dry_run=False)
         self._purge_all()
         self._heap.sweep()
@@ -186,6 +187,14 @@ class _Forgetting:
                 stream = journal.stream_of(route)
                 if self._changed(stream) or self._is_in_file(stream):
                     routing.check_at_rest(self._project, route)
+
+    def _drop_runs(self) -> None:
+        """Drop the runs that hold the words, first: where a process holds one, nothing is done."""
+        for stream in list(self._streams):
+            if runs.is_of_run([stream]) and (count := self._changed(stream)):
+                self._records[stream] = count
+                runs.drop(self._project, stream)
+        self._streams = list(self._store.streams(""))
 
     def _purge_all(self) -> None:
         named = named_digests(self._store, self._streams)
@@ -234,11 +243,10 @@ class _Forgetting:
             content = _content(self._project, blob.digest)
             if not wording.stands_in(content.decode("utf-8", "replace")):
                 continue
-            purged = _purged(content, wording, streams)
             if not streams:
                 self._gone.append(blob.digest)
-            elif purged != content:
-                self._digests[blob.digest] = hashlib.sha256(purged).hexdigest()
+            elif not runs.is_of_run(streams):
+                self._digests[blob.digest] = hashlib.sha256(purged_evidence(content, wording)).hexdigest()
 
     def _begin(self, named: Mapping[Digest, set[str]]) -> list[Digest]:
         """Say what is forgotten, and put the evidence anew; returns the old blobs of a call that was broken off."""
@@ -262,8 +270,7 @@ class _Forgetting:
                 writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
                 writer.render_file()
         for digest in self._digests:
-            content = _content(self._project, digest)
-            self._store.put_blob([_purged(content, self._target.wording, named.get(digest, ()))])
+            self._store.put_blob([purged_evidence(_content(self._project, digest), self._target.wording)])
         listed = {str(digest) for payload in told for digest in payload.get("blobs", ())}
         return [
             blob.digest for blob in self._heap.blobs() if blob.digest[:_DIGITS] in listed and blob.digest not in named
@@ -273,7 +280,7 @@ class _Forgetting:
 
     def _purge_of(self, stream: str) -> Purge:
         item = self._target.item if stream == self._stream else Item()
-        return opaque.purge_of(self._store, Purge(stream, self._target.wording, item, self._digests))
+        return Purge(stream, self._target.wording, item, self._digests)
 
     def _replace(self, stream: str) -> int:
         return self._replacing.replace(stream, self._purge_of(stream))
@@ -286,6 +293,8 @@ class _Forgetting:
             payloads = [journal.parsed(stream, entry).payload for entry in self._store.read(stream)]
             names = [stream.removeprefix(routing.MOVED), *(str(one.get(key, "")) for one in payloads for key in _NAMES)]
             return len(payloads) if any(map(self._target.wording.stands_in, names)) else 0
+        if runs.is_of_run([stream]):
+            return runs.count_held(self._project, stream, self._target.wording)
         purge = self._purge_of(stream)
         for entry in self._store.read(stream):
             purge(entry)
@@ -381,11 +390,6 @@ class _Forgetting:
             caches=tuple(self._project.name_of(path) for path in caches),
             left=(*(self._project.name_of(path) for path in left), *map(str, logs)),
         )
-
-
-def _purged(content: bytes, wording: Wording, streams: Iterable[str]) -> bytes:
-    """A blob without the words, which records of some streams name."""
-    return opaque.masked(content, wording) if opaque.is_opaque(streams) else purged_evidence(content, wording)
 
 
 def _route_of(stream: str) -> str:

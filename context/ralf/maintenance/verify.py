@@ -13,7 +13,7 @@ from ralf.agent import contents
 from ralf.brief.wording import told_unresolved
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.routefile import parse
-from ralf.maintenance import memories, opaque, renaming
+from ralf.maintenance import memories, renaming, runs
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import fold, foreign, history, state
@@ -248,7 +248,7 @@ def _other(check: Check, stream: str) -> Scan:
 
 def _lost_contents(scan: Scan, held: Container[str]) -> Iterator[Finding]:
     """Yield the large contents of a run that are gone though its records still name them."""
-    if not opaque.is_opaque([scan.stream]):
+    if not runs.is_of_run([scan.stream]):
         return
     for entry in (line.entry for line in scan.whole() if line.entry is not None):
         for digest in contents.blobs_in(entry.record):
