@@ -121,7 +121,7 @@ def _chain(number: int, sessions: Sequence[Any], traps: Sequence[Any], root: Pat
         harvest.take_in(project, session["route"])
         labels = [item.id for item in chosen.items]
         verdicts = judging.judge(project, session["route"], agent=DEFAULT_AGENT, session=name, labels=labels, after=0)
-        used = {one.id for one in verdicts if one.verdict == "helpful"}
+        used = {label for label, verdict in verdicts.items() if verdict == "helpful"}
         found.handed += len(labels)
         found.used += len(used & set(labels))
         found.items |= {(number, label) for label in labels}

@@ -33,8 +33,7 @@ def judged(project: Project, *steps: Step, after: int = 0, route: str = "queue")
     """What came of the three items in a session of these steps."""
     noted(project.root, route, *steps)
     labels = ("trap-1", "command-1", "fact-1")
-    found = judge(project, route, agent="main", session=f"of-{route}", labels=labels, after=after)
-    return {one.id: one.verdict for one in found}
+    return judge(project, route, agent="main", session=f"of-{route}", labels=labels, after=after)
 
 
 def item(project: Project, label: str) -> Item:
@@ -66,7 +65,7 @@ def test_a_path_that_was_touched_speaks_for_what_names_it(project: Project) -> N
 @pytest.mark.ci
 def test_an_outcome_counts_once_for_each_session(project: Project) -> None:
     judged(project, ran("npm test"))
-    assert judge(project, "queue", agent="main", session="of-queue", labels=["command-1"]) == []
+    assert judge(project, "queue", agent="main", session="of-queue", labels=["command-1"]) == {}
     assert item(project, "command-1").helpful == 1
     judged(project, ran("npm test"), route="other")
     assert item(project, "command-1").helpful == 2

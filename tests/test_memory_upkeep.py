@@ -129,7 +129,7 @@ def test_every_item_leads_to_the_records_that_made_it_also_when_it_is_gone(proje
         [delta("use", "fact-2", evidence=("work cp-9",)), delta("drop", "fact-2", reason="old", origin="person")],
     )
     found = provenance.why(project, "main", "fact-2")
-    assert [step.what for step in found.steps] == ["added by a person", "occurred 1 more time", "dropped: old"]
+    assert [step.what for step in found.steps] == ["added by a person", "occurred again", "dropped: old"]
     assert [source.reference for source in found.sources] == ["work cp-9"]
     with pytest.raises(NotFound):
         provenance.why(project, "main", "fact-77")

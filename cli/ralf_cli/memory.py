@@ -425,16 +425,15 @@ def status(agent: str | None, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 invalid name · 4 damaged records
     """
     from ralf.memory.upkeep import status as status_of
-    from ralf_cli.output import emit_json, fields_of, say
+    from ralf_cli.output import emit_json, say
 
-    found = status_of(*_found(root, agent))
-    for warning in found.warnings:
+    told = status_of(*_found(root, agent))
+    for warning in told.pop("warnings"):
         say(f"warning: {warning}")
-    told = {name: value for name, value in fields_of(found).items() if name != "warnings"}
     if as_json:
-        emit_json(told | {"snapshots": dict(found.snapshots)})
+        emit_json(told)
         return
-    told["snapshots"] = ", ".join(f"{name} (r{revision})" for name, revision in found.snapshots)
+    told["snapshots"] = ", ".join(f"{name} (r{revision})" for name, revision in told["snapshots"].items())
     for name, value in told.items():
         click.echo(f"{name:<15} {value if value != '' else '-'}")
 

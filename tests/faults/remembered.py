@@ -24,7 +24,7 @@ from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.memory import file as memory_file, fold
 from ralf.memory.family import MemoryFamily
-from ralf.memory.file import fields_of, lines_of, parse, percent_of, render
+from ralf.memory.file import fields_of, lines_of, parse, render
 from ralf.memory.fold import Book
 from ralf.memory.model import CHOICES, FIELDS, KINDS, ORIGINS, Item, Memory, item_of, tree_of
 from ralf.memory.records import _Checker
@@ -87,7 +87,7 @@ def made_item(random_: random.Random, label: str, kind: str, checker: _Checker) 
     extra = {f"own{n} field": words(random_, checker) for n in range(random_.choice((0, 0, 1, 2)))}
     item = Item(label, kind, origin=random_.choice(ORIGINS), **values)
     values = {name: value for name, value in tree_of(item).items() if name not in ("id", "kind")}
-    return replace(item_of({"id": label, "kind": kind, **checker._values(kind, values)}), extra=extra)
+    return replace(item_of({"id": label, "kind": kind, **checker._values(kind, values, by_hand=False)}), extra=extra)
 
 
 def made_memory(random_: random.Random) -> Memory:
@@ -178,8 +178,8 @@ def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
         return
     lines = lines_of(shown)
     if name != "confidence":  # nobody works the percentage out again
-        lines[0] = f"{percent_of(item)}% confidence)".join(lines[0].rsplit(f"{percent_of(shown)}% confidence)", 1))
-    elif percent_of(shown) == percent_of(item):
+        lines[0] = f"{item.percent}% confidence)".join(lines[0].rsplit(f"{shown.percent}% confidence)", 1))
+    elif shown.percent == item.percent:
         return
     edit.text = edit.text.replace("\n".join(lines_of(item)) + "\n", by_hand(random_, lines) + "\n", 1)
     edit.items[item.id] = after

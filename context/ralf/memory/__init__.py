@@ -7,30 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ralf.memory.exporting import Exported as Exported, export as export
-    from ralf.memory.harvest import Harvest as Harvest, take_in as take_in
-    from ralf.memory.judging import Verdict as Verdict, judge as judge
+    from ralf.memory.harvest import take_in as take_in
+    from ralf.memory.judging import judge as judge
     from ralf.memory.model import Item as Item, Memory as Memory
     from ralf.memory.provenance import Provenance as Provenance, why as why
     from ralf.memory.records import delta as delta, new_item as new_item
     from ralf.memory.selection import Selection as Selection, for_task as for_task
-    from ralf.memory.upkeep import (
-        Status as Status,
-        restore as restore,
-        snapshot as snapshot,
-        status as status,
-        tidy as tidy,
-    )
+    from ralf.memory.upkeep import restore as restore, snapshot as snapshot, status as status, tidy as tidy
     from ralf.memory.writing import agents as agents, load as load, record as record
 
 _HOMES = {
     "exporting": "Exported export",
-    "harvest": "Harvest take_in",
-    "judging": "Verdict judge",
+    "harvest": "take_in",
+    "judging": "judge",
     "model": "Item Memory",
     "provenance": "Provenance why",
     "records": "delta new_item",
     "selection": "Selection for_task",
-    "upkeep": "Status restore snapshot status tidy",
+    "upkeep": "restore snapshot status tidy",
     "writing": "agents load record",
 }
 

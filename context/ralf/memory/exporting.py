@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ralf.errors import Damaged
 from ralf.memory import writing
-from ralf.memory.model import Item
-from ralf.memory.wording import line
+from ralf.memory.wording import line, longest, parted
 from ralf.project import Project
 from ralf.storage import users_files
-from ralf.text.cleaning import fenced, shown
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
@@ -29,21 +25,14 @@ _TITLE = "## What was learned here"
 _LEFT_OUT = "{} left out: no room below {}; all of them: `ralf memory show --all`"
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
-    """Lines and bytes of a whole file that its client loads, and lines of it that the section may take."""
-
-    lines: int
-    bytes: int
-    section: int
-
-
 CAPS = {
-    "MEMORY.md": Cap(200, 25 * 1024, 200),  # Claude Code cuts what is below, and says nothing
-    "CLAUDE.md": Cap(400, 40_000, 80),
-    "AGENTS.md": Cap(1_000, 32 * 1024, 80),  # Codex reads 32 KiB of all such files together
+    "MEMORY.md": (200, 25 * 1024, 200),  # Claude Code cuts what is below, and says nothing
+    "CLAUDE.md": (400, 40_000, 80),
+    "AGENTS.md": (1_000, 32 * 1024, 80),  # Codex reads 32 KiB of all such files together
 }
-"""By the name of the file; another one is treated as `AGENTS.md`."""
+"""By the name of a file its lines and bytes that a client loads, and lines of it that the section may take; another
+one is treated as `AGENTS.md`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,39 +60,25 @@ def export(project: Project, agent: str, path: Path, *, now: datetime | None = N
     head, tail = (plain[: found.start()], plain[found.end() :]) if found else (plain, "")
     if any(mark in head + tail for mark in (BEGIN, END)):
         raise Damaged(path, "has one of the two markers of the memory, not both", "remove the line, then try again")
-    cap = CAPS.get(path.name, CAPS["AGENTS.md"])
+    most, most_bytes, most_own = CAPS.get(path.name, CAPS["AGENTS.md"])
+    below = f"the {most_own} lines, or the {most_bytes // 1024} KB of {path.name}, that are loaded"
     today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     items = [item for item in writing.load(project, agent).best() if item.holds(today)]
-    section, count = _fitting(items, head + tail, cap, path.name)
+
+    def section_of(count: int) -> str:
+        left = f"{len(items) - count:,} items" if len(items) - count > 1 else "1 item"
+        more = [f"_{_LEFT_OUT.format(left, below)}_", ""] if len(items) > count else []
+        return "\n".join([BEGIN, _TITLE, "", *parted(items[:count], line), "", *more, END, ""])
+
+    def fits(count: int) -> bool:
+        section, rest = section_of(count), head + tail
+        lines, size = section.count("\n"), len((rest + section).encode()) + 2
+        return lines <= most_own and rest.count("\n") + lines + 2 <= most and size <= most_bytes
+
+    count = longest(len(items), fits)
     between = "" if not head else "\n" if head.endswith("\n") else "\n\n"
-    made = f"{head}{between}{section}{tail}"
+    made = f"{head}{between}{section_of(count)}{tail}"
     content = (made.replace("\n", "\r\n") if "\r\n" in text else made).encode()
     if content != before:
         users_files.replace(path, before, content, 0o644 if before is None else None)
     return Exported(path, count, len(items) - count, content != before)
-
-
-def _fitting(items: Sequence[Item], rest: str, cap: Cap, name: str) -> tuple[str, int]:
-    """The section with as many items as have room, and how many these are."""
-
-    def fits(count: int) -> bool:
-        section = _section(items[:count], len(items) - count, cap, name)
-        lines, size = section.count("\n"), len(rest.encode()) + len(section.encode()) + 2
-        return lines <= cap.section and rest.count("\n") + lines + 2 <= cap.lines and size <= cap.bytes
-
-    # what fits with more items fits with fewer
-    count = bisect(range(1, len(items) + 1), 0, key=lambda count: 0 if fits(count) else 1)
-    return _section(items[:count], len(items) - count, cap, name), count
-
-
-def _section(items: Sequence[Item], left: int, cap: Cap, name: str) -> str:
-    own = [f"- {shown(line(item))}" for item in items if item.is_plain]
-    found = [f"- {shown(line(item))}" for item in items if not item.is_plain]
-    parts = [BEGIN, _TITLE, ""]
-    parts += [*own, ""] if own else []
-    parts += [fenced("\n".join(found)).rstrip("\n"), ""] if found else []
-    if left:
-        which = "1 item" if left == 1 else f"{left:,} items"
-        below = f"the {cap.section} lines, or the {cap.bytes // 1024} KB of {name}, that are loaded"
-        parts += [f"_{_LEFT_OUT.format(which, below)}_", ""]
-    return "\n".join([*parts, END, ""])

@@ -10,13 +10,10 @@ from ralf.document.family import Parsed, Stamp
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.memory import file
-from ralf.memory.file import Entry, Tree, fields_of, percent_of
+from ralf.memory.file import Entry, Tree, fields_of
 from ralf.memory.fold import Book, Delta, apply
-from ralf.memory.model import CHOICES, COUNTERS, FIELDS, LISTS, MOST, Item, item_of
 from ralf.memory.records import checked, delta
 from ralf.text.frozen import dataclass
-
-_FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,11 @@ def _differences(base: Tree | None, found: Tree, book: Book, is_whole: bool) -> 
         changes = _changed(known, entry.fields)
         if item is not None:
             if changes:
-                yield delta("edit", entry.label, values=values_of(changes), origin="person")
+                yield delta("edit", entry.label, values=changes, origin="person")
         elif entry.label and base is None:  # of a record that is lost: it keeps its label
-            yield delta("add", item=_tree_of(entry), again=True)
+            yield delta("add", item=_item(entry), again=True)
         elif changes:
-            yield delta("add", item=_tree_of(entry))
+            yield delta("add", item=_item(entry))
     left = {entry.label for entry in found.entries}
     for entry in base.entries if base is not None and is_whole else ():
         if entry.label not in left and entry.kind in found.kinds and book.get(entry.label) is not None:
@@ -79,48 +76,13 @@ def _differences(base: Tree | None, found: Tree, book: Book, is_whole: bool) -> 
             yield delta("note", heading=name, text=found.notes.get(name, ""))
 
 
+def _item(entry: Entry) -> dict[str, str]:
+    return {"id": entry.label, "kind": entry.kind, "origin": "person", **entry.fields}
+
+
 def _changed(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
     """The fields that differ, with what the second one says; "" where it has none any more. Who takes the uses and the
     confidence out of a bullet has not said that there are none.
     """
     names = dict.fromkeys((*(name for name in base if name not in ("uses", "confidence")), *found))
     return {name: found.get(name, "") for name in names if base.get(name, "") != found.get(name, "")}
-
-
-def values_of(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of a file as an item has them; what a field cannot be stays text under another name, as an extra one."""
-    values: dict[str, Any] = {}
-    for name, text in fields.items():
-        is_count = not text or (text.isascii() and text.isdecimal() and int(text[:12]) <= MOST)
-        share = _share(text) if name == "confidence" else 0.0
-        is_choice = name not in CHOICES or text in ("", *CHOICES[name])
-        if not is_choice or share is None or (name in COUNTERS and not is_count):
-            values[f"{name} said"] = text
-        elif name in LISTS:
-            values[name] = [one for part in text.split(";") if (one := part.strip())]
-        elif name in COUNTERS:
-            values[name] = int(text or "0")
-        else:
-            values[name] = share if name == "confidence" else text or _FIRST.get(name, "")
-    return values
-
-
-def _share(text: str) -> float | None:
-    try:
-        percent = float(text.rstrip("%"))
-    except ValueError:
-        return None
-    return percent / 100 if 0 <= percent <= 100 else None
-
-
-def _tree_of(entry: Entry) -> dict[str, Any]:
-    """The item that an entry of a file says, as one that nobody knew."""
-    values = values_of(entry.fields)
-    share = values.pop("confidence", None)
-    own = {name: value for name, value in values.items() if name in FIELDS}
-    extra = {name: value for name, value in values.items() if name not in FIELDS}
-    tree = {"id": entry.label, "kind": entry.kind, "origin": "person", **own, "extra": extra}
-    item: Item = item_of(tree)
-    if share is not None and percent_of(item) != f"{100 * share:.6g}":
-        tree["base"] = item.base_for(share)
-    return tree

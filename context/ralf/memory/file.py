@@ -14,18 +14,15 @@ from pathlib import Path
 
 from ralf.document.family import Parsed, Stamp
 from ralf.errors import Damaged
-from ralf.memory.model import FIELDS, KINDS, LISTS, OWN, Item, Memory, label_of, order_of
+from ralf.memory.model import FIELDS, KINDS, LISTS, OWN, Item, Memory, label_of
 from ralf.text.cleaning import one_line
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
-MOST_BYTES = 128 << 10
-"""Bytes of items that a file shows; those of the least worth are left out, and it says so."""
-
 LONGEST_FILE = 4 << 20
 """Bytes of a file that is read."""
 
-LAYOUT = 1
+LAYOUT = 2
 
 _HEADINGS = {kind.heading.casefold(): name for name, kind in KINDS.items()}
 
@@ -38,7 +35,7 @@ _STAMP = regex(r"[*_]Revision (\d{1,9})\.(\d{1,9})\.([0-9a-f]{8}) of this memory
 _TITLE = regex(r"# Agent Memory - .*|[*_]Last compacted: .*[*_]")
 
 _MADE = regex(r"_Left out here: .*_|\s+- contradicts: .*")
-"""Other lines that rendering makes anew, or has made in an earlier version."""
+"""Other lines that rendering has made in layout 1."""
 
 _BULLET = regex(r" ?[-*+] (?P<text>.*)")
 
@@ -80,41 +77,24 @@ class Tree:
 # ---- rendering ----
 
 
-def render(memory: Memory, stamp: Stamp, *, most: int = MOST_BYTES) -> bytes:
-    """The file of a memory: the same bytes for the same memory. `most`: bytes of items that are shown."""
-    shown = {kind: list[str]() for kind in KINDS}
-    chosen = _fitting(memory.items, most)
-    for item in chosen:
-        shown[item.kind] += lines_of(item)
+def render(memory: Memory, stamp: Stamp) -> bytes:
+    """The file of a memory: the same bytes for the same memory."""
+    patterns = len(memory.of_kind("pattern"))
     blocks = [
         f"# Agent Memory - {memory.agent}",
-        f"_Last compacted: {memory.last_compacted or 'never'} | Outcomes: {memory.outcomes}"
-        f" | Patterns: {sum(item.kind == 'pattern' for item in chosen)}_",
+        f"_Last compacted: {memory.last_compacted or 'never'} | Outcomes: {memory.outcomes} | Patterns: {patterns}_",
         f"_Revision {stamp} of this memory_",
         memory.notes.get("", ""),
     ]
     for name, kind in KINDS.items():
-        said = [memory.notes.get(kind.heading, ""), "\n".join(shown[name])]
-        blocks += [f"## {kind.heading}", *said] if any(said) else []
+        lines = [line for item in memory.of_kind(name) for line in lines_of(item)]
+        note = memory.notes.get(kind.heading, "")
+        blocks += [f"## {kind.heading}", note, "\n".join(lines)] if note or lines else []
     for heading, text in memory.notes.items():
         if heading and heading.casefold() not in _HEADINGS:
             blocks += [f"## {heading}", text]
-    if left := len(memory.items) - len(chosen):
-        which = "1 item" if left == 1 else f"{left:,} items"
-        blocks.append(f"_Left out here: {which} of the least worth; all of them: `ralf memory show --all`_")
     blocks.append(f"---\n\n*{_FOOT}*\n")
     return "\n\n".join(filter(None, blocks)).encode()
-
-
-def _fitting(items: Sequence[Item], most: int) -> list[Item]:
-    """The items of the highest worth that fit, in their order."""
-    chosen = list[Item]()
-    for item in sorted(items, key=lambda item: (-item.worth, len(item.id), item.id)):
-        most -= len("\n".join(lines_of(item)).encode()) + 1
-        if most < 0:
-            break
-        chosen.append(item)
-    return sorted(chosen, key=order_of)
 
 
 def lines_of(item: Item) -> list[str]:
@@ -138,13 +118,7 @@ def fields_of(item: Item) -> dict[str, str]:
         for name, value in values.items()
         if value != FIELDS[name] or name == "origin"
     }
-    return {**found, "confidence": percent_of(item), **item.extra}
-
-
-def percent_of(item: Item) -> str:
-    """An item's confidence in percent: whole ones, but for one that somebody has stated more finely."""
-    percent = 100 * item.confidence
-    return f"{percent:.0f}" if item.base == 1.0 else f"{percent:.6g}"
+    return {**found, "confidence": item.percent, **item.extra}
 
 
 # ---- parsing ----
@@ -244,17 +218,15 @@ class _Parser:
                 self._note(line.rstrip())
 
     def _go_on(self, line: str) -> None:
-        """A line of an item: a field, a bullet that names none, which is a note of the item, or more of the same."""
+        """A line of an item: a field, or more of the one before."""
         fields, text = self._items[-1][2], line.strip()
         if found := _FIELD.fullmatch(line):
             name = found["name"].strip().replace(" ", "_")
             self._name = name if name.casefold() in FIELDS else found["name"].strip()
             fields[self._name] = found["value"] or ""
             return
-        if bullet := _BULLET.fullmatch(text):
-            self._name, text = "note", f"; {bullet['text']}" if "note" in fields else bullet["text"]
-        before = fields.get(self._name or "", "")
-        fields[self._name or ""] = f"{before}{'' if text.startswith('; ') else ' '}{text}".strip()
+        name = self._name or ""
+        fields[name] = f"{fields.get(name, '')} {text}".strip()
 
 
 def _fields_of(kind: str, read: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,7 @@ DELTAS: dict[str, dict[str, Any]] = {
     "outcome": {"id": "", "verdict": "helpful", "reason": "", "evidence": ()},
     "accept": {**_ABOUT, "origin": "person"},
     "merge": {"id": "", "ids": ()},
-    "compact": {"size": 0},
+    "compact": {},
     "metric": {"name": "", "value": ""},
     "note": {"heading": "", "text": ""},
     "snapshot": {"name": ""},
@@ -51,7 +51,7 @@ drop     an item that is taken out, for good unless its origin is `mechanical`
 use      an item that occurred again, or was followed
 outcome  what came of an item that was handed over: helpful, harmful; of earlier versions also stale and fresh
 accept   an offer that counts from now on
-compact  a tidying that ended; size: bytes of the file then
+compact  a tidying that ended
 note     what a person wrote below a heading and that is no item; "" takes it out
 snapshot a name for the revision of this record; restore: the deltas before it bring back what was at a revision
 merge    of earlier versions: items that are gone, as another one says the same; metric: a line of a section
@@ -91,9 +91,8 @@ class Book:
         return item_of(tree) if tree is not None else None
 
     def find(self, item: Item) -> Item | None:
-        """The first item that says what another one says, None for none."""
-        labels = self.rows.one(f"{_SAME}{identity(item)}")
-        return self.get(labels[0]) if labels else None
+        """The newest item that says what another one says, None for none."""
+        return self.get(str(self.rows.one(f"{_SAME}{identity(item)}")))
 
     def put(self, item: Item) -> None:
         """Keep an item, in the place of the one with its label, which no other one ever gets."""
@@ -102,16 +101,14 @@ class Book:
         if number > self.head.get("numbers", {}).get(kind, 0):
             self.note(numbers={kind: number})
         self.rows.put(f"{_ITEM}{item.id}", tree_of(item))
-        key = f"{_SAME}{identity(item)}"
-        labels = {*(self.rows.one(key) or ()), item.id}
-        self.rows.put(key, sorted(labels, key=lambda label: (len(label), label)))
+        self.rows.put(f"{_SAME}{identity(item)}", item.id)
 
     def remove(self, label: str) -> None:
         """Take an item out."""
-        if (item := self.get(label)) is not None:
-            key = f"{_SAME}{identity(item)}"
-            self.rows.put(f"{_ITEM}{label}", None)
-            self.rows.put(key, [one for one in self.rows.one(key) or () if one != label] or None)
+        item = self.get(label)
+        self.rows.put(f"{_ITEM}{label}", None)
+        if item is not None and self.rows.one(same := f"{_SAME}{identity(item)}") == label:
+            self.rows.put(same, None)
 
     def bury(self, item: Item, buried: bool) -> None:
         """Keep whether only a person may bring an item back, offered or not."""
@@ -282,6 +279,6 @@ _FOLDS: dict[str, Callable[[Book, Any, Delta, str], None]] = {
     "metric": _metric,
     "snapshot": _snapshot,
     "restore": lambda *_: None,
-    "compact": lambda book, _, delta, at: book.note(last_compacted=at, compacted_size=delta["size"]),
+    "compact": lambda book, _, __, at: book.note(last_compacted=at),
     "note": lambda book, _, delta, __: book.note(notes={delta["heading"]: delta["text"]}),
 }

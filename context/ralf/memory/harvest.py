@@ -24,7 +24,6 @@ from ralf.project import Project
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
 from ralf.text.cleaning import one_line, trimmed
-from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
 _LONGEST_COMMAND = 200  # characters of a command that is worth typing again
@@ -40,16 +39,9 @@ _CONFIGURATION = regex(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Harvest:
-    """What a harvest brought in: how many traps, commands and offers, and the labels of the offers that wait."""
-
-    deltas: int = 0
-    offered: tuple[str, ...] = ()
-
-
-def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session: str = "") -> Harvest:
-    """Take what a route's log and hand-over hold into the memory of an agent: for the end of a task or a session.
+def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session: str = "") -> int:
+    """Take what a route's log and hand-over hold into the memory of an agent: for the end of a task or a session. How
+    much of it is new.
 
     session  whose log alone is looked at, "" for all
 
@@ -67,8 +59,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     for name in fresh:
         with suppress(NotFound):  # a person has dropped an item that says so
             writing.record(project, agent, [found[name]], id=name)
-    waiting = writing.load(project, agent).offers
-    return Harvest(len(fresh), tuple(item.id for item in waiting))
+    return len(fresh)
 
 
 def _name(kind: str, *parts: object) -> str:

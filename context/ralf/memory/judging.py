@@ -14,24 +14,15 @@ from ralf.model.entries import Step
 from ralf.project import Project
 from ralf.route.entries import sessions_of
 from ralf.text.cleaning import one_line
-from ralf.text.frozen import dataclass
 
 _BEGINNING = 60  # characters by which an error is known again
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of one item: helpful or harmful, and the evidence."""
-
-    id: str
-    verdict: str
-    evidence: str = ""
-
-
 def judge(
     project: Project, route: str, *, agent: str, session: str, labels: Sequence[str], after: int = 0
-) -> list[Verdict]:
-    """Record what came of items that were handed to a session, once for each item and session.
+) -> dict[str, str]:
+    """Record what came of items that were handed to a session, once for each item and session: helpful or harmful, by
+    label.
 
     labels  of the items whose arrival is confirmed (`Selection.items`)
     after   the line of the transcript after which they were handed over
@@ -46,7 +37,7 @@ def judge(
     logs = sessions_of(project, route) if items else ()
     entries = [entry for log in logs if log.session == session for entry in log.entries]
     steps = [entry for entry in entries if isinstance(entry, Step) and entry.line > after]
-    found: list[Verdict] = []
+    found: dict[str, str] = {}
     for item in items:
         is_trap = item.kind == "trap"
         said = item.resolution if is_trap else item.command
@@ -64,7 +55,7 @@ def judge(
             deltas.append(delta("use", item.id))
         with suppress(NotFound):  # somebody drops it at this moment
             writing.record(project, agent, deltas, id=f"outcome-{session}-{item.id}")
-            found.append(Verdict(item.id, verdict, evidence))
+            found[item.id] = verdict
     return found
 
 

@@ -135,6 +135,11 @@ class Item:
         """From 0 to 1, by what came of it when it was handed over: (helpful + base) / (helpful + harmful + 2)."""
         return round(min(1.0, max(0.0, (self.helpful + self.base) / (self.helpful + self.harmful + 2))), _PLACES)
 
+    @property
+    def percent(self) -> str:
+        """The confidence in percent: whole ones, but for one that somebody has stated more finely."""
+        return f"{100 * self.confidence:.0f}" if self.base == 1.0 else f"{100 * self.confidence:.6g}"
+
     def base_for(self, confidence: float) -> float:
         """The base with which the confidence is what somebody states; later outcomes count from there."""
         outcomes = self.helpful + self.harmful + 2
@@ -196,7 +201,7 @@ class Memory:
 
     items           by kind, then in the order in which they were added
     revision        how many records there are
-    last_compacted  when it was last tidied, as ISO 8601 in UTC, "" for never; compacted_size: bytes of the file then
+    last_compacted  when it was last tidied, as ISO 8601 in UTC, "" for never
     last_written    time of the newest record
     outcomes        how many outcomes were counted, of all items that ever were
     notes           what a person wrote into the file that is no item: by heading, "" for the beginning
@@ -209,7 +214,6 @@ class Memory:
     items: tuple[Item, ...] = ()
     revision: int = 0
     last_compacted: str = ""
-    compacted_size: int = 0
     last_written: str = ""
     outcomes: int = 0
     notes: Mapping[str, str] = field(default_factory=dict)

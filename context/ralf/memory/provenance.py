@@ -30,6 +30,9 @@ _MOST_QUOTES = 20  # of one reference
 _WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
 
 
+_WORDS = {"add": "added", "edit": "edited", "drop": "dropped", "use": "occurred again", "accept": "accepted"}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one record did to an item: revision of the memory, time, and what in words."""
@@ -81,19 +84,12 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
 
 def _told(delta: Mapping[str, Any]) -> str:
     """What a delta did, in words."""
-    kind, of_item = delta["kind"], delta.get("item", delta)
-    origin = of_item.get("origin", "agent")
-    who = of_item.get("by") or _WHO.get(origin, origin)
-    why = delta.get("reason") or of_item.get("source", "")
-    more = f": {why}" if why else ""
-    if kind == "add":
-        how = "put back" if delta["again"] else "offered" if of_item.get("status") == "offered" else "added"
-        return f"{how} by {who}{more}"
-    if kind == "use":
-        return f"occurred {delta['times']:,} more time{'s' * (delta['times'] != 1)}"
-    told = {"edit": f"edited by {who}: {', '.join(delta.get('values', ()))}", "accept": f"accepted by {who}"}
-    told |= {"drop": f"dropped{more}", "outcome": f"{delta.get('verdict')}{more}"}
-    return told.get(kind, f"merged with {', '.join(delta.get('ids', ()))}")
+    kind, about = delta["kind"], delta.get("item", delta)
+    origin = about.get("origin", "agent")
+    word = "offered" if about.get("status") == "offered" else _WORDS.get(kind, delta.get("verdict", kind))
+    who = f" by {about.get('by') or _WHO.get(origin, origin)}" if kind in ("add", "edit", "accept") else ""
+    why = delta.get("reason") or about.get("source") or ", ".join(delta.get("values", ()))
+    return f"{word}{who}" + (f": {why}" if why else "")
 
 
 def _source(project: Project, reference: str) -> Source:

@@ -9,7 +9,7 @@ from typing import Any
 from ralf.document.rows import Rows
 from ralf.errors import NotFound, UsageError
 from ralf.memory.fold import DELTAS, Book, Delta, apply
-from ralf.memory.model import CHOICES, COUNTERS, FIELDS, KINDS, LISTS, LONGEST_QUOTE, LONGEST_TEXT, MOST
+from ralf.memory.model import CHOICES, COUNTERS, FIELDS, KINDS, LISTS, LONGEST_QUOTE, LONGEST_TEXT, MOST, item_of
 from ralf.text import cleaning
 
 STREAMS = "agents/"
@@ -19,6 +19,8 @@ _FROM_LOGS = ("trap", "command")
 """Kinds that a client's log proves; any other kind that no person stated is offered first."""
 
 _LONGEST_NOTE, _LONGEST_REFERENCE, _LONGEST_NAME = 64 << 10, 200, 40
+
+_FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out of the file
 
 _NAME = re.compile(r"[^A-Za-z0-9 _-]+")
 
@@ -69,7 +71,8 @@ class _Checker:
         made = {"kind": kind}
         for name, value in found.items():
             if name in usual and value != usual[name]:
-                made[name] = self._values(found["id"], value) if name == "values" else self._value(name, value)
+                is_values = name == "values"
+                made[name] = self._values(found["id"], value, by_hand) if is_values else self._value(name, value)
         if kind == "add":
             return {**made, "item": self._item(found["item"], by_hand, again=bool(found.get("again")))}
         if kind == "note":
@@ -94,7 +97,10 @@ class _Checker:
         if kind not in KINDS:
             raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
         values = {name: value for name, value in tree.items() if name not in ("id", "kind")}
-        made = {"kind": kind, **self._values(kind, values)}
+        made = {"kind": kind, **self._values(kind, values, by_hand)}
+        share, item = made.pop("confidence", None), item_of({"id": "", **made})
+        if share is not None and item.percent != f"{100 * share:.6g}":
+            made["base"] = item.base_for(share)
         if again:
             return {"id": tree["id"], **made}
         missing = [name for name in KINDS[kind].needs if not made.get(name)]
@@ -105,28 +111,42 @@ class _Checker:
             made["status"] = "offered"  # text out of a tool never becomes a rule by itself
         return {"id": f"{kind}-{self._book.head.get('numbers', {}).get(kind, 0) + 1}", **made}
 
-    def _values(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields as they are kept: on one line, redacted, cut to their limits."""
+    def _values(self, where: str, values: Mapping[str, Any], by_hand: bool) -> dict[str, Any]:
+        """Fields as they are kept, of text or of what the fields hold; what one cannot hold stays text by hand."""
         made: dict[str, Any] = {}
         for name, value in values.items():
-            if name in CHOICES and value and value not in CHOICES[name]:
-                what = f"{ascii(value)[:40]} is no {name}; choose one of: {', '.join(CHOICES[name])}"
-                raise UsageError(where, what)
             if name == "extra":
                 named = ((_name(one), self._line(str(each))) for one, each in value.items())
                 made[name] = {one: each for one, each in named if one}
             elif plain := name if name in FIELDS else _name(name):
-                made[plain] = self._value(name, value)
+                try:
+                    made[plain] = self._value(name, value)
+                except ValueError as error:
+                    if not by_hand:
+                        what = f"{name} cannot be {ascii(value)[:40]}{error if name in CHOICES else ''}"
+                        raise UsageError(where, what, "ralf memory edit --help") from None
+                    made[f"{name} said"] = self._line(value)
         return made
 
     def _value(self, name: str, value: Any) -> Any:
+        """The value of a field. ValueError."""
         if name in LISTS:
-            lines = (self._line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in value)
+            parts = value.split(";") if isinstance(value, str) else value
+            lines = (self._line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in parts)
             return list(dict.fromkeys(filter(None, lines)))
         if name in (*COUNTERS, "times"):
-            return max(0, min(MOST, int(value)))
-        if name in ("base", "confidence"):
-            return float(value)
+            if not 0 <= (number := int(value or 0)) <= MOST:
+                raise ValueError
+            return number
+        if name == "confidence":
+            share = float(value.rstrip("%")) / 100 if isinstance(value, str) else float(value)
+            if not 0 <= share <= 1:
+                raise ValueError
+            return share
+        if name in CHOICES:
+            if value not in ("", *CHOICES[name]):
+                raise ValueError(f"; choose one of: {', '.join(CHOICES[name])}")
+            return value or _FIRST.get(name, "")
         if not isinstance(value, str):
             return value
         line = self._line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ralf.errors import NotFound
 from ralf.memory import writing
@@ -15,55 +16,34 @@ from ralf.memory.fold import Delta
 from ralf.memory.model import Item, Memory, check_agent, tree_of
 from ralf.memory.records import delta
 from ralf.project import Project
-from ralf.text.frozen import dataclass
 
 _EVERY = timedelta(days=7)
 
 _LARGEST = 50 * 1024  # bytes of the file above which it is tidied before a week is over
 
-_GROWN = 1.1  # a file that a tidying left larger is tidied again once it has grown by a tenth
-
 _LEAST_CONFIDENCE, _LEAST_USES = 0.3, 3  # a tidying keeps what has more of either
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The size of a memory.
+def status(project: Project, agent: str) -> dict[str, Any]:
+    """How large a memory is, and when it was last written and tidied, "" for never. Errors: `writing.load`.
 
     memory_size_kb  kilobytes (1,024 bytes) of its file; entry_count: items; offers: those that wait for the user
-    last_compacted  when it was last tidied, "" for never; last_written: when anything was last recorded
     outcomes_count  outcomes of items that were handed over
     """
-
-    agent: str
-    memory_size_kb: float = 0.0
-    entry_count: int = 0
-    last_compacted: str = ""
-    last_written: str = ""
-    patterns_count: int = 0
-    outcomes_count: int = 0
-    offers: int = 0
-    snapshots: tuple[tuple[str, int], ...] = ()
-    revision: int = 0
-    warnings: tuple[str, ...] = ()
-
-
-def status(project: Project, agent: str) -> Status:
-    """How large a memory is, and when it was last written and tidied. Errors: `writing.load`."""
     memory = writing.load(project, agent)
-    return Status(
-        agent=agent,
-        memory_size_kb=round(_size(project, agent) / 1024, 1),
-        entry_count=len(memory.items),
-        last_compacted=memory.last_compacted,
-        last_written=memory.last_written,
-        patterns_count=len(memory.of_kind("pattern")),
-        outcomes_count=memory.outcomes,
-        offers=len(memory.offers),
-        snapshots=tuple(memory.snapshots.items()),
-        revision=memory.revision,
-        warnings=memory.warnings,
-    )
+    return {
+        "agent": agent,
+        "memory_size_kb": round(_size(project, agent) / 1024, 1),
+        "entry_count": len(memory.items),
+        "last_compacted": memory.last_compacted,
+        "last_written": memory.last_written,
+        "patterns_count": len(memory.of_kind("pattern")),
+        "outcomes_count": memory.outcomes,
+        "offers": len(memory.offers),
+        "snapshots": dict(memory.snapshots),
+        "revision": memory.revision,
+        "warnings": memory.warnings,
+    }
 
 
 def _size(project: Project, agent: str) -> int:
@@ -116,7 +96,7 @@ def is_due(memory: Memory, size: int, now: datetime) -> bool:
 
     size  bytes of the file
     """
-    if memory.items and size > _LARGEST and size > _GROWN * memory.compacted_size:
+    if memory.items and size > _LARGEST:
         return True
     try:
         since = datetime.fromisoformat(memory.last_compacted or min(item.added for item in memory.items))
@@ -131,25 +111,18 @@ def is_kept(item: Item) -> bool:
     return is_used or item.origin == "person" or item.kind in ("preference", "relationship")
 
 
-def tidy(project: Project, agent: str, *, force: bool = False, now: datetime | None = None) -> Memory | None:
+def tidy(project: Project, agent: str, *, force: bool = False) -> Memory | None:
     """Drop what proved of no use, where that is due; None where it is not. Errors: `writing.record`.
 
     force  whether to do it in any case
     """
-    at = now or datetime.now(UTC)
-    if not force and not is_due(writing.load(project, agent), _size(project, agent), at):
+    if not force and not is_due(writing.load(project, agent), _size(project, agent), datetime.now(UTC)):
         return None
 
     def made(memory: Memory) -> Sequence[Delta]:
-        gone = [
-            delta(
-                *("drop", item.id),
-                reason=f"confidence {item.confidence:.2f} with {item.uses} uses",
-                origin="mechanical",
-            )
-            for item in memory.items
-            if not is_kept(item)
-        ]
-        return [*gone, delta("compact", size=_size(project, agent))]
+        gone = [item for item in memory.items if not is_kept(item)]
+        why = "confidence {0.confidence:.2f} with {0.uses} uses"
+        drops = [delta("drop", item.id, reason=why.format(item), origin="mechanical") for item in gone]
+        return [*drops, delta("compact")]
 
     return writing.write(project, agent, made)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ralf.errors import UsageError
-from ralf.memory.family import values_of
 from ralf.memory.fold import Delta
 from ralf.memory.model import KINDS, Item
 from ralf.memory.records import delta, new_item
-from ralf.text.cleaning import trimmed
+from ralf.text.cleaning import fenced, shown, trimmed
 
 _LONGEST = 400  # characters of a line
 
@@ -56,6 +56,18 @@ def _said(item: Item) -> str:
     return f"{before}: {getattr(item, kind.head)}" if before else item.text
 
 
+def parted(items: Iterable[Item], line: Callable[[Item], str], label: str = "") -> list[str]:
+    """A line for each item: what a person said in plain ones, all else in a fence that says that it is data."""
+    said = [(item.is_plain, f"- {shown(line(item))}") for item in items]
+    found = "\n".join(text for is_plain, text in said if not is_plain)
+    return [*(text for is_plain, text in said if is_plain), *([fenced(found, label=label).rstrip()] if found else [])]
+
+
+def longest(most: int, fits: Callable[[int], bool]) -> int:
+    """The highest number up to the most that fits, 0 for none; what fits with more items fits with fewer."""
+    return bisect(range(1, most + 1), 0, key=lambda number: 0 if fits(number) else 1)
+
+
 # ---- what somebody types ----
 
 
@@ -77,21 +89,13 @@ def stated(kind: str, text: str, **values: Any) -> Delta:
 
 def edit_of(label: str, values: Sequence[str], origin: str = "person") -> Delta:
     """The delta of `FIELD=VALUE` that somebody types about an item; confidence is from 0 to 1 or in percent."""
-    typed: dict[str, str] = {}
+    typed: dict[str, Any] = {}
     for value in values:
         name, sign, what = value.partition("=")
         if not sign or not name.strip():
             raise UsageError(value[:80], "is not FIELD=VALUE", "ralf memory edit --help")
         typed[name.strip()] = what
     share = typed.get("confidence", "")
-    if share and not share.endswith("%"):
-        try:
-            typed["confidence"] = str(100 * float(share))
-        except ValueError:
-            raise UsageError(share[:40], "no confidence from 0 to 1") from None
-    found = values_of(typed)
-    refused = next((name for name in found if name.endswith(" said") and name not in typed), "")
-    if refused:
-        what = f"{refused.removesuffix(' said')} cannot be {found[refused]!r}"
-        raise UsageError(label, what, "ralf memory edit --help")
-    return delta("edit", label, values=found, origin=origin)
+    if share.replace(".", "", 1).isdigit():  # of 1, not in percent
+        typed["confidence"] = float(share)
+    return delta("edit", label, values=typed, origin=origin)

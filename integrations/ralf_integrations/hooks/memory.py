@@ -82,14 +82,14 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
 
     Errors: `ralf.memory.writing.record`.
     """
-    from ralf.memory import harvest, judging, upkeep
+    from ralf.memory import harvest, judging, upkeep, writing
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
-    offered = harvest.take_in(project, route, agent=name).offered
-    if ended and offered:  # the client shows nothing at the end itself
-        line = (
-            f"{len(offered)} offered to the memory: ralf memory show; to take one in: ralf memory accept {offered[0]}"
-        )
+    harvest.take_in(project, route, agent=name)
+    offered = writing.load(project, name).offers if ended else ()
+    if offered:  # the client shows nothing at the end itself
+        what = f"ralf memory show; to take one in: ralf memory accept {offered[0].id}"
+        line = f"{len(offered)} offered to the memory: {what}"
         error_log.leave(project, config.typed(line, project.command))
     labels, at = _arrived(project, session) if ended else ([], 0)
     for transcript in ended if labels else ():
