@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
 
@@ -13,8 +15,11 @@ from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
+    from ralf.memory.fold import Delta
     from ralf.memory.model import Item, Memory
     from ralf.project import Project
+
+    Whose = tuple[Project, str]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,18 +30,8 @@ _MOST = 40  # items that are shown where nothing else is asked for
 
 class _Memory(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
-        "show": "ralf_cli.memory:show",
-        "add": "ralf_cli.memory:add",
-        "edit": "ralf_cli.memory:edit",
-        "drop": "ralf_cli.memory:drop",
-        "accept": "ralf_cli.memory:accept",
-        "why": "ralf_cli.memory:why",
-        "status": "ralf_cli.memory:status",
-        "snapshot": "ralf_cli.memory:snapshot",
-        "restore": "ralf_cli.memory:restore",
-        "tidy": "ralf_cli.memory:tidy",
-        "export": "ralf_cli.memory:export",
-        "trust": "ralf_cli.memory:trust",
+        name: f"ralf_cli.memory:{name}"
+        for name in "show add edit drop accept why status snapshot restore tidy export trust".split()
     }
 
 
@@ -70,8 +65,20 @@ memory = _Memory(
 )
 
 
-def _with_agent(command: F) -> F:
-    return click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main.")(command)
+def _of_an_agent(command: F) -> F:
+    """Add `--agent NAME` and `--root DIR`; the command gets `whose`: the project, and the name of the agent."""
+
+    @click.option("--agent", metavar="NAME", help="Whose memory. Default: $RALF_MEMORY, else main.")
+    @with_root
+    @wraps(command)
+    def found(*arguments: Any, agent: str | None, root: str | None, **options: Any) -> Any:
+        from ralf import environment, project as projects
+        from ralf.memory.model import check_agent
+
+        whose = projects.find(root), check_agent(agent or environment.memory_name())
+        return command(*arguments, whose=whose, **options)
+
+    return cast("F", found)
 
 
 def _check_person(name: str, what: str) -> None:
@@ -84,48 +91,48 @@ def _check_person(name: str, what: str) -> None:
         raise UsageError(name, f"{what}: that is a person's to do, and an agent runs this (${agent} is set)", hint)
 
 
-def _origin(project: Project, name: str, id_: str) -> str:
+def _origin(whose: Whose, id_: str) -> str:
     """Who changes an item. UsageError where it is a person's, and an agent types the command."""
     from ralf import environment
     from ralf.memory.writing import load
 
-    item = load(project, name).get(id_)
+    item = load(*whose).get(id_)
     if item is not None and item.origin == "person":
-        _check_person(name, f"{id_} is not changed")
+        _check_person(whose[1], f"{id_} is not changed")
     return "agent" if environment.is_agent() else "person"
 
 
-def _found(root: str | None, agent: str | None) -> tuple[Project, str]:
-    from ralf import environment, project as projects
-    from ralf.memory.model import check_agent
+def _with_id(*, required: bool = True) -> Callable[[F], F]:
+    def label(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
+        from ralf.memory.model import label as label_of
 
-    return projects.find(root), check_agent(agent or environment.memory_name())
+        return said and label_of(said)
 
-
-def _label(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
-    from ralf.memory.model import label
-
-    return said and label(said)
+    return click.argument("id", required=required, callback=label)
 
 
-def _with_id(command: F) -> F:
-    return click.argument("id", callback=_label)(command)
-
-
-def _warn(memory: Memory) -> None:
+def _told(memory: Memory) -> Memory:
+    """A memory, after its warnings were shown."""
     from ralf_cli.output import say
 
     for warning in memory.warnings:
         say(f"warning: {warning}")
+    return memory
 
 
-def _emit(item: Item, what: str, *, as_json: bool) -> None:
+def _recorded(whose: Whose, *deltas: Delta) -> Memory:
+    from ralf.memory.writing import record
+
+    return _told(record(*whose, deltas))
+
+
+def _emit(item: Item | None, what: str, *, as_json: bool) -> None:
     from ralf.memory.wording import line
     from ralf_cli.output import emit_json, fields_of
 
-    if as_json:
+    if item is not None and as_json:
         emit_json(fields_of(item) | {"confidence": item.confidence})
-    else:
+    elif item is not None:
         click.echo(f"{what}: {line(item)}")
 
 
@@ -133,10 +140,9 @@ def _emit(item: Item, what: str, *, as_json: bool) -> None:
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--all", "all_", is_flag=True, help=f"All items. Default: the {_MOST} most valuable.")
 @click.option("--for", "task", metavar="TEXT|ROUTE", help="What concerns a task, as an agent is handed it.")
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json_alone
-def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root: str | None, as_json: bool) -> None:
+def show(kind: str | None, all_: bool, task: str | None, whose: Whose, as_json: bool) -> None:
     """Show what the agent has learned, or only items of KIND.
 
     \b
@@ -151,25 +157,22 @@ def show(kind: str | None, all_: bool, task: str | None, agent: str | None, root
     """
     from ralf_cli.output import handed_over
 
+    if task and (kind or all_):
+        raise click.UsageError("--for chooses by itself: leave out KIND and --all")
     if task:
-        if kind or all_:
-            raise click.UsageError("--for chooses by itself: leave out KIND and --all")
-        _show_for(task, *_found(root, agent), as_json=as_json)
-    elif as_json:
-        _show_items(kind, *_found(root, agent), all_=all_, as_json=True)
+        _show_for(task, *whose, as_json=as_json)
     else:
-        with handed_over():
-            _show_items(kind, *_found(root, agent), all_=all_, as_json=False)
+        with nullcontext() if as_json else handed_over():
+            _show_items(kind, whose, all_=all_, as_json=as_json)
 
 
-def _show_items(kind: str | None, project: Project, agent: str, *, all_: bool, as_json: bool) -> None:
+def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) -> None:
     from ralf.memory.model import KINDS
     from ralf.memory.wording import line
     from ralf.memory.writing import load
     from ralf_cli.output import emit_json, fields_of, say
 
-    found = load(project, agent)
-    _warn(found)
+    found = _told(load(*whose))
     items = found.of_kind(kind) if kind else found.items
     shown = items if all_ else found.best(kind)[:_MOST]
     if as_json:
@@ -220,8 +223,7 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
 @click.option("--source", default="", help="Where it comes from.")
 @click.option("--evidence", multiple=True, help="A reference, e.g. 'TASK-001 cp-3'. May be given several times.")
 @click.option("--expires", default="", metavar="DATE", help="After this date it is not handed to an agent.")
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json
 def add(
     kind: str,
@@ -233,8 +235,7 @@ def add(
     source: str,
     evidence: tuple[str, ...],
     expires: str,
-    agent: str | None,
-    root: str | None,
+    whose: Whose,
     as_json: bool,
 ) -> None:
     """Add an item of KIND. TEXT is a trap's or a command's command line; of a preference or a relationship it is
@@ -256,7 +257,6 @@ def add(
     from ralf.memory.wording import stated
     from ralf.memory.writing import add as add_item
 
-    project, name = _found(root, agent)
     given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
     delta = stated(
         *(kind, text),
@@ -265,18 +265,17 @@ def add(
         expires=expires,
         **{field: value for field, value in given.items() if value},
     )
-    made, item = add_item(project, name, delta)
-    _warn(made)
+    made, item = add_item(*whose, delta)
+    _told(made)
     _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
 
 
 @click.command(short_help="Change an item, or the file in $EDITOR.")
-@click.argument("id", required=False, callback=_label)
+@_with_id(required=False)
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json
-def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+def edit(id: str | None, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:  # noqa: A002
     """Change fields of the item ID; without ID, edit the file of the memory in $VISUAL or $EDITOR.
 
     You can also edit the file directly at any time; the next write takes your changes in.
@@ -291,41 +290,38 @@ def edit(id: str | None, values: tuple[str, ...], agent: str | None, root: str |
     Exit status: 0 · 1 unwritable, the editor failed · 2 invalid name or field · 3 no such item ·
     4 the file cannot be read (nothing is lost) · 5 busy
     """
-    from ralf.memory import writing
-    from ralf.memory.wording import edit_of
-    from ralf.memory.writing import path_of
-
-    project, name = _found(root, agent)
     if id is None:
-        from ralf.errors import Damaged
-        from ralf_cli.writing import check_editor, run_editor
-
-        path = path_of(project, name)
-        check_editor(name, path)
-        before = writing.record(project, name, [])
-        run_editor(path, "ralf memory edit")
-        made = writing.record(project, name, [])
-        _warn(made)
-        if made.warnings:
-            raise Damaged(path, "was not taken in", f"mend the file: {path}")
-        click.echo(f"{name}: {'taken in' if made.revision != before.revision else 'nothing changed'}")
+        _edit_file(*whose)
         return
     if not values:
         raise click.UsageError("say what to change: FIELD=VALUE")
-    made = writing.record(project, name, [edit_of(id, values, origin=_origin(project, name, id))])
-    _warn(made)
-    item = made.get(id)
-    if item is not None:
-        _emit(item, "changed", as_json=as_json)
+    from ralf.memory.wording import edit_of
+
+    made = _recorded(whose, edit_of(id, values, origin=_origin(whose, id)))
+    _emit(made.get(id), "changed", as_json=as_json)
+
+
+def _edit_file(project: Project, name: str) -> None:
+    from ralf.errors import Damaged
+    from ralf.memory.writing import path_of
+    from ralf_cli.writing import check_editor, run_editor
+
+    path = path_of(project, name)
+    check_editor(name, path)
+    before = _recorded((project, name))
+    run_editor(path, "ralf memory edit")
+    made = _recorded((project, name))
+    if made.warnings:
+        raise Damaged(path, "was not taken in", f"mend the file: {path}")
+    click.echo(f"{name}: {'taken in' if made.revision != before.revision else 'nothing changed'}")
 
 
 @click.command(short_help="Drop an item for good.")
-@_with_id
+@_with_id()
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json
-def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+def drop(id: str, because: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     """Drop the item ID. Rules over transcripts do not bring it back; `ralf memory add` does.
 
     \b
@@ -335,14 +331,10 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory import writing
     from ralf.memory.records import delta
     from ralf_cli.output import emit_json
 
-    project, name = _found(root, agent)
-    dropped = delta("drop", id, reason=because, origin=_origin(project, name, id))
-    made = writing.record(project, name, [dropped])
-    _warn(made)
+    _recorded(whose, delta("drop", id, reason=because, origin=_origin(whose, id)))
     if as_json:
         emit_json({"id": id, "dropped": True})
     else:
@@ -350,11 +342,10 @@ def drop(id: str, because: str, agent: str | None, root: str | None, as_json: bo
 
 
 @click.command(short_help="Accept an offered item.")
-@_with_id
-@_with_agent
-@with_root
+@_with_id()
+@_of_an_agent
 @with_json
-def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+def accept(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     """Accept the offered item ID: from now on it counts as yours. No agent can.
 
     \b
@@ -364,24 +355,17 @@ def accept(id: str, agent: str | None, root: str | None, as_json: bool) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory import writing
     from ralf.memory.records import delta
 
-    project, name = _found(root, agent)
-    _check_person(name, f"{id} is not accepted")
-    made = writing.record(project, name, [delta("accept", id)])
-    _warn(made)
-    item = made.get(id)
-    if item is not None:
-        _emit(item, "accepted", as_json=as_json)
+    _check_person(whose[1], f"{id} is not accepted")
+    _emit(_recorded(whose, delta("accept", id)).get(id), "accepted", as_json=as_json)
 
 
 @click.command(short_help="Show where an item comes from.")
-@_with_id
-@_with_agent
-@with_root
+@_with_id()
+@_of_an_agent
 @with_json
-def why(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  # noqa: A002
+def why(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     """Show what made the item ID: each record, and the transcript lines of its evidence. It works for one that was
     dropped, too.
 
@@ -396,7 +380,7 @@ def why(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  #
     from ralf.memory.wording import line
     from ralf_cli.output import emit_json, fields_of
 
-    found = why_item(*_found(root, agent), id)
+    found = why_item(*whose, id)
     if as_json:
         emit_json(fields_of(found))
         return
@@ -410,10 +394,9 @@ def why(id: str, agent: str | None, root: str | None, as_json: bool) -> None:  #
 
 
 @click.command(short_help="Show how large the memory is.")
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json
-def status(agent: str | None, root: str | None, as_json: bool) -> None:
+def status(whose: Whose, as_json: bool) -> None:
     """Show size, number of items, patterns and outcomes, and when the memory was last written and tidied.
 
     \b
@@ -427,7 +410,7 @@ def status(agent: str | None, root: str | None, as_json: bool) -> None:
     from ralf.memory.upkeep import status as status_of
     from ralf_cli.output import emit_json, say
 
-    told = status_of(*_found(root, agent))
+    told = status_of(*whose)
     for warning in told.pop("warnings"):
         say(f"warning: {warning}")
     if as_json:
@@ -440,9 +423,8 @@ def status(agent: str | None, root: str | None, as_json: bool) -> None:
 
 @click.command(short_help="Name the memory as it is now.")
 @click.argument("name")
-@_with_agent
-@with_root
-def snapshot(name: str, agent: str | None, root: str | None) -> None:
+@_of_an_agent
+def snapshot(name: str, whose: Whose) -> None:
     """Give what the memory is now a NAME, to go back to with `ralf memory restore`.
 
     \b
@@ -454,17 +436,14 @@ def snapshot(name: str, agent: str | None, root: str | None) -> None:
     """
     from ralf.memory.upkeep import snapshot as make_snapshot
 
-    project, whose = _found(root, agent)
-    made = make_snapshot(project, whose, name)
-    _warn(made)
-    click.echo(f"{whose}: {name} is revision {made.snapshots[name]}")
+    made = _told(make_snapshot(*whose, name))
+    click.echo(f"{whose[1]}: {name} is revision {made.snapshots[name]}")
 
 
 @click.command(short_help="Go back to a snapshot or a revision.")
 @click.argument("to")
-@_with_agent
-@with_root
-def restore(to: str, agent: str | None, root: str | None) -> None:
+@_of_an_agent
+def restore(to: str, whose: Whose) -> None:
     """Bring back what the memory was at TO: a snapshot's name, or a revision such as r12. This is a change like any
     other, and can be undone in the same way.
 
@@ -478,16 +457,13 @@ def restore(to: str, agent: str | None, root: str | None) -> None:
     """
     from ralf.memory.upkeep import restore as restore_to
 
-    project, whose = _found(root, agent)
-    before = restore_to(project, whose, to)
-    _warn(before)
-    click.echo(f"{whose}: as it was at {to}; revision {before.revision}")
+    before = _told(restore_to(*whose, to))
+    click.echo(f"{whose[1]}: as it was at {to}; revision {before.revision}")
 
 
 @click.command(short_help="Drop what proved of no use.")
-@_with_agent
-@with_root
-def tidy(agent: str | None, root: str | None) -> None:
+@_of_an_agent
+def tidy(whose: Whose) -> None:
     """Drop items whose confidence is at most 0.3 and that were used at most three times. Preferences, relationships and
     what a person said stay. It happens by itself at a session's end, once a week and above 50 KB.
 
@@ -501,23 +477,18 @@ def tidy(agent: str | None, root: str | None) -> None:
     from ralf.memory.upkeep import tidy as tidy_memory
     from ralf.memory.writing import load
 
-    project, whose = _found(root, agent)
-    before = load(project, whose)
-    made = tidy_memory(project, whose, force=True)
-    if made is not None:
-        _warn(made)
-        gone = len(before.items) - len(made.items)
-        click.echo(
-            f"{whose}: {len(made.items):,} items, {gone:,} fewer; to undo it: ralf memory restore r{before.revision}"
-        )
+    before = load(*whose)
+    made = _told(tidy_memory(*whose, force=True) or before)
+    gone = len(before.items) - len(made.items)
+    undo = f"to undo it: ralf memory restore r{before.revision}"
+    click.echo(f"{whose[1]}: {len(made.items):,} items, {gone:,} fewer; {undo}")
 
 
 @click.command(short_help="Write the memory into CLAUDE.md, AGENTS.md or MEMORY.md.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_with_agent
-@with_root
+@_of_an_agent
 @with_json
-def export(file: Path, agent: str | None, root: str | None, as_json: bool) -> None:
+def export(file: Path, whose: Whose, as_json: bool) -> None:
     """Write the most valuable items between two markers into FILE, as many as its client loads; the rest of the file
     stays as it is. A second time it makes the section anew.
 
@@ -532,8 +503,7 @@ def export(file: Path, agent: str | None, root: str | None, as_json: bool) -> No
     from ralf.memory.exporting import export as export_to
     from ralf_cli.output import emit_json, fields_of
 
-    project, whose = _found(root, agent)
-    done = export_to(project, whose, file.absolute())
+    done = export_to(*whose, file.absolute())
     if as_json:
         emit_json(fields_of(done))
         return
@@ -542,10 +512,9 @@ def export(file: Path, agent: str | None, root: str | None, as_json: bool) -> No
 
 
 @click.command(short_help="Accept a memory file that came from elsewhere.")
-@_with_agent
+@_of_an_agent
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@with_root
-def trust(agent: str | None, yes: bool, root: str | None) -> None:
+def trust(whose: Whose, yes: bool) -> None:
     """Take in a memory file that your ralf did not write. Look at it first: an agent will read it.
 
     \b
@@ -555,16 +524,13 @@ def trust(agent: str | None, yes: bool, root: str | None) -> None:
     \b
     Exit status: 0 · 2 not confirmed, invalid name · 4 the file cannot be read · 5 busy
     """
-    from ralf.memory import writing
-    from ralf.memory.writing import path_of
+    from ralf.memory.writing import path_of, write
 
-    project, whose = _found(root, agent)
-    path = path_of(project, whose)
+    path = path_of(*whose)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"nothing was taken in: look at {path}, and say --yes")
         if not click.confirm(f"Take in {path}? An agent will read it", err=True):
             raise click.UsageError("nothing was taken in")
-    made = writing.write(project, whose, lambda _: (), accept=True)
-    _warn(made)
-    click.echo(f"{whose}: {len(made.items):,} items")
+    made = _told(write(*whose, lambda _: (), accept=True))
+    click.echo(f"{whose[1]}: {len(made.items):,} items")
