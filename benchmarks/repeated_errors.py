@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf.memory import harvest, judging, selection, writing
+from ralf.memory import harvest, selection, writing
 from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.memory.wording import handed
 from ralf.project import find
@@ -120,7 +120,7 @@ def _chain(number: int, sessions: Sequence[Any], traps: Sequence[Any], root: Pat
         project = find(root)
         harvest.take_in(project, session["route"])
         labels = [item.id for item in chosen.items]
-        verdicts = judging.judge(project, session["route"], agent=DEFAULT_AGENT, session=name, labels=labels, after=0)
+        verdicts = harvest.judge(project, session["route"], agent=DEFAULT_AGENT, session=name, labels=labels, after=0)
         used = {label for label, verdict in verdicts.items() if verdict == "helpful"}
         found.handed += len(labels)
         found.used += len(used & set(labels))

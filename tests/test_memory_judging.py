@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralf.memory import writing
-from ralf.memory.judging import judge
+from ralf.memory.harvest import judge
 from ralf.memory.model import Item
 from ralf.memory.records import new_item
 from ralf.project import Project, find

@@ -193,7 +193,7 @@ def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) ->
 
 def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None:
     """Show what concerns a task, or the task of a route, with a fence of its own around what no person said."""
-    from ralf.memory.verbs import get_memory
+    from ralf.memory.selection import get_memory
     from ralf.text.cleaning import OWN_OUTPUT
     from ralf_cli import markdown
     from ralf_cli.output import emit_json, fields_of, say

@@ -200,7 +200,7 @@ def _show(options: _Options, root: str | None) -> str:
 
 def _memory_for(options: _Options, root: str | None) -> str:
     from ralf import environment
-    from ralf.memory.verbs import get_memory
+    from ralf.memory.selection import get_memory
 
     warnings: list[str] = []
     text = get_memory(options[_FOR], agent=environment.memory_name(), root=root, warnings=warnings).text

@@ -57,12 +57,8 @@ if TYPE_CHECKING:
     )
     from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
     from ralf.maintenance.verify import verify as verify
-    from ralf.memory.verbs import (
-        accept_item as accept_item,
-        drop_item as drop_item,
-        get_memory as get_memory,
-        remember as remember,
-    )
+    from ralf.memory.selection import get_memory as get_memory
+    from ralf.memory.writing import accept_item as accept_item, drop_item as drop_item, remember as remember
     from ralf.model import Decision as Decision, RouteContext as RouteContext
     from ralf.project import find as find
     from ralf.route.corrections import (
@@ -164,7 +160,7 @@ def __getattr__(name: str) -> Any:
     elif name == "trust_tasks":
         from ralf.tasks import trust as home
     elif name in ("get_memory", "remember", "accept_item", "drop_item"):
-        from ralf.memory import verbs as home
+        from ralf import memory as home
     elif name in _OF_AGENTS:
         from ralf import agent as home
     elif name == "verify":

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ralf.memory.exporting import Exported as Exported, export as export
-    from ralf.memory.harvest import take_in as take_in
-    from ralf.memory.judging import judge as judge
+    from ralf.memory.harvest import judge as judge, take_in as take_in
     from ralf.memory.model import Item as Item, Memory as Memory
     from ralf.memory.provenance import Provenance as Provenance, why as why
     from ralf.memory.records import delta as delta, new_item as new_item
@@ -18,14 +17,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "exporting": "Exported export",
-    "harvest": "take_in",
-    "judging": "judge",
+    "harvest": "judge take_in",
     "model": "Item Memory",
     "provenance": "Provenance why",
     "records": "delta new_item",
-    "selection": "Selection for_task",
+    "selection": "Selection for_task get_memory",
     "upkeep": "restore snapshot status tidy",
-    "writing": "agents load record",
+    "writing": "accept_item agents drop_item load record remember",
 }
 
 

@@ -112,11 +112,11 @@ class Book:
 
     def bury(self, item: Item, buried: bool) -> None:
         """Keep whether only a person may bring an item back, offered or not."""
-        self.rows.put(f"{_BURIED}{plain_identity(item)}", buried or None)
+        self.rows.put(f"{_BURIED}{identity(item, 'active')}", buried or None)
 
     def is_buried(self, item: Item) -> bool:
         """Whether only a person may bring an item back."""
-        return self.rows.one(f"{_BURIED}{plain_identity(item)}") is not None
+        return self.rows.one(f"{_BURIED}{identity(item, 'active')}") is not None
 
     def memory(self) -> Memory:
         """All of it."""
@@ -125,25 +125,13 @@ class Book:
         return Memory(self.agent, tuple(items), **about)
 
 
-def identity(item: Item) -> str:
-    """What two items have in common that say the same: a trap's command and what resolved it, as one run may tell an
-    error in several lines; a preference's key, …; an offer never is what counts already.
+def identity(item: Item, status: str = "") -> str:
+    """What two items of a status have in common that say the same: a trap's command and what resolved it, as one run
+    may tell an error in several lines; a preference's key, …; an offer never is what counts already.
     """
-    parts: tuple[str, ...] = (item.text,)
-    if item.kind == "trap":
-        parts = (item.command, item.resolution or item.error or item.text)
-    elif item.kind == "command":
-        parts = (item.command or item.text,)
-    elif item.kind == "preference":
-        parts = (item.key or item.text,)
-    elif item.kind == "relationship":
-        parts = (item.agent, item.context or item.text)
-    return "\n".join((item.status, item.kind, *(one_line(part).casefold() for part in parts)))
-
-
-def plain_identity(item: Item) -> str:
-    """The same whether it is offered or not: who dropped the one wants the other no more."""
-    return identity(replace(item, status="active"))
+    said = [getattr(item, name) for name in KINDS[item.kind].same]
+    said[-1] = said[-1] or item.error or item.text
+    return "\n".join((status or item.status, item.kind, *(one_line(part).casefold() for part in said)))
 
 
 def apply(book: Book, delta: Delta, at: str) -> None:

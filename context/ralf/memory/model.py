@@ -16,15 +16,16 @@ class Kind(NamedTuple):
     """A kind of items.
 
     heading  of their section of the file
-    head     the field that a bullet begins with; before: what stands before it, with a colon
-    needs    fields without which an item says nothing
     weight   what one is worth against others
+    head     the field that a bullet begins with; before: what stands before it, with a colon
+    same     the fields that two items have in common that say the same
     """
 
     heading: str
     weight: float
     head: str = "text"
     before: str = ""
+    same: tuple[str, ...] = ("text",)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -33,12 +34,12 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "trap": Kind("Traps", 1.5),
-    "command": Kind("Commands that Work", 1.2, "command"),
+    "trap": Kind("Traps", 1.5, same=("command", "resolution")),
+    "command": Kind("Commands that Work", 1.2, "command", same=("command",)),
     "pattern": Kind("Workflow Patterns", 1.0),
-    "preference": Kind("Tool Preferences", 2.0, "value", "key"),
+    "preference": Kind("Tool Preferences", 2.0, "value", "key", ("key",)),
     "fact": Kind("Organizational Knowledge", 1.0),
-    "relationship": Kind("Relationships", 0.8, "context", "agent"),
+    "relationship": Kind("Relationships", 0.8, "context", "agent", ("agent", "context")),
 }
 
 ORIGINS = ("mechanical", "person", "agent", "model")

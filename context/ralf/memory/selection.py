@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from math import log2
 from typing import TYPE_CHECKING
 
+from ralf import routing
 from ralf.errors import RalfError
 from ralf.facts.checks import checks_in
 from ralf.facts.commands import simple_commands
@@ -20,8 +21,9 @@ from ralf.memory import writing
 from ralf.memory.model import DEFAULT_AGENT, Item
 from ralf.memory.wording import handed, longest, parted
 from ralf.model import RouteContext
-from ralf.project import Project
-from ralf.text.cleaning import fenced, one_line, shown, trimmed
+from ralf.project import Project, find
+from ralf.route.load import load_state
+from ralf.text.cleaning import fenced, is_valid, one_line, shown, trimmed
 from ralf.text.frozen import dataclass
 from ralf.text.matcher import words
 from ralf.text.tokens import count
@@ -89,6 +91,28 @@ def task_of(context: RouteContext) -> str:
         *(fact.command for fact in facts.commands[-5:]),
     ]
     return "\n".join(filter(None, parts))
+
+
+def get_memory(
+    task: str = "",
+    *,
+    agent: str = DEFAULT_AGENT,
+    max_tokens: int = ON_REQUEST,
+    root: str | os.PathLike[str] | None = None,
+    warnings: list[str] | None = None,
+) -> Selection:
+    """What was learned across tasks, as a text and as items; see `ralf.memory.for_task`.
+
+    task        in any words, with the paths and commands that it names; the name of a route: the task of that route;
+                "": what is worth most, whatever the task
+    max_tokens  o200k_base tokens of the text, at most
+    warnings    is given what kept it from being complete
+    """
+    project = find(root)
+    route = routing.known(project, task) if is_valid(task) else None
+    state = load_state(project, route) if route is not None else None
+    words = task_of(state.context) if state is not None else task
+    return for_task(project, agent, words, tokens=max_tokens, asked=True, warnings=warnings)
 
 
 def for_task(

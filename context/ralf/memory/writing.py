@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ralf.document import access
 from ralf.document.access import Document, Look
@@ -17,10 +18,11 @@ from ralf.document.state import State, state_at
 from ralf.errors import NotFound, UsageError
 from ralf.memory import file
 from ralf.memory.family import MemoryFamily
-from ralf.memory.fold import Book, Delta, plain_identity
-from ralf.memory.model import Item, Memory, check_agent, item_of
-from ralf.memory.records import STREAMS, checked, stream_of
-from ralf.project import Project
+from ralf.memory.fold import Book, Delta, identity
+from ralf.memory.model import DEFAULT_AGENT, Item, Memory, check_agent, item_of
+from ralf.memory.records import STREAMS, checked, delta, stream_of
+from ralf.memory.wording import stated
+from ralf.project import Project, find
 from ralf.redact import redactor_for
 from ralf.storage import files
 from ralf.storage.registry import NO_FOLDER
@@ -152,15 +154,46 @@ def write(
     return access.write(found, body, id=id, accept=accept, result=lambda state, told: _memory(agent, state, told))
 
 
-def add(project: Project, agent: str, delta: Delta) -> tuple[Memory, Item]:
+def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
     """Record one new item; the memory, and the item as it is there: the one that said so before, where there was one.
 
     NotFound for one that a person has dropped; other errors: `record`.
     """
-    made = record(project, agent, [delta])
-    (clean,) = checked(Book(agent, Rows()), [delta], redactor_for(project).text)
+    made = record(project, agent, [new])
+    (clean,) = checked(Book(agent, Rows()), [new], redactor_for(project).text)
     item = item_of(clean["item"])
-    found = [one for one in made.items if plain_identity(one) == plain_identity(item)]
+    found = [one for one in made.items if identity(one, "active") == identity(item, "active")]
     if not found:
         raise NotFound(item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help")
     return made, found[-1]
+
+
+# ---- as functions of `ralf.api`, by the project's folder ----
+
+
+Root = str | os.PathLike[str] | None
+
+
+def remember(
+    kind: str, text: str, *, agent: str = DEFAULT_AGENT, origin: str = "agent", root: Root = None, **given: Any
+) -> Item:
+    """Add an item, and return it as it is then: the one that said so before, where there was one.
+
+    kind    trap, command, preference, fact, pattern or relationship
+    text    of a trap or a command the command line; of a preference or a relationship "NAME: what"
+    origin  agent: it is offered, and counts once a person accepts it; person: it counts
+    given   other fields: `error`, `resolution`, `purpose`, `source`, `evidence`, `expires`
+
+    Errors: UsageError, and those of `ralf.memory.record`.
+    """
+    return add(find(root), agent, stated(kind, text, origin=origin, **given))[1]
+
+
+def accept_item(id: str, *, agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
+    """Have an offered item count. Errors: NotFound, and those of `ralf.memory.record`."""
+    record(find(root), agent, [delta("accept", id)])
+
+
+def drop_item(id: str, *, because: str = "", agent: str = DEFAULT_AGENT, root: Root = None) -> None:  # noqa: A002
+    """Take an item out for good: rules do not bring it back. Errors: NotFound, and those of `ralf.memory.record`."""
+    record(find(root), agent, [delta("drop", id, reason=because, origin="person")])

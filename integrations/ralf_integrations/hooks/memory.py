@@ -82,7 +82,7 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
 
     Errors: `ralf.memory.writing.record`.
     """
-    from ralf.memory import harvest, judging, upkeep, writing
+    from ralf.memory import harvest, upkeep, writing
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
     harvest.take_in(project, route, agent=name)
@@ -95,7 +95,7 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
     for transcript in ended if labels else ():
         source = open_transcript(transcript)
         after = _lines_before(transcript, at)
-        judging.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
+        harvest.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
     if ended:
         upkeep.tidy(project, name)
 
