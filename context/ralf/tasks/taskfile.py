@@ -353,6 +353,8 @@ def _joined(file: _File, lines: Sequence[str]) -> bytes:
 
 # ---- merging ----
 
+_MISSING = object()  # stands for a key that is not there, or a field as it always is at first
+
 
 def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
     """What two have made of a task, field by field, and a line for each field that both changed: there theirs stands.
@@ -360,19 +362,25 @@ def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
     Of tags, of the tasks that come before it and of the lines of the text what each has added and taken out is done:
     that is never a conflict.
     """
-    from ralf.format import merge  # here: it is rare
-
     trees = [to_tree(as_filed(task)) for task in (base, ours, theirs)]
-    lists: Tree = {key: _united(*(tree.pop(key, []) for tree in trees)) for key in ("tags", "after")}
-    texts = [tree.pop("text", "") for tree in trees]
-    lists["text"] = texts[2] if texts[0] == texts[1] else texts[1] if texts[0] == texts[2] else lines_of_both(*texts)
-    changes = merge.diff(trees[0], trees[2])
-    told = [
-        f"{'.'.join(conflict.at)}: changed here and in the file: the file's {_shown(merge.find(trees[2], conflict.at))}"
-        f" stands, not {_shown(conflict.other)}"
-        for conflict in merge.conflicts(trees[0], trees[1], changes)
-    ]
-    return as_filed(from_tree(Task, merge.apply(trees[1], changes) | lists)), told
+    made: Tree = {}
+    told: list[str] = []
+    empty: Tree = {"tags": [], "after": [], "text": ""}
+    for key in dict.fromkeys(key for tree in trees for key in tree):
+        values: list[Any] = [tree.get(key, empty.get(key, _MISSING)) for tree in trees]
+        was, mine, other = values
+        if key in ("tags", "after"):
+            made[key] = _united(was, mine, other)
+        elif other in (was, mine):
+            made[key] = mine
+        elif mine == was:
+            made[key] = other
+        elif key == "text":
+            made[key] = lines_of_both(was, mine, other)
+        else:
+            made[key] = other
+            told.append(f"{key}: changed here and in the file: the file's {_shown(other)} stands, not {_shown(mine)}")
+    return as_filed(from_tree(Task, {key: value for key, value in made.items() if value is not _MISSING})), told
 
 
 def lines_of_both(base: str | None, ours: str, theirs: str) -> str:
@@ -414,4 +422,4 @@ def _united(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> 
 
 
 def _shown(value: Any) -> str:
-    return "default" if value is None else repr(trimmed(one_line(str(value)), _FAR))
+    return "default" if value is _MISSING else repr(trimmed(one_line(str(value)), _FAR))
