@@ -83,9 +83,8 @@ def parsed(path: Path, start: int, line: bytes) -> Entry:
 
 
 def quoted(line: bytes) -> bytes:
-    """The id in a line's frame, as it stands there; b"" where no frame does."""
-    match = _FRAME.match(line)
-    return match["id"] if match else b""
+    """The id in a line's frame, as it stands there; something else for a damaged one."""
+    return line[6 : line.find(b'","length":', 6) + 1]
 
 
 def _text_of(quoted: bytes) -> str | None:
@@ -244,13 +243,14 @@ class Journal:
 
     def place_of(self, id: str) -> int | None:  # noqa: A002
         """Where the first line with an id begins, None for none."""
-        wanted, place, rest = b'{"id":%s,"length":' % json.dumps(id).encode(), self.header.length, b"\n"
-        while piece := os.pread(self.descriptor, _PIECE, place):
-            found = (rest + piece).find(b"\n" + wanted)
+        wanted, place = b'\n{"id":%s,"length":' % json.dumps(id).encode(), self.header.length
+        if os.pread(self.descriptor, len(wanted) - 1, place) == wanted[1:]:
+            return place - self._shift
+        while piece := os.pread(self.descriptor, _PIECE + len(wanted), place):  # what begins at its end is in the next
+            found = piece.find(wanted)
             if found >= 0:
-                return place - len(rest) + found + 1 - self._shift
-            place += len(piece)
-            rest = (rest + piece)[-len(wanted) :]
+                return place + found + 1 - self._shift
+            place += _PIECE
         return None
 
     def newest_line(self) -> tuple[int, bytes]:
