@@ -345,6 +345,35 @@ def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Pat
     assert b"We use the third key" in kept[0].read_bytes() or what == "an archived journal"
 
 
+PLACES = """
+    tasks/active/T-1.md tasks/completed/T-2.md tasks/plan.yaml tasks/.ralf-T-1.md-0123456789ab.tmp
+    context/prev/tasks/T-1 context/prev/tasks/.T-1.aside context/prev/memory/main.md context/prev/routes/other.md
+    context/routes/tide.displaced-12345678 context/routes/archive/moon.md context/routes/tide.md.damaged
+    context/routes/.ralf-tide.md-0123456789ab.tmp context/journal/routes/.ralf-tide.jsonl-0123456789ab.tmp
+    context/journal/routes/tide.damaged context/journal/routes/tide.jsonl.gz.damaged context/blobs/aa/x.damaged
+    context/blobs/.ralf-x-0123456789ab.tmp context/memory/main.md context/migrations/x.json context/installed/x.json
+    context/config.yaml context/locks/x.lock context/damaged/routes/x.md context/shared/0123456789abcdef/000001-x.json
+    CACHE/hooks/s-1.json CACHE/loop/loop.log CACHE/loop/logs/1.log CACHE/chosen/s-1 CACHE/renders/tide/1.json.z
+    CACHE/spend.json CACHE/index.db-wal context/cache/others/hooks/s-2.json
+""".split()
+
+
+def test_words_in_any_file_of_the_store_of_tasks_and_of_logs_are_gone_or_the_file_is_named(root: Path) -> None:
+    cache = projects.find(root).cache.relative_to(root / ".autonomous").as_posix()
+    for place in PLACES:
+        path = root / ".autonomous" / place.replace("CACHE", cache)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = path.read_bytes() if path.exists() else b""
+        path.write_bytes(before + f"# {WORDS}\n".encode())
+    done = forget(ROUTE, text=WORDS, root=root)
+    still = remains(root / ".autonomous", Wording([WORDS]))
+    assert {path.as_posix().rpartition("/.autonomous/")[2] for path in still} == {
+        *("context/config.yaml", "context/installed/x.json", "context/locks/x.lock"),
+        *("context/shared/0123456789abcdef/000001-x.json", "tasks/.ralf-T-1.md-0123456789ab.tmp", "tasks/plan.yaml"),
+    }
+    assert len(done.left) == len(still)
+
+
 def test_a_file_too_large_to_search_is_not_reported_as_free_of_the_words(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.touch()
@@ -461,9 +490,9 @@ def test_search_does_not_find_what_is_left_of_a_forgotten_decision(root: Path) -
 
 
 def test_a_forget_says_where_the_words_still_are(root: Path) -> None:
-    (store_of(root) / "blobs" / "notes.txt").write_text(f"by hand: {WORDS}", encoding="utf-8")
+    (store_of(root) / "locks" / "notes.txt").write_text(f"by hand: {WORDS}", encoding="utf-8")
     done = forget(ROUTE, label_of(root), root=root)
-    assert done.left == ("blobs/notes.txt",)
+    assert done.left == ("locks/notes.txt",)
 
 
 FORMS = {

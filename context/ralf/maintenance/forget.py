@@ -74,8 +74,8 @@ class Forgotten:
              outside the store in which words were masked
     blobs    how many blobs were put anew without the words, or dropped
     caches   files of the cache that were removed; the search index among them
-    left     files below the context folder, and session logs, in which the words still stand: [] is the proof that they
-             are gone
+    left     files below the context folder and that of tasks, and session logs, in which the words still stand: [] is
+             the proof that they are gone
     """
 
     route: str
@@ -378,7 +378,8 @@ class _Forgetting:
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
         wording = self._target.wording
-        left = remains(self._project.folder, wording) if done else []
+        tasks = self._project.folder.parent / folders.TASKS
+        left = [*remains(self._project.folder, wording), *remains(tasks, wording)] if done else []
         logs = session_logs.with_words(self._project, wording) if done else []
         return Forgotten(
             route=self._route,
@@ -431,23 +432,30 @@ _MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
 _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
 
+_APART = ("cache", "installed", "locks", "shared")
+"""Folders of the store whose files are dropped, or are not to be changed: what holds the words there is named."""
+
+_STORED = regex(r"journal/.*\.jsonl(?:\.gz)?|blobs/[0-9a-f]{2}/[0-9a-f]{64}|blobs/gone|\.gitignore|config[a-z.]*\.yaml")
+
+
 def _loose_files(project: Project) -> Iterator[Path]:
-    """Files of routes, memories and tasks, what was set aside beside them or displaced by writers of tasks, what a
-    repair kept as unreadable, and the accounts of migrations. What a writer is about to put in place, or has displaced,
-    is its own: the next writer sweeps it.
+    """Every file of the store that no journal, blob or setting is, wherever it lies, and those of tasks. What a writer
+    is about to put in place, or has displaced, is its own: the next writer sweeps it.
     """
-    accounts = (project.folder / "migrations").glob("*")
-    own = (*project.routes.glob("*"), *memories.file_paths(project))
-    tasks = [project.folder.parents[1] / name for name in folders.scan(project.folder.parent / folders.TASKS)]
-    own = (*own, *tasks, *(project.folder / "prev" / "tasks").glob("*"))
-    for path in sorted([*own, *set_aside.all_kept(project), *accounts]):
-        if path.is_file() and not path.is_symlink() and not durable.is_hidden(path.name):
+    found = [project.folder.parents[1] / name for name in folders.scan(project.folder.parent / folders.TASKS)]
+    for top, inner, names in os.walk(project.folder):
+        inner[:] = [name for name in inner if Path(top) != project.folder or name not in _APART]
+        found += [Path(top, name) for name in names]
+    for path in sorted(found):
+        is_apart = durable.is_hidden(path.name) or _STORED.fullmatch(project.name_of(path)) is not None
+        if not is_apart and path.is_file() and not path.is_symlink():
             yield path
 
 
 def _route_of_file(path: Path, project: Project) -> str:
     """The route whose file this is, "" for none."""
-    route = path.name.removesuffix(".md") if path.parent == project.routes and path.suffix == ".md" else ""
+    own = path.suffix == ".md" and path.parent in (project.routes, project.routes / "archive")
+    route = path.name.removesuffix(".md") if own else ""
     return route if cleaning.is_valid(route) else ""
 
 
@@ -472,14 +480,14 @@ def purge_file(project: Project, path: Path, purge: Purge) -> bool:
         return False
     if packed := list(unpacked(content)):  # of what is damaged the words cannot be taken out as it is
         content = b"".join(packed)
-    plain = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    try:
-        said = to_tree(filed.with_own_lines(parse(content, path)))
-        purged = filed.content_of(from_tree(RouteContext, purge.purged(said)))
-    except DamagedRouteFile:
-        purged = purged_evidence(content, wording) if packed else plain
-    if path.parent.name == folders.TASKS or not path.is_relative_to(project.folder):  # a task's
-        purged = plain
+    if packed or path.parent.name not in ("routes", "archive"):
+        purged = purged_evidence(content, wording)
+    else:
+        try:
+            said = to_tree(filed.with_own_lines(parse(content, path)))
+            purged = filed.content_of(from_tree(RouteContext, purge.purged(said)))
+        except DamagedRouteFile:
+            purged = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     if route:
         _keep_whose_it_is(project, route, purged)  # first: what is left of it would count by when it was written
     durable.write(path, purged)

@@ -22,12 +22,6 @@ from ralf.storage.journal import required
 _ANEW = "keep it under another name, and write it anew from the journal"
 
 
-def file_paths(project: Project) -> list[Path]:
-    """The files of all memories, what was set aside beside them, and what their writers have displaced."""
-    folders = (path_of(project, "main").parent, writing.document_of(project, "main").place.prev.parent)
-    return sorted(path for folder in folders for path in folder.glob("*") if path.is_file() and not path.is_symlink())
-
-
 def findings(project: Project) -> Iterator[Finding]:
     """What is to be said of the memories' files against their records. Writes nothing."""
     for agent in writing.agents(project):
