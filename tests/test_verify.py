@@ -307,13 +307,6 @@ def test_what_is_no_file_is_named_and_moved_aside(project: Path, what: str, lay:
     assert verify(root=project).damaged is False
 
 
-def test_a_journal_that_others_may_read_is_closed(project: Path, journal: Path) -> None:
-    journal.chmod(0o644)
-    assert found(project) == [("journal/routes/tide.jsonl", False)]
-    repair(root=project)
-    assert journal.stat().st_mode & 0o077 == 0
-
-
 @pytest.mark.parametrize("folder", ["blobs", "blobs/aa", "journal/routes", "cache/routes"])
 def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
     name = "tide.json.99.tmp" if folder == "cache/routes" else ".ralf-tide.jsonl-0123456789ab.tmp"

@@ -394,8 +394,6 @@ class Purge:
         if made == tree:
             return entry.record
         self.changed += 1
-        if self.stream.startswith(_OF_MEMORY):
-            made["purged"] = True
         return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def purged(self, tree: Mapping[str, Any], revision: int = 0) -> Any:
@@ -440,8 +438,6 @@ def _line(line: bytes, taken_out: Callable[[Any], Any]) -> bytes:
 
 LEAST_TEXT = 4
 """Characters that count, which a text has that is forgotten wherever it stands."""
-
-_OF_MEMORY = "agents/"  # begins the streams of memories: of two versions of a record it tells which was purged
 
 _LABEL = regex(r"^[-> ]*(?:\*\*[^*\n]{1,40}:\*\* *)?")
 

@@ -285,7 +285,3 @@ def _rest(mending: _Repair) -> None:
                 path.unlink()
         if not path.exists():
             mending.note(path, _LEFT)
-    for path in list(verify.too_open(project)):
-        with suppress(OSError):  # a second name is somebody's whom it is not taken from
-            files.make_private(path)
-            mending.note(path, "is yours alone now")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,8 +136,6 @@ _APPENDED = ("journal", "locks")  # in whose folders lie files that are opened f
 
 _DEEP = 2  # folders below the store's own that are asked whether they can be written
 
-_PRIVATE = ("journal", "blobs", "memory")  # what others on this machine have no business with
-
 _MOST_TRIES = 20
 
 
@@ -197,8 +195,6 @@ def verify(
             *memories.findings(project),
             *map(_left, leftovers(project)),
         ]
-        what = "can be read or written by others on this machine"
-        findings += (Finding(path, what, "make it yours alone", damage=False) for path in too_open(project))
     for stream in other_streams(project) if whole else ():
         scan = _other(check, stream)
         records += len(scan.whole())
@@ -321,25 +317,13 @@ def _left(path: Path) -> Finding:
 
 def leftovers(project: Project) -> Iterator[Path]:
     """The temporary files of writers that died or have not finished."""
-    return (path for path in _files(project, _KEPT) if _is_left(path.name))
-
-
-def _files(project: Project, names: Iterable[str]) -> Iterator[Path]:
-    for name in names:
+    for name in _KEPT:
         for folder, _, found in os.walk(project.folder / name):
-            yield from (Path(folder, one) for one in sorted(found))
+            yield from (Path(folder, one) for one in sorted(found) if _is_left(one))
 
 
 def _is_left(name: str) -> bool:
     return durable.is_temporary(name) or (name.endswith(".tmp") and ".json." in name)  # of a cache
-
-
-def too_open(project: Project) -> Iterator[Path]:
-    """Yield private files that others can read or write."""
-    for path in _files(project, _PRIVATE):
-        with suppress(FileNotFoundError):
-            if not path.is_symlink() and not _is_left(path.name) and path.stat().st_mode & 0o077:
-                yield path
 
 
 def unwritable(project: Project) -> list[Path]:

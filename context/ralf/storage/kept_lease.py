@@ -1,4 +1,4 @@
-"""Keeps a lease of a store's engine for as long as its holder lives: a thread renews it.
+"""Keeps a lease of a store's engine for as long as its holder lives: a thread of its own renews it.
 
 The thread belongs to this process. So a lease ends when the process dies, is stopped, or cannot reach the engine for
 longer than the lease lasts, and nothing else ends it but its holder.
@@ -11,6 +11,7 @@ import os
 import threading
 import time
 import weakref
+from contextlib import suppress
 
 from ralf.errors import Claimed, Fenced, RalfError
 from ralf.storage.journal import Leases, Token
@@ -23,8 +24,12 @@ _TOUCHES = 1.0  # seconds between two touches that count
 _PAUSE = 0.5  # seconds before a renewal is tried again that the engine did not answer
 
 
+_kept: list[_Held] = []
+"""What this process keeps, or has dropped and not released yet."""
+
+
 class _Held:
-    """What the thread knows of a lease that was taken."""
+    """A lease that was taken, with the thread that renews it."""
 
     def __init__(self, leases: Leases, name: str, holder: str, token: Token, silence: float) -> None:
         self.leases = leases
@@ -37,24 +42,43 @@ class _Held:
         self.is_over = False  # nobody here has it any more: it is to be released
         self.lost: Fenced | None = None
         self.is_away = False  # the engine did not answer the last time
+        self.wake = threading.Event()
         self._lock = threading.Lock()  # whoever has it talks to the engine about this lease
         self._token = token
         self._process = os.getpid()
+        if not _kept:  # by now the store has registered what ends its connections: that runs later
+            atexit.unregister(_release_all)
+            atexit.register(_release_all)
+        _kept.append(self)
+        threading.Thread(target=self._keep, name="ralf-lease", daemon=True).start()
+
+    def _keep(self) -> None:
+        while self.lost is None and not self.is_over:
+            now = time.monotonic()
+            if self.due <= now and now - self.touched <= self.silence:
+                self.renew()
+            elif self.due <= now:
+                self.due = now + self.pause
+            self.wake.wait(max(0.0, self.due - time.monotonic()))
+            self.wake.clear()
+        if self.is_over:
+            self.release()
+        with suppress(ValueError):
+            _kept.remove(self)
 
     def renew(self) -> None:
         """Renew the lease, and note what became of it."""
         with self._lock:
             if self.is_over:
                 return
+            self.due = time.monotonic() + _PAUSE
             try:
                 self._token = self._renewed()
             except Fenced as error:
                 self.is_away = not error.lost
-                if error.lost:
-                    self.lost = error
-                self.due = time.monotonic() + _PAUSE
+                self.lost = error if error.lost else None
             except (RalfError, OSError):  # the engine answers, but not as it should
-                self.due = time.monotonic() + _PAUSE
+                pass
             else:
                 self.is_away = False
                 self.due = time.monotonic() + self.pause
@@ -74,6 +98,7 @@ class _Held:
         with self._lock:
             self.lost = Fenced(self.name, "was left to others", lost=True)
             self.leases.renew(self.name, self._token, seconds=seconds)
+        self.wake.set()
 
     def release(self) -> None:
         """End the lease, unless the engine is away or the lease is lost: then it ends, or has ended, by itself. Nothing
@@ -93,67 +118,7 @@ class _Held:
                 self.lost = Fenced(self.name, "was released", lost=True)
         finally:
             self._lock.release()
-
-
-class _Keeper:
-    """The thread that renews the leases of one engine in this process. It ends when there are none."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: list[_Held] = []
-        self._wake = threading.Event()
-        self._is_running = False
-
-    def add(self, held: _Held) -> None:
-        """Keep a lease from now on."""
-        with self._lock:
-            self._held.append(held)
-            starts, self._is_running = not self._is_running, True
-        if starts:
-            threading.Thread(target=self._keep, name="ralf-leases", daemon=True).start()
-        self.wake()
-
-    def wake(self) -> None:
-        """Have the thread look at once."""
-        self._wake.set()
-
-    def settle(self, name: str) -> None:
-        """Release what was dropped without an end and not released yet."""
-        with self._lock:
-            dropped = [held for held in self._held if held.is_over and held.name == name]
-        for held in dropped:
-            held.release()
-
-    def release_all(self) -> None:
-        """Release every lease: the process ends."""
-        with self._lock:
-            found = list(self._held)
-        for held in found:
-            held.release()
-            if held.is_away:
-                return  # each of the others would wait as long
-
-    def _keep(self) -> None:
-        while True:
-            self._wake.clear()
-            for held in list(self._held):
-                now = time.monotonic()
-                if is_over := held.is_over:  # it may be dropped while it is renewed: then the next look releases it
-                    held.release()
-                elif held.lost is None and held.due <= now:
-                    if now - held.touched <= held.silence:
-                        held.renew()
-                    else:
-                        held.due = now + held.pause
-                if is_over or held.lost is not None:
-                    with self._lock:
-                        self._held.remove(held)
-            with self._lock:
-                if not self._held:
-                    self._is_running = False
-                    return
-                due = min(held.due for held in self._held)
-            self._wake.wait(max(0.0, due - time.monotonic()))
+        self.wake.set()
 
 
 class KeptLease:
@@ -176,7 +141,8 @@ class KeptLease:
 
     def take(self) -> None:
         """Take it. Claimed, Fenced as `Leases.take`."""
-        _keeper(self._leases).settle(self._name)
+        for dropped in [held for held in list(_kept) if held.is_over and held.name == self._name]:
+            dropped.release()
         self._keep(self._leases.take(self._name, self._holder))
 
     def resume(self) -> None:
@@ -185,9 +151,7 @@ class KeptLease:
         self._keep(self._leases.renew(self._name, token, seconds=self._leases.seconds))
 
     def _keep(self, token: Token) -> None:
-        keeper = _keeper(self._leases)
         self._held = held = _Held(self._leases, self._name, self._holder, token, self._silence)
-        keeper.add(held)
         self._finalizer = weakref.finalize(self, _drop, held)
         self._finalizer.atexit = False
 
@@ -235,7 +199,7 @@ class KeptLease:
         self._held.touched = time.monotonic()
         if was_silent:
             self._held.due = 0.0
-            _keeper(self._leases).wake()
+            self._held.wake.set()
         return True
 
     def leave(self, seconds: float) -> None:
@@ -253,39 +217,21 @@ class KeptLease:
             self._finalizer.detach()
         if held is not None:
             held.release()
-            _keeper(self._leases).wake()
 
 
 def _drop(held: _Held) -> None:
-    """An object that has a lease was dropped: the thread releases it when it looks next. This may run at any point of
+    """An object that has a lease was dropped: its thread releases it when it looks next. This may run at any point of
     any thread, so it takes no lock.
     """
     held.is_over = True
 
 
-_keepers: dict[Leases, _Keeper] = {}
-_making = threading.Lock()
-
-
-def _keeper(leases: Leases) -> _Keeper:
-    """This process's keeper of an engine's leases."""
-    with _making:
-        if not _keepers:  # by now the store has registered what ends its connections: that runs later
-            atexit.register(_release_all)
-        return _keepers.setdefault(leases, _Keeper())
-
-
 def _release_all() -> None:
-    for keeper in list(_keepers.values()):
-        keeper.release_all()
+    for held in _kept:
+        held.release()
+        if held.is_away:
+            return  # each of the others would wait as long
 
 
-def _forget() -> None:
-    """A forked process has no such thread, and the leases are its parent's."""
-    global _making
-    _making = threading.Lock()
-    _keepers.clear()
-    atexit.unregister(_release_all)
-
-
-os.register_at_fork(after_in_child=_forget)
+# A forked process has no such threads, and the leases are its parent's.
+os.register_at_fork(after_in_child=_kept.clear)
