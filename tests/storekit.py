@@ -28,9 +28,9 @@ from kit.command import HANGS, Ran
 from kit.rights import as_modes_say  # noqa: F401  # tests of the store have it from here
 from ralf.checkpointing.section import Extractive, Segment, Summary
 from ralf.maintenance import ownership
+from ralf.maintenance.trust import accept_route
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
-from ralf.route import foreign, state
 from ralf.storage import durable, registry
 from ralf.talk.answer import FORM
 from ralf.text import tokens
@@ -245,13 +245,9 @@ def cache_of(root: Path) -> Path:
 
 
 def known(root: Path, route: str) -> Path:
-    """Have a store know a route file as it stands, as one that it has read as this user's before; the file.
-
-    Without a journal any other is foreign, whoever wrote it.
-    """
-    path = route_file(root, route)
-    foreign.remember(Project(root), route, [state.digest_of(path.read_bytes())])
-    return path
+    """Have a route file that has no journal accepted as this user's; the file."""
+    accept_route(Project(root), route)
+    return route_file(root, route)
 
 
 def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:

@@ -46,7 +46,8 @@ def test_an_import_loads_nothing_heavy_and_no_module_of_its_own_but_the_errors(
 @pytest.mark.parametrize("read", ["list_routes(root='.')", "get_context('tide', root='.').render(500)"])
 def test_a_list_and_a_read_within_a_budget_load_neither_yaml_nor_the_tokenizer(tmp_path: Path, read: str) -> None:
     ralf.record_decision("tide", "One", root=tmp_path)
-    code = f"import sys, ralf\nralf.{read}\nprint([m for m in {HEAVY!r} if m in sys.modules])"
+    heavy = [name for name in HEAVY if name != "sqlite3"]  # the index has what they show
+    code = f"import sys, ralf\nralf.{read}\nprint([m for m in {heavy!r} if m in sys.modules])"
     assert python(code, tmp_path) == "[]\n"
 
 

@@ -140,7 +140,7 @@ def test_the_log_tells_every_record_newest_first_with_who_and_what(project: Path
     assert [event.kind for event in events] == ["decision", "edit", "decision", "checkpoint", "decision", "checkpoint"]
     assert [event.who for event in events] == ["agent", "human-edit", "unknown", "agent", "unknown", "agent"]
     old = next(d.id for d in ralf.get_context("tide", root=project).decisions if d.decision == "Keep the old columns")
-    assert sorted(events[1].text.split("; ")) == sorted([f"{old} rationale", "goal"])
+    assert sorted(events[1].text.split("; ")) == [f"{old} rationale: the archive needs them", "goal: By hand"]
     assert events[0].text == "Use tabs"
     assert events[3].id == "cp-002"
     assert all(event.time for event in events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -116,11 +117,16 @@ def test_30_000_tokens_more_are_one_checkpoint_more(project: Path) -> None:
     assert checkpoints_of(project, "tide")[-1][2] == (project / "session.jsonl").stat().st_size
 
 
+def unmarked(root: Path) -> bytes:
+    """The route file without its mark, which is another in each store."""
+    return re.sub(rb'  mark: "[^"]*"\n', b"", route_file(root, "tide").read_bytes())
+
+
 @pytest.mark.ci
 def test_the_same_transcript_in_a_fresh_store_gives_the_same_route_file(made: Path, tmp_path: Path) -> None:
     shutil.copy(made / "session.jsonl", tmp_path / "copy.jsonl")
     ralf.checkpoint("tide", tmp_path / "copy.jsonl", root=tmp_path)
-    assert route_file(tmp_path, "tide").read_bytes() == route_file(made, "tide").read_bytes()
+    assert unmarked(tmp_path) == unmarked(made)
 
 
 @pytest.mark.ci
@@ -134,7 +140,7 @@ def test_how_often_one_looks_changes_no_segment_that_was_full(made: Path, tmp_pa
     path.write_bytes(text)
     ralf.checkpoint("tide", path, root=tmp_path)
     assert checkpoints_of(tmp_path, "tide") == checkpoints_of(made, "tide")
-    assert route_file(tmp_path, "tide").read_bytes() == route_file(made, "tide").read_bytes()
+    assert unmarked(tmp_path) == unmarked(made)
 
 
 @pytest.mark.ci
@@ -311,29 +317,13 @@ def test_a_cache_that_holds_rubbish_changes_nothing(project: Path, content: byte
 
 
 @pytest.mark.ci
-def test_a_route_file_without_its_journal_stays_readable_and_the_next_write_reads_it(project: Path) -> None:
-    context = ralf.get_context("tide", root=project)
-    storekit.journal_file(project, "tide").unlink()
-    assert ralf.get_context("tide", root=project) == context
-    ralf.record_decision("tide", "After the loss", root=project)
-    after = ralf.get_context("tide", root=project)
-    assert [record["kind"] for record in records_of(project, "tide")] == ["import", "decision"]
-    assert after.decisions[:-1] == context.decisions
-    assert after.history == context.history
-    assert after.checkpoints == context.checkpoints
-
-
-@pytest.mark.ci
 def test_what_a_dead_writer_left_half_done_is_gone_after_the_next_write(project: Path) -> None:
-    left = route_file(project, "tide").with_name(".ralf-tide.md-0123456789ab.tmp")
+    left = storekit.context_of(project) / "prev" / "routes" / ".tide.md.new"
     left.write_text("half a fi")
-    alive = route_file(project, "tide").with_name(".ralf-tide.md-b.md-0123456789ab.tmp")
-    alive.write_text("what the writer of another route is at")
     assert ralf.get_context("tide", root=project).checkpoint_count == 4
     assert [summary.route for summary in ralf.list_routes(root=project)] == ["tide"]
     ralf.record_decision("tide", "Go on", root=project)
     assert not left.exists()
-    assert alive.exists()
 
 
 # ---- several processes, and processes that die ----
@@ -363,7 +353,7 @@ def test_two_processes_at_the_same_transcript_take_each_segment_once(tmp_path: P
     alone = tmp_path / "alone"
     alone.mkdir()
     ralf.checkpoint("tide", path, root=alone, segment_tokens=3_000)
-    assert route_file(alone, "tide").read_bytes() == route_file(tmp_path, "tide").read_bytes()
+    assert unmarked(alone) == unmarked(tmp_path)
 
 
 def test_the_session_of_this_test_has_the_tokens_that_it_claims(tmp_path: Path) -> None:

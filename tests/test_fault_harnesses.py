@@ -78,7 +78,7 @@ LENGTHS = {
     "calls": (18, "--part", 8 * step()),
     "cuts": (5,),
     "editors": (5, "--rounds", examples(400)),
-    "editors, on another system": (4, "--rounds", 8, "--without", "exchange", "--without", "leases"),
+    "editors, on another system": (4, "--rounds", 8, "--without", "exchange"),
     "gits": (5, "--rounds", examples(100)),
     "mixed": (8, "--rounds", examples(20)),
     "shares": (8, "--rounds", examples(40)),

@@ -172,7 +172,6 @@ def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Pa
     path.write_text(whole[: whole.index("\n## Compressed History") + 60], encoding="utf-8")
     after = ralf.get_context("tide", root=project)
     assert (after.facts, after.decisions) == (before.facts, before.decisions)
-    assert after.warnings
     begins, ends = whole.index("<!-- ralf:facts: "), whole.index("<!-- ralf:facts ends -->")
     path.write_text(whole[:begins] + whole[ends + len("<!-- ralf:facts ends -->") :], encoding="utf-8")
     assert ralf.get_context("tide", root=project).facts == Facts()  # a person's: the last line stands
@@ -305,12 +304,10 @@ def test_a_brief_does_not_depend_on_what_only_a_reader_knows_or_counted(project:
 
 
 @pytest.mark.ci
-def test_lines_that_a_person_writes_into_our_part_become_notes_and_the_write_says_so(project: Path) -> None:
+def test_lines_that_a_person_writes_into_our_part_become_notes(project: Path) -> None:
     edit(project, "\n## Now\n", "\n## Now\n\nAsk Ann first.\n- DEC-001: no, ask Bob\n")
     assert "Ask Ann first." in ralf.get_context("tide", root=project).body.before
-    said: list[str] = []
-    record_decision("tide", "Round to a centimetre", root=project, warn=said.append)
-    assert said
+    record_decision("tide", "Round to a centimetre", root=project)
     above, _, part = text_of(project).partition("\n---\n")[2].partition("<!-- ralf:brief ")
     assert above == "\n(written under Now)\nAsk Ann first.\n- DEC-001: no, ask Bob\n\n"
     assert "Ask Ann first." not in part

@@ -221,13 +221,6 @@ def test_a_file_without_journal_is_foreign_unless_written_there_since_opting_in(
     assert said(tmp_path) == ["Use FastAPI over Flask", MINE]
 
 
-def test_a_file_without_journal_is_the_persons_if_written_there_since_opting_in(tmp_path: Path, users: Users) -> None:
-    ownership.init(Project(tmp_path), share=False)
-    route_file(tmp_path, ROUTE).parent.mkdir(exist_ok=True)
-    route_file(tmp_path, ROUTE).write_text(V100, encoding="utf-8")
-    assert not ralf.get_context(ROUTE, root=tmp_path).foreign
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_file_of_another_user_without_a_journal_is_foreign_though_it_is_new(tmp_path: Path, users: Users) -> None:
     ownership.init(Project(tmp_path), share=False)

@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ralf.search("tide table", root=root)
     project = projects.find(root)
     routing.use(project, "tide")
-    for name in ("tide.displaced-12345678", ".ralf-tide.md-0123456789ab-0123456789ab.old"):
+    for name in ("tide.displaced-12345678", "../prev/routes/.tide.md.aside"):
         (project.routes / name).write_text(ASKED, encoding="utf-8")
     return root
 

@@ -189,16 +189,6 @@ def test_a_route_whose_session_was_handed_another_one_says_where_it_came_from(pr
     assert f"It went on from {ROUTE}" in handingkit.prompt("new", project, "continue")
 
 
-def test_a_file_that_the_person_wrote_is_continued_though_no_session_worked_on_it(tmp_path: Path) -> None:
-    handingkit.project(tmp_path)
-    path = storekit.route_file(tmp_path, "api-refactoring")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(storekit.V100, encoding="utf-8")
-    text = handingkit.prompt("new", tmp_path, "continue")
-    assert "Use FastAPI over Flask" in text
-    assert route_of(tmp_path, "new") == "api-refactoring"
-
-
 def test_a_file_that_is_not_the_persons_is_not_gone_on_with_until_they_accept_it(tmp_path: Path) -> None:
     from ralf.maintenance import trust
 

@@ -10,9 +10,7 @@ import pytest
 import ralf
 import storekit
 from ralf.errors import DamagedRouteFile, NotFound
-from ralf.maintenance.forget import forget, forget_route
 from ralf.project import Project
-from ralf.route import fold
 from ralf.route.history import context_at
 from ralf.storage import journal
 from ralf.storage.journal import Record
@@ -47,16 +45,16 @@ def test_a_context_has_the_fields_of_the_contract(made: Path) -> None:
 
 
 @pytest.mark.ci
-def test_reading_writes_nothing_whether_there_is_a_cache_or_not(made: Path, tmp_path: Path) -> None:
+def test_reading_writes_nothing_but_the_cache(made: Path, tmp_path: Path) -> None:
     storekit.copied(made, tmp_path / "p")
     for cache in (True, False):
         if not cache:
             shutil.rmtree(context_of(tmp_path / "p") / "cache")
-        before = kept_bytes(tmp_path / "p", cache=True)
+        before = kept_bytes(tmp_path / "p")
         ralf.get_context("tide", root=tmp_path / "p").render(2_000)
         ralf.list_routes(root=tmp_path / "p")
         context_at("tide", "1", root=tmp_path / "p")
-        assert kept_bytes(tmp_path / "p", cache=True) == before
+        assert kept_bytes(tmp_path / "p") == before
 
 
 @pytest.mark.ci
@@ -223,18 +221,3 @@ def test_a_list_shows_what_a_writer_acknowledged_and_did_not_live_to_show(tmp_pa
     head = project.store.head("routes/tide")
     journal.append(project.store, "tide", Record(2, "decision", {"decision": {"decision": "b"}}), id="b", after=head)
     assert [summary.revision for summary in ralf.list_routes(root=tmp_path)] == [2]
-
-
-@pytest.mark.ci
-def test_what_is_forgotten_stands_in_no_file_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "_BASE", 2)
-    for text in ("Go", "Keep the levels of Holyhead", "Round", "Log"):
-        ralf.record_decision("tide", text, root=tmp_path)
-    store = Project(tmp_path).store
-    assert len(list(store.properties.heap.blobs())) == 2
-    forget("tide", "DEC-001", root=tmp_path)  # a word that stands everywhere
-    held = [store.open_blob(blob.digest).read() for blob in store.properties.heap.blobs()]
-    assert not any(b'"Go"' in content for content in held)
-    assert ralf.get_context("tide", root=tmp_path).decisions[-1].decision == "Log"
-    forget_route("tide", root=tmp_path)
-    assert list(store.properties.heap.blobs()) == []

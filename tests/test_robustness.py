@@ -16,7 +16,6 @@ from ralf import project as projects
 from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
-from ralf.route import offsets, state
 from ralf.storage import journal, registry
 from storekit import cache_of, grow, write_session
 
@@ -70,24 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        (
-            "sessions/r.jsonl",
-            b"\n" + offsets.with_sums(b"\n", [b'{"session":"s-1","byte":"x","token":"1-a"}']),
-        ),
-        ("routes/r.json", b"[" * 100_000),
-        *(
-            ("routes/r.json", state.with_sum(b'%s\n%s\n{"v":6,"token":"x","renders":%s,"context":{}}' % parts))
-            for parts in (
-                (b'{"a":"b"}', b"[]", b"[]"),
-                (b'{"a":1e999}', b"[]", b"[]"),
-                (b"[]", b"[]", b"[]"),
-                (b"{}", b"[]", b'[[1e999,"a"]]'),
-                (b"{}", b"7", b"[]"),
-                (b"{}", b'[["DEC-1","decision","said",7,{}]]', b"[]"),
-                (b"{}", b'[["DEC-1","decision","said","words",7]]', b"[]"),
-            )
-        ),
-        ("renders/r/1.json.z", b"torn"),
+        ("index.db", b"torn"),
     ],
 )
 def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: bytes) -> None:
@@ -101,7 +83,7 @@ def test_a_torn_cache_counts_for_nothing(project: Path, name: str, content: byte
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", ["renders/r/1.json.z", "sessions/r.jsonl", "routes/r.json"])
+@pytest.mark.parametrize("name", ["index.db"])
 def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
@@ -119,7 +101,7 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
 
 
 @pytest.mark.parametrize(
-    "part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/routes", "cache/open", "cache/chosen"]
+    "part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/open", "cache/chosen"]
 )
 def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -161,7 +143,7 @@ def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
     write_session(tmp_path / "session.jsonl", 500)
     ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path)
     caches = [path for path in (store(tmp_path) / "cache").rglob("*") if path.is_file()]
-    assert len(caches) > 3
+    assert len(caches) >= 3
     for path in caches:
         path.unlink()
         lay(path)

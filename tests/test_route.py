@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +12,15 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, ruled, texts
 from examples import examples
+from ralf.document import record as document
+from ralf.document.index import Index, with_index
+from ralf.document.rows import Rows
 from ralf.format.codec import to_tree
 from ralf.format.routefile import parse, render
 from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section
-from ralf.route import state
 from ralf.route.edits import changes_of_edit, changes_of_foreign, labelled
+from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty, fold
-from ralf.route.state import Snapshot
 from ralf.storage.journal import Record
 
 ROUTE = "TASK-001"
@@ -96,13 +99,26 @@ def test_a_fold_that_is_broken_off_anywhere_and_taken_up_comes_to_the_same(
     found = records(*([imported] if imported else []), *stream)
     whole = fold(found, empty(ROUTE))
     place = data.draw(st.integers(0, len(found)))
-    cache = tmp_path_factory.mktemp("cache")
-    before = fold(found[:place], empty(ROUTE))
-    state.save_snapshot(cache, ROUTE, Snapshot("token", before, ((place, "digest"),)))
-    kept = state.load_snapshot(cache, ROUTE)
-    assert kept is not None
-    assert kept.context == before
-    assert fold(found[place:], kept.context) == whole
+    index, family = tmp_path_factory.mktemp("cache") / "index.db", RouteFamily(ROUTE, str, dict)
+
+    def taken(some: Sequence[Record]) -> RouteContext:
+        """The context after some more records, kept in the index and read from it."""
+
+        def work(index: Index | None) -> RouteContext:
+            assert index is not None
+            kept = index.state(ROUTE)
+            rows = Rows(kept[1] if kept is not None else None)
+            for record in some:
+                family.fold(rows, document.Record(record.revision, "", {"record": record}))
+            index.keep(ROUTE, kept[0] if kept is not None else None, f"{len(some)}", rows.changed)
+            return context_of(rows, ROUTE)
+
+        return with_index(index, work)
+
+    before = taken(found[:place])
+    assert before == fold(found[:place], empty(ROUTE))
+    assert taken([]) == before
+    assert taken(found[place:]) == whole
     assert whole.revision == len(found)
 
 
@@ -334,12 +350,12 @@ def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
 @given(contexts, contexts)
 @settings(quick, max_examples=examples(15))
 def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
-    header = replace(base.context_checkpoint, revision=3, lineage="", version=FORMAT_VERSION, decision_count=0)
+    header = replace(base.context_checkpoint, revision=3, mark="", version=FORMAT_VERSION, decision_count=0)
     base = replace(base, context_checkpoint=header, decisions=(), unresolved=())
     theirs = replace(theirs, context_checkpoint=header, decisions=(), unresolved=())
     changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
     taken = apply(base, Record(3, "edit", {"changes": changes}))
-    taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, lineage=""))
+    taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, mark=""))
     noted = replace(theirs.active_work, by_hand=taken.active_work.by_hand)  # what of it is the person's is noted
     whose = "human-edit" if base.goal != theirs.goal and base.goal_origin == theirs.goal_origin else theirs.goal_origin
     handover = theirs.handover

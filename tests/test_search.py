@@ -419,7 +419,9 @@ def test_a_question_of_any_length_is_answered(tmp_path: Path) -> None:
 
 def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use tabs", root=tmp_path)
-    (cache_of(tmp_path) / "index.db").mkdir(parents=True)
+    index = cache_of(tmp_path) / "index.db"
+    index.unlink()
+    index.mkdir()
     assert "Use tabs" in ralf.get_context("r", root=tmp_path, query="tabs").render(400)
 
 

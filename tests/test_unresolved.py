@@ -12,6 +12,7 @@ import ralf
 from ralf.brief.wording import told_unresolved
 from ralf.format import routefile
 from ralf.model import BODY, RouteContext, Unresolved
+from ralf.route import corrections
 from ralf.route.edits import changes_of_edit
 from ralf.route.fold import apply, empty
 from ralf.storage.journal import Record
@@ -114,9 +115,9 @@ def test_the_command_that_takes_the_edit_in_says_so_and_so_does_every_show(tmp_p
     ralf.record_decision("tide", "Use tabs", rationale="we always did", root=tmp_path)
     path = route_file(tmp_path, "tide")
     opened = path.read_text(encoding="utf-8")
-    path.write_text(opened.replace("we always did", "Bob said so"), encoding="utf-8")
-    ralf.record_decision("tide", "Use WAL", root=tmp_path)
-    path.write_text(opened.replace("we always did", "Ann said so"), encoding="utf-8")  # a second editor had it open
+    decisions = [{"id": "DEC-001", "decision": "Use tabs", "rationale": "Bob said so", "status": "active"}]
+    corrections.change("tide", {"decisions": decisions}, root=tmp_path)
+    path.write_text(opened.replace("we always did", "Ann said so"), encoding="utf-8")  # an editor had it open
     line = "- DEC-001 rationale: Ann said so; also said: Bob said so\n"
     assert line in ralf.get_context("tide", root=tmp_path).render()
     from ralf.project import Project

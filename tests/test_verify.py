@@ -307,7 +307,7 @@ def test_what_is_no_file_is_named_and_moved_aside(project: Path, what: str, lay:
     assert verify(root=project).damaged is False
 
 
-@pytest.mark.parametrize("folder", ["blobs", "blobs/aa", "journal/routes", "cache/routes"])
+@pytest.mark.parametrize("folder", ["blobs", "blobs/aa", "journal/routes"])
 def test_what_dead_writers_left_is_swept(project: Path, folder: str) -> None:
     name = "tide.json.99.tmp" if folder == "cache/routes" else ".ralf-tide.jsonl-0123456789ab.tmp"
     path = context_of(project) / folder / name

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import partial
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
 
 import pytest
 
 import ralf
 from ralf import project
 from ralf.errors import Busy
-from ralf.format import routefile
 from ralf.maintenance.forget import forget
 from ralf.route.write import open_route
-from ralf.storage import durable, files as safe_files
+from ralf.storage import files as safe_files
 from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
 
 pytestmark = pytest.mark.ci
@@ -46,29 +40,20 @@ def noted(path: Path, note: str = "by_hand") -> str:
     return path.read_text(encoding="utf-8").replace("\ndecisions:", f"\n{note}: true\ndecisions:", 1)
 
 
-def looked_at(path: Path) -> list[Path]:
-    return sorted(path.parent.glob(f".ralf-{path.name}-*{durable.SEEN_SUFFIX}"))
-
-
-def set_aside(path: Path, content: bytes, known: bytes) -> Path:
+def set_aside(path: Path, content: bytes) -> Path:
     """What a writer leaves that dies between the exchange and the merge."""
-    aside = path.with_name(f".ralf-{path.name}-{sha256(known).hexdigest()[:12]}-0123456789ab.old")
+    aside = path.parents[1] / "prev" / "routes" / path.name
+    aside.parent.mkdir(parents=True, exist_ok=True)
     aside.write_bytes(content)
+    os.utime(aside, (1e9, 1e9)) if content else None  # nobody is saving it any more
     return aside
 
 
 # ---- what a dead writer leaves ----
 
 
-def test_a_half_written_temporary_file_is_swept_unread(root: Path, path: Path) -> None:
-    path.with_name(f".ralf-{path.name}-0123456789ab.tmp").write_text(noted(path)[:-100], encoding="utf-8")
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    assert hidden(path) == []
-    assert "edit" not in [record["kind"] for record in records_of(root, ROUTE)]
-
-
 def test_a_save_that_a_dead_writer_had_displaced_is_taken_in(root: Path, path: Path) -> None:
-    set_aside(path, noted(path).encode(), known=path.read_bytes())
+    set_aside(path, noted(path).encode())
     ralf.record_decision(ROUTE, "Go on", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
     assert "\nby_hand: true" in path.read_text(encoding="utf-8")
@@ -76,8 +61,9 @@ def test_a_save_that_a_dead_writer_had_displaced_is_taken_in(root: Path, path: P
 
 
 def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wins(root: Path, path: Path) -> None:
-    content = path.read_bytes()
-    set_aside(path, noted(path, "first").replace("Keep the old", "Keep the first").encode(), known=content)
+    first = noted(path, "first").replace("Keep the old", "Keep the first")
+    ralf.record_decision(ROUTE, "Meanwhile", root=root)
+    set_aside(path, first.encode())
     path.write_text(noted(path, "second").replace("Keep the old", "Keep the second"), encoding="utf-8")
     ralf.record_decision(ROUTE, "Go on", root=root)
     context = ralf.get_context(ROUTE, root=root)
@@ -88,33 +74,30 @@ def test_a_displaced_save_and_a_later_one_are_both_taken_in_and_the_later_one_wi
 def test_a_displaced_file_that_is_ours_is_no_edit(root: Path, path: Path) -> None:
     old = path.read_bytes()
     ralf.record_decision(ROUTE, "Go on", root=root)
-    for known in (old, b"another"):
-        set_aside(path, old, known=known)
-        ralf.record_decision(ROUTE, f"Go on after {len(known)}", root=root)
-        assert hidden(path) == []
+    set_aside(path, old)
+    ralf.record_decision(ROUTE, "Go on again", root=root)
     assert "edit" not in [record["kind"] for record in records_of(root, ROUTE)]
 
 
 def test_a_displaced_save_that_cannot_be_read_is_put_where_it_is_seen_and_said(root: Path, path: Path) -> None:
-    set_aside(path, b"rubbish", known=b"")
+    set_aside(path, b"rubbish")
     said: list[str] = []
     ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
     (kept,) = path.parent.glob("tide.displaced-*")
     assert kept.read_bytes() == b"rubbish"
     assert said[0].startswith(f"{kept}: ")
-    assert hidden(path) == []
 
 
 def test_a_displaced_file_that_somebody_still_saves_into_is_left_until_they_are_done(root: Path, path: Path) -> None:
     content = noted(path).encode()
-    aside = set_aside(path, content[:200], known=path.read_bytes())
-    with aside.open("ab") as file:
-        ralf.record_decision(ROUTE, "Go on", root=root)
-        assert hidden(path) == [aside.name]
-        file.write(content[200:])
+    for begin in (0, len(content) // 2):
+        aside = set_aside(path, content[:begin])
+        os.utime(aside)
+        ralf.record_decision(ROUTE, f"Go on after {begin}", root=root)
+        assert aside.read_bytes() == content[:begin]
+    aside.write_bytes(content)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    assert hidden(path) == []
 
 
 def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_merged(root: Path, path: Path) -> None:
@@ -124,7 +107,6 @@ def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_me
     with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
         file.write(text)
     os.close(found)
-    time.sleep(durable.GRACE)
     ralf.record_decision(ROUTE, "Go on again", root=root)
     assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
     assert "\nby_hand: true" in path.read_text(encoding="utf-8")
@@ -133,85 +115,10 @@ def test_a_save_into_a_file_found_before_and_opened_after_its_displacement_is_me
 def test_a_forgetting_leaves_no_displaced_file_that_shows_the_words(root: Path, path: Path) -> None:
     ralf.record_decision(ROUTE, "Ask the harbour master", root=root)
     ralf.record_decision(ROUTE, "Go on", root=root)
-    assert any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
+    prev = path.parents[1] / "prev" / "routes" / path.name
+    assert b"harbour" in prev.read_bytes()
     forget(ROUTE, text="harbour master", root=root)
-    assert not any(b"harbour" in one.read_bytes() for one in [path, *looked_at(path)])
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-@pytest.mark.parametrize("mark", ["0123456789ab.tmp", "0123456789ab-0123456789ab.old", "1-2-0123456789ab.seen"])
-def test_what_is_no_file_but_is_called_as_one_that_was_displaced_stops_no_write(
-    root: Path, path: Path, make: Callable[[Path], None], mark: str
-) -> None:
-    make(path.with_name(f".ralf-{path.name}-{mark}"))
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    assert "Go on" in path.read_text(encoding="utf-8")
-
-
-def test_somebody_who_cleans_the_folder_during_a_write_stops_no_write(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exchange = durable.exchange
-
-    def cleaned(*args: Any) -> durable.DisplacedFile | None:
-        displaced = exchange(*args)
-        for name in hidden(path):
-            path.with_name(name).unlink()
-        return displaced
-
-    monkeypatch.setattr(durable, "exchange", cleaned)
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    assert "Go on" in path.read_text(encoding="utf-8")
-
-
-def test_a_save_into_a_displaced_file_just_before_its_removal_is_merged(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = noted(path)
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    (kept,) = looked_at(path)
-    time.sleep(durable.GRACE)
-    read = safe_files.read
-
-    def saved_before(name: str | Path, *rest: int, **more: bytes) -> safe_files.Read:
-        if Path(name) == kept:
-            monkeypatch.undo()
-            kept.write_text(text, encoding="utf-8")
-        return read(name, *rest, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(safe_files, "read", saved_before)
-    ralf.record_decision(ROUTE, "Go on again", root=root)
-    ralf.record_decision(ROUTE, "Go on still", root=root)
-    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-
-
-def test_what_a_dead_writer_displaced_a_while_ago_and_knew_is_removed_at_once(root: Path, path: Path) -> None:
-    """It may be a person's file with a secret."""
-    aside = set_aside(path, b"A_PASSWORD=", known=b"A_PASSWORD=")
-    time.sleep(durable.GRACE)
-    durable.sweep(path)
-    assert not aside.exists()
-    assert all(b"A_PASSWORD=" not in one.read_bytes() for one in looked_at(path))
-
-
-def test_a_displaced_file_is_kept_for_a_while_if_open_files_cannot_be_checked(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr("fcntl.F_SETLEASE")
-    editor = path.open("r+", encoding="utf-8")
-    text = noted(path)
-    ralf.record_decision(ROUTE, "Go on", root=root)
-    with editor:  # into the file that was displaced meanwhile
-        editor.write(text)
-    time.sleep(durable.GRACE)
-    ralf.record_decision(ROUTE, "Go on again", root=root)
-    assert ralf.get_context(ROUTE, root=root).extra == {"by_hand": True}
-    time.sleep(durable.GRACE)
-    assert durable.sweep(path) == []
-    assert looked_at(path)
-    monkeypatch.setattr(durable, "_KEPT", 0.0)
-    assert durable.sweep(path) == []
-    assert looked_at(path) == []
+    assert not any(b"harbour" in one.read_bytes() for one in (path, prev) if one.exists())
 
 
 # ---- an editor in the middle of a save ----
@@ -230,17 +137,6 @@ def saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         file.write(text[half:])
 
 
-@pytest.mark.usefixtures("saving")
-def test_a_write_beside_a_slow_save_is_acknowledged_and_reports_that_it_is_not_shown(root: Path, path: Path) -> None:
-    half, said = path.read_bytes(), []
-    started = time.monotonic()
-    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-    assert time.monotonic() - started < AT_ONCE
-    assert path.read_bytes() == half
-    assert [record["kind"] for record in records_of(root, ROUTE)] == ["decision", "decision"]
-    assert len(said) == 1
-
-
 def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
     root: Path, path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -255,73 +151,6 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
     assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go on", "Go on again"]
     assert context.extra == {"by_hand": True}
     assert [record["kind"] for record in records_of(root, ROUTE)].count("edit") == 1
-
-
-@pytest.mark.parametrize("up_to", ["decision: ", "\n## "], ids=["cannot be read", "can be read"])
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_half_a_save_is_left_to_an_editor_that_pauses_longer_than_a_write_waits(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch, when: str, up_to: str
-) -> None:
-    monkeypatch.delattr("fcntl.F_SETLEASE")
-    monkeypatch.setattr(durable, "_renameat2", lambda: None)  # as macOS
-    monkeypatch.setattr(safe_files, "_QUIET_CUT", HANGS)  # no pause of a busy machine is taken for the editor's end
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("\n## ", "\n## Notes\n\nTheirs\n\n## ", 1), encoding="utf-8"
-    )
-    time.sleep(2 * safe_files._QUIET)
-    ralf.record_decision(ROUTE, "Go", root=root)
-    text, exchange, said = noted(path), durable.exchange, []
-    half = text.index(up_to)
-    with ExitStack() as editing:
-
-        def begin() -> TextIO:
-            file = editing.enter_context(path.open("w", encoding="utf-8"))
-            file.write(text[:half])
-            file.flush()
-            return file
-
-        def begun_meanwhile(*args: Any) -> durable.DisplacedFile | None:
-            monkeypatch.setattr(durable, "exchange", exchange)
-            files.append(begin())
-            return exchange(*args)
-
-        files = [begin()] if when == "before" else []
-        if files:
-            time.sleep(2 * safe_files._QUIET)
-        else:
-            monkeypatch.setattr(durable, "exchange", begun_meanwhile)
-        ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-        files[0].write(text[half:])
-    time.sleep(2 * safe_files._QUIET)
-    ralf.record_decision(ROUTE, "Go on again", root=root, warn=said.append)
-    context = ralf.get_context(ROUTE, root=root)
-    assert [item.decision for item in context.decisions] == ["Keep the old columns", "Go", "Go on", "Go on again"]
-    assert (context.extra, "Theirs" in context.body.before) == ({"by_hand": True}, True)
-    assert [name for name in path.parent.iterdir() if "displaced" in name.name] == []
-
-
-def test_a_save_that_ends_unreadable_during_a_write_stays_in_its_place(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exchange, editors = durable.exchange, []
-
-    def opened_meanwhile(target: Path, content: bytes, known: str) -> durable.DisplacedFile | None:
-        file = target.open("w", encoding="utf-8")
-        editors.append(threading.Timer(0.02, lambda: (file.write("rubbish"), file.close())))
-        editors[-1].start()
-        return exchange(target, content, known)
-
-    said: list[str] = []
-    monkeypatch.setattr(durable, "exchange", opened_meanwhile)
-    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-    assert len(editors) == 1
-    assert path.read_text(encoding="utf-8") == "rubbish"
-    assert said == []  # that the next write would show it is not true
-    monkeypatch.undo()
-    assert ralf.get_context(ROUTE, root=root).warnings[0].startswith(f"{path}: line 1: ")
-    path.write_text("", encoding="utf-8")
-    ralf.record_decision(ROUTE, "Go on again", root=root)
-    assert [item.decision for item in ralf.get_context(ROUTE, root=root).decisions][-2:] == ["Go on", "Go on again"]
 
 
 # ---- waiting for a lock ----
@@ -491,70 +320,6 @@ def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nob
         os.kill(child, signal.SIGKILL)
         os.close(read)
         os.close(write)
-
-
-def test_a_writer_that_another_waits_for_leaves_it_to_that_one_to_show_both(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files: list[bytes] = []
-    exchange = durable.exchange
-    monkeypatch.setattr(durable, "exchange", lambda path, new, old: (files.append(new), exchange(path, new, old))[1])
-    decide = partial(ralf.record_decision, ROUTE, root=root)
-    writers = [threading.Thread(target=decide, args=(text,)) for text in ("The first", "The second")]
-    lock = project.find(root).route_lock(ROUTE)
-    with safe_files.locked(lock, ROUTE):
-        for count, writer in enumerate(writers, 1):
-            writer.start()
-            until_waiting(lock, count)  # so that both wait when the first has its turn
-    for writer in writers:
-        writer.join(HANGS)
-    assert not safe_files.is_lock_awaited(lock)
-    assert files == [path.read_bytes()]
-    assert [d.decision for d in routefile.parse(path.read_bytes(), path).decisions][-2:] == ["The first", "The second"]
-
-
-def test_an_edit_during_a_write_is_merged_and_the_next_writer_shows_it(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exchange = durable.exchange
-
-    def saved_meanwhile(target: Path, content: bytes, known: str) -> durable.DisplacedFile | None:
-        if "by_hand" not in target.read_text(encoding="utf-8"):
-            path.write_text(noted(path), encoding="utf-8")
-        return exchange(target, content, known)
-
-    with monkeypatch.context() as patch, open_route(project.find(root), ROUTE) as writer:
-        writer.absorb_edits()
-        patch.setattr(durable, "exchange", saved_meanwhile)
-        patch.setattr(writer, "_next_shows", True)
-        writer.append("decision", {"decision": {"decision": "Go on"}}, id="first")
-        writer.render_file()
-    assert "by_hand" not in path.read_text(encoding="utf-8")
-    read = ralf.get_context(ROUTE, root=root)
-    assert (read.extra["by_hand"], read.decisions[-1].decision) == (True, "Go on")
-    ralf.record_decision(ROUTE, "And on", root=root)
-    found = routefile.parse(path.read_bytes(), path)
-    assert (found.extra["by_hand"], [item.decision for item in found.decisions][-2:]) == (True, ["Go on", "And on"])
-
-
-def test_a_file_that_cannot_be_replaced_without_losing_saves_is_left_and_reported(
-    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(source: str, target: str) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), target)
-
-    monkeypatch.setattr(durable, "_renameat2", lambda: None)
-    monkeypatch.setattr(os, "link", refusing)
-    path.write_text(noted(path), encoding="utf-8")
-    edited, said = path.read_bytes(), list[str]()
-    ralf.record_decision(ROUTE, "Go on", root=root, warn=said.append)
-    assert said == [
-        f"{path}: this file system can neither exchange nor link files: left as it is, for a save would be lost; "
-        "what was written is in the journal, which is read"
-    ]
-    assert (path.read_bytes(), hidden(path)) == (edited, [])
-    context = ralf.get_context(ROUTE, root=root)
-    assert (context.decisions[-1].decision, context.extra) == ("Go on", {"by_hand": True})
 
 
 def test_a_route_that_is_only_opened_for_writing_is_left_as_it_is(root: Path, path: Path) -> None:

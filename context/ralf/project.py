@@ -41,7 +41,7 @@ _NAMES_A_STORE = re.compile(rb"""(?m)^[^#\n]{0,999}?(?<![^\s{,"'?])store["']?\s{
 
 _LEAVES = frozenset(
     {
-        *("routes", "blobs", "workers", "chosen", "open", "renders", "sessions", "hooks", "inbox"),
+        *("routes", "blobs", "workers", "chosen", "open", "hooks", "inbox"),
         *("runs", "signals", "output", "graphs", "agents", "memory"),
     }
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,8 +16,9 @@ from typing import Any
 from unittest.mock import patch
 
 from ralf import project
+from ralf.document import place as places
+from ralf.document.place import Place
 from ralf.errors import Busy
-from ralf.route import load
 from ralf.storage import durable, files, shared_files
 
 
@@ -46,24 +46,14 @@ def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool
         held.unlink()
 
 
-def _written_in_place(path: Path, content: bytes, known: str, *, mode: int | None = None) -> None:
-    with path.open("wb", buffering=1 << 12) as file:
-        for start in range(0, len(content), 1 << 12):
-            file.write(content[start : start + (1 << 12)])
+def _written_in_place(place: Place, made: bytes) -> None:
+    with place.file.open("wb", buffering=1 << 12) as file:
+        for start in range(0, len(made), 1 << 12):
+            file.write(made[start : start + (1 << 12)])
 
 
-def _written_under_one_name(path: Path, content: bytes, known: str) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
-
-
-def _renamed(path: Path, content: bytes, known: str, *, mode: int | None = None) -> None:
-    durable.write(path, content)
-
-
-def _read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> files.Read:
-    return files.Read(Path(path).read_bytes()[:most], True, files.version_of(os.stat(path)))
+def _renamed(place: Place, made: bytes) -> None:
+    durable.write(place.file, made)
 
 
 def _one_file(folder: Path, clone: str, tree: dict[str, object]) -> None:
@@ -85,31 +75,21 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
     return stack
 
 
-def _believed(project: Any, route: str, kept: Any, head: str, recorded: Any = load._recorded) -> Any:
-    return recorded(project, route, kept, head)[0], True
-
-
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no lock": partial(_patched, (files, "locked", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
-    "one temporary name": partial(
-        _patched, (files, "locked", _unlocked), (durable, "exchange", _written_under_one_name)
-    ),
     "lock by existence": partial(_patched, (files, "locked", _locked_by_a_file)),
-    "plain write": partial(_patched, (durable, "exchange", _written_in_place)),
-    "rename": partial(_patched, (durable, "exchange", _renamed)),
+    "plain write": partial(_patched, (places, "put", _written_in_place)),
+    "rename": partial(_patched, (places, "put", _renamed)),
     "a store that git sees": partial(
         _patched, (project, "IGNORE_ALL", "#\n"), (project.GitView, "check_untracked", lambda view, path: None)
     ),
-    "no second look": partial(_patched, (durable.DisplacedFile, "drop", durable.DisplacedFile.remove)),
-    "a cache of another journal": partial(_patched, (load, "_recorded", _believed)),
+    "no second look": partial(_patched, (places, "displaced", lambda place: ())),
     "one file a clone": partial(_patched, (shared_files, "write", _one_file)),
-    "no look at open files": partial(_patched, (files, "read", _read)),
 }
 """By name, what breaks the write path for a block."""
 
 LACKING: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "exchange": partial(_patched, (durable, "_renameat2", lambda: None)),
-    "leases": partial(_patched, (files, "_lease", lambda descriptor: None)),
 }
-"""By name, what a system may lack: macOS both, some file systems the one or the other. Nothing is lost there either."""
+"""By name, what a system may lack, as macOS does, and some file systems. Nothing is lost there either."""

@@ -24,7 +24,7 @@ from ralf.format import merge, routefile
 from ralf.format.codec import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import corrections, edits, fold, matching
+from ralf.route import corrections, edits, fold
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
@@ -275,7 +275,7 @@ def _of_labels(history: History) -> Iterator[str]:
         made = [*payload.get("decisions", ()), *filter(None, [payload.get("decision")])]
         for item in made:
             words = given.setdefault(item["id"], item["decision"])
-            if matching.said(_decision(words)) != matching.said(_decision(item["decision"])) and record.kind != "edit":
+            if edits.said(_decision(words)) != edits.said(_decision(item["decision"])) and record.kind != "edit":
                 yield f"{item['id']} was given twice"
     numbers = [
         context.checkpoint_history[-1].checkpoint_id

@@ -14,13 +14,13 @@ WITHOUT = "TESTS_WITHOUT_INDEX"
 
 def switch() -> None:
     """Switch it on where the environment asks for it."""
-    opened = index._opened
+    opened = index.opened
     if os.environ.get(WITHOUT) and opened.__module__ == index.__name__:
 
-        def opened_anew(path: Path) -> index.Index | None:
+        def opened_anew(path: Path | None) -> index.Index | None:
             for ending in ("", "-wal", "-shm"):
                 with suppress(OSError):
                     os.unlink(f"{path}{ending}")
             return opened(path)
 
-        index._opened = opened_anew
+        index.opened = opened_anew

@@ -305,7 +305,6 @@ def test_a_disk_that_is_full_is_an_error_with_its_path_and_nothing_is_lost(small
     small.does("verify")
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_a_write_that_only_its_file_has_no_room_for_has_succeeded_with_a_warning(small: User) -> None:
     small.does("decide", "harbour", "Before it was full")
     fill(small)

@@ -24,7 +24,6 @@ NUMBERS = itertools.count(1)
 RULE, LEVELS, CHARTS = "Never rebase the branch", "Keep levels for 15 seconds", "Draw the charts in metres"
 OURS, PIER, LONGER = [RULE, LEVELS, CHARTS], "Moor at the pier", "Keep levels for 20 seconds"
 EDITS = pytest.mark.xfail(strict=True, reason="cases/edits.md")
-MACHINERY = pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +256,6 @@ def test_a_note_that_an_older_buffer_displaced_stays_until_a_person_removes_it(
     assert [words for words in ("Note A", "Note B", "Note C") if words not in text] == []
 
 
-@MACHINERY
 def test_two_saves_from_one_buffer_count_once_and_cost_no_decision(user: User, route: str, path: Path) -> None:
     user.write_note(route, "The pilot")
     buffer = path.read_text()
@@ -310,9 +308,7 @@ SAME: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MACHINERY if name in ("CRLF", "a byte order mark") else ()) for name in SAME]
-)
+@pytest.mark.parametrize("name", SAME)
 def test_a_file_that_an_editor_only_saved_is_no_edit(user: User, route: str, path: Path, name: str) -> None:
     path.write_bytes(SAME[name](path.read_bytes()))
     user.does("decide", route, "Go on")
@@ -320,7 +316,7 @@ def test_a_file_that_an_editor_only_saved_is_no_edit(user: User, route: str, pat
     assert user.decisions(route) == [*OURS, "Go on"]
 
 
-@pytest.mark.parametrize("place", [0, 0.5, pytest.param("the last note", marks=MACHINERY)])
+@pytest.mark.parametrize("place", [0, 0.5, "the last note"])
 def test_a_file_that_is_cut_off_deletes_nothing(user: User, route: str, path: Path, place: float | str) -> None:
     user.write_note(route, "The pilot boat is red.")
     user.does("decide", route, "Go on")

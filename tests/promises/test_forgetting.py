@@ -101,7 +101,6 @@ def test_a_forget_that_is_not_confirmed_erases_nothing(user: User) -> None:
     assert user.decisions("harbour") == [f"Let {NAME} check the gauge"]
 
 
-@pytest.mark.xfail(strict=True, reason="cases/machinery.md")
 def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(user: User) -> None:
     user.does("decide", "harbour", f"Let {NAME} check the gauge")
     path = user.route_file("harbour")

@@ -123,8 +123,6 @@ PLACES = {
     "preface": "text below the heading of the history",
     "after": "text below the history",
     "below": "text below the footer",
-    "crlf": "line ends",
-    "bom": "byte order mark",
     "comments": "comments of the front matter",
 }
 """The parts of a file's text beside its sections."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ralf.document import place as places
+from ralf.document import index as indexes, place as places
 from ralf.document.family import Family
-from ralf.document.index import Index, with_index
-from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, Judged, judge
+from ralf.document.index import Index, Unusable, with_index
+from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judge
 from ralf.document.place import Place
-from ralf.document.record import Record, Save, encoded, new_mark, now
+from ralf.document.record import Record, new_mark, now
 from ralf.document.state import State, caught_up, digest_of
-from ralf.errors import Conflict
+from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, UnknownToken
 from ralf.storage import durable, files
-from ralf.storage.journal import Store
+from ralf.storage.journal import Save, Store, entry_at
 
 _MOST_TRIES = 8  # at a stream that somebody else rewrites, and at a file that is saved again and again
 
@@ -32,23 +34,34 @@ BY_FILE = "file"
 
 
 class Document(NamedTuple):
-    """One document: its schema, its journal, and its files."""
+    """One document: its schema, its journal, and its files.
+
+    restored  the state by its file alone, where the journal cannot be read to its end; None where that does not tell
+    """
 
     family: Family
     store: Store
     stream: str
     place: Place
+    restored: Callable[[], State | None] = lambda: None
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return self.stream.rpartition("/")[2]
 
 
 class Look(NamedTuple):
     """What a document is now.
 
+    recorded  by its journal alone
     state     with what was saved into its file and no write has absorbed yet
     file      what the file is
     content   of the file; unread: why it cannot be read
     warnings  what is to be said of this reading
     """
 
+    recorded: State
     state: State
     file: Judged
     content: bytes
@@ -63,19 +76,25 @@ def read(document: Document, work: Callable[[Look], T], *, fresh: bool = False) 
     """
 
     def looked(index: Index | None) -> T:
-        state = caught_up(document.family, document.store, document.stream, index)
-        content, unread = _content(document.place)
-        found = judge(document.place, state, document.store, document.stream, content)
-        shown = state
-        if found.status == EDITED and found.body:
-            shown = state.above()
-            shown.add(Record(state.revision, now(), found.body, BY_FILE, render=state.render))
-        left = f"{document.place.file}: {unread}: the journal is read" if unread else found.what
-        result = work(Look(shown, found, content, unread, (*warnings_of(document, state), *filter(None, [left]))))
-        state.keep(document.stream, index)
-        return result
+        return look(document, index, work)
 
     return with_index(None if fresh else document.place.index, looked)
+
+
+def look(document: Document, index: Index | None, work: Callable[[Look], T]) -> T:
+    """As `read`, with an index that is open. DamagedJournal, `index.Unusable`."""
+    state, index = _state_of(document, index)
+    content, unread = _content(document.place)
+    found = judge(document.place, state, document.store, document.stream, content)
+    shown = state
+    if found.status == EDITED and found.body:
+        shown = state.above()
+        shown.add(Record(state.revision, now(), found.body, BY_FILE, render=state.render))
+    left = f"{document.place.file}: {unread}: the journal is read" if unread else found.what
+    warnings = (*warnings_of(document, state), *filter(None, [left]))
+    result = work(Look(state, shown, found, content, unread, warnings))
+    state.keep(document.stream, index)
+    return result
 
 
 def write(
@@ -99,13 +118,18 @@ def write(
     perhaps an edit.
     """
     name = id or f"write-{os.urandom(6).hex()}"
-    with files.locked(document.place.lock, document.stream.rpartition("/")[2]):
+    with files.locked(document.place.lock, document.name):
 
         def written(index: Index | None) -> T:
-            writer = _Writer(document, index, accept=accept)
-            writer.write(work, name, by)
+            writer = Writer(document, index, accept=accept)
+            writer.absorb()
+            if not writer.state.has(name):
+                body = work(writer.state)
+                if body is not None:
+                    writer.append(body, name, by)
+            writer.put()
             found = result(writer.state, (*warnings_of(document, writer.state), *writer.warnings))
-            writer.state.keep(document.stream, index)
+            writer.keep()
             return found
 
         for attempt in range(_MOST_TRIES):
@@ -117,15 +141,51 @@ def write(
         raise AssertionError("unreachable")
 
 
+@contextmanager
+def writing(document: Document, *, load: Callable[[State], object]) -> Iterator[Writer]:
+    """A writer for a block of several steps, which holds the document's lock.
+
+    load  asks of the state all that the block will read of the index
+
+    Busy, OSError, DamagedJournal.
+    """
+    with files.locked(document.place.lock, document.name):
+        index = indexes.opened(document.place.index)
+        try:
+            try:
+                writer = Writer(document, index)
+                load(writer.state)
+            except Unusable:
+                writer = Writer(document, None)
+            try:
+                yield writer
+            finally:
+                writer.keep()
+        finally:
+            if index is not None:
+                index.close()
+
+
 def warnings_of(document: Document, state: State) -> list[str]:
     """What is to be said of a document's records."""
-    name, told = document.stream.rpartition("/")[2], []
+    name, told = document.name, []
     if state.foreign:
         told.append(f"{name}: {state.foreign:,} records were not written by your ralf: passed over")
     if state.later:
         what = f"{state.later:,} changes were written by a later version of ralf: kept, and passed over here"
         told.append(f"{name}: {what}")
     return told
+
+
+def _state_of(document: Document, index: Index | None) -> tuple[State, Index | None]:
+    """The state of a document by its journal, or by its file; and the index that it may be kept in. DamagedJournal."""
+    try:
+        return caught_up(document.family, document.store, document.stream, index), index
+    except DamagedJournal:
+        state = document.restored()
+        if state is None:
+            raise
+        return state, None
 
 
 def _content(place: Place) -> tuple[bytes, str]:
@@ -136,66 +196,124 @@ def _content(place: Place) -> tuple[bytes, str]:
         return b"", str(error.strerror)
 
 
-class _Writer:
-    """One write to a document whose lock is held."""
+class Writer:
+    """One write to a document whose lock is held: `absorb`, any number of `append`, `put`, `keep`.
 
-    def __init__(self, document: Document, index: Index | None, *, accept: bool) -> None:
+    file      what the file is, once it was looked at; content: its bytes, unread: why they cannot be read
+    absorbed  the bodies of the records that absorbed edits, and whether an earlier save of the same version was
+    warnings  what failed once a record was durable, and what is to be said of the file
+    is_left   whether the file is to stay as it is
+    """
+
+    def __init__(self, document: Document, index: Index | None, *, accept: bool = False) -> None:
         self._document = document
         self._accept = accept
-        self.state = caught_up(document.family, document.store, document.stream, index)
+        self.state, self._index = _state_of(document, index)
+        self._displaced = self.state.displaced
+        self.file = Judged(OURS)
+        self.content, self.unread = b"", ""
+        self.absorbed: list[tuple[Body, bool]] = []
         self.warnings: list[str] = []
-        self._is_left = False  # whether the file is to stay as it is
+        self.is_left = False
         self._has_secrets = False  # whether what was absorbed has
 
-    def write(self, work: Callable[[State], Body | None], name: str, by: str) -> None:
-        for content in places.displaced(self._document.place):
-            if digest_of(content) != self.state.displaced:
-                self._absorb(content, is_displaced=True)
-        content = self._looked_at()
-        if not self.state.has(name):
-            body = work(self.state)
-            if body is not None:
-                self._append(body, name, by)
+    def absorb(self) -> None:
+        """Record what somebody saved into the file, or into one that a write displaced."""
+        for path, content in places.displaced(self._document.place):
+            if digest_of(content) != self._displaced:
+                self._absorb(content, path)
+        self._look()
+
+    def append(self, body: Body, name: str, by: str = "", *, save: Save | None = None, is_shown: bool = True) -> bool:
+        """Append a record; it is durable when this returns. False where another one has its id: nothing is changed.
+
+        is_shown  whether a file is to show this revision
+        """
+        document, state = self._document, self.state
+        made = Record(state.revision + 1, now(), body, by, "" if state.mark else new_mark(), save=save)
+        if is_shown:
+            then = state.above_with(made, name)
+        else:
+            then = state.above()
+            then.add(made, name)
+        line = document.family.encoded(made._replace(render=then.render))
+        token = document.store.append(document.stream, line, id=name, after=state.token)
+        if not self._has_landed(token, line, made.revision):
+            return False
+        state.become(then, token)
+        return True
+
+    def put(self) -> None:
+        """Make the file show the state, whatever is saved into it meanwhile."""
         for _ in range(_MOST_TRIES):
-            if self._is_left or self._put(content):
+            if self.is_left or self._put(self.content):
                 return
-            content = self._looked_at()
+            self._look()
         self._leave(f"{self._document.place.file}: changes faster than it can be written; {_LATER}")
 
+    def keep(self) -> None:
+        """Leave in the index what changed."""
+        self.state.keep(self._document.stream, self._index)
+
+    def accept(self) -> None:
+        """Know the file as one whose content the journal has: the user has looked at it."""
+        self.is_left = False
+        self.warnings = [one for one in self.warnings if one != self.file.what]
+        self.file = Judged(OURS)
+
+    def again(self) -> None:
+        """Fold the journal anew, which somebody has replaced or appended to under this lock."""
+        self.state = caught_up(self._document.family, self._document.store, self._document.stream, None)
+
     def _leave(self, what: str) -> None:
-        self._is_left = True
+        self.is_left = True
         self.warnings.append(what)
 
-    def _looked_at(self) -> bytes:
-        """What lies in the file's place, absorbed."""
+    def _look(self) -> None:
+        """Absorb what lies in the file's place."""
         place = self._document.place
-        content, unread = _content(place)
-        if left := f"{place.file}: {unread}: left as it is; {_KEPT}" if unread else place.left():
+        self.content, self.unread = _content(place)
+        if left := f"{place.file}: {self.unread}: left as it is; {_KEPT}" if self.unread else place.left():
             self._leave(left)
-            return b""
-        self._absorb(content)
-        return content
+        else:
+            self.file = self._absorb(self.content)
 
-    def _absorb(self, content: bytes, *, is_displaced: bool = False) -> None:
-        """Record what somebody changed in a file. What was displaced and is no edit of ours was ours, or is kept."""
+    def _absorb(self, content: bytes, displaced: Path | None = None) -> Judged:
+        """Record what somebody changed in a file. What was displaced, and cannot be absorbed, is kept beside it."""
         document = self._document
-        accept = self._accept and not is_displaced
-        found = judge(document.place, self.state, document.store, document.stream, content, accept=accept)
+        accept = self._accept and displaced is None
+        found = judge(
+            document.place, self.state, document.store, document.stream, content, accept=accept, displaced=displaced
+        )
+        is_new = content and found.status in (OURS, EDITED) and digest_of(content) != self.state.render
+        text = document.family.redacted(content.decode("utf-8", "replace")) if is_new else ""
         if found.status == EDITED and found.body:
-            text = document.family.redacted(content.decode("utf-8", "replace"))
             digest = document.store.put_blob([text.encode()])
-            self._append(found.body, f"edit-{self.state.revision}-{digest}", BY_FILE, Save(digest, found.stamp))
-            self._has_secrets = self._has_secrets or text.encode() != content
-        elif found.status in (NEW, DAMAGED, HALF) and not is_displaced:
+            save, is_again = Save(digest, found.stamp), bool(self.state.save_of(found.stamp))
+            if self.append(found.body, f"edit-{self.state.revision}-{digest}", BY_FILE, save=save):
+                self.absorbed.append((found.body, is_again))
+        elif found.status in (NEW, DAMAGED) and displaced is not None:
+            kept = document.place.file.with_suffix(f".displaced-{digest_of(content)[:8]}")
+            displaced.rename(kept)
+            self.warnings.append(f"{kept}: was saved while the file was written: {found.what}")
+        elif found.status in (NEW, DAMAGED, HALF):
             self._leave(found.what)
+        self._has_secrets = self._has_secrets or bool(is_new and text.encode() != content)
+        return found
 
-    def _append(self, body: Body, name: str, by: str, save: Save | None = None) -> None:
-        """Append a record; it is durable when this returns."""
-        document, state = self._document, self.state
-        made = Record(state.revision + 1, now(), body, by, "" if state.revision else new_mark(), save=save)
-        then = state.above_with(made, name)
-        line = encoded(made._replace(render=then.render))
-        state.become(then, document.store.append(document.stream, line, id=name, after=state.token))
+    def _has_landed(self, token: str, line: bytes, revision: int) -> bool:
+        """Whether the journal has a record as it was written; False where an earlier one had its id."""
+        store, stream = self._document.store, self._document.stream
+        try:
+            found = entry_at(store, stream, token)
+        except UnknownToken:
+            found = None
+        if found is not None and found.record == line:
+            return True
+        record = self._document.family.decoded(stream, found) if found is not None else None
+        if record is not None and record.revision < revision:
+            return False
+        raise DamagedJournal(self._document.name, "what was written is not what is read back", MEND_JOURNAL)
 
     def _put(self, known: bytes) -> bool:
         """Put the file; False where somebody has saved another one meanwhile, which lies at `prev` now."""
@@ -208,9 +326,10 @@ class _Writer:
         except OSError as error:  # unwritable, full: the record is durable
             self._leave(f"{place.file}: {error.strerror}; {_LATER}")
             return True
+        self.content = shown
         if found and found != known:
-            self._absorb(found, is_displaced=True)
-        self.state.has_displaced(digest_of(found))
+            self._absorb(found, place.prev)
+        self.state.has_displaced(digest_of(found) if found else "")
         if self._has_secrets:
             durable.removed(places.all_displaced(place))
         return self.state.shown() == shown

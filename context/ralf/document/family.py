@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ralf.document.record import Record
 from ralf.document.rows import Rows
+from ralf.storage.journal import Entry
 
 
 class Stamp(NamedTuple):
@@ -43,6 +44,12 @@ class Family(Protocol):
     @property
     def layout(self) -> int:
         """The layout of the files that it renders: what a file of another one lacks was not taken out of it."""
+
+    def decoded(self, stream: str, entry: Entry) -> Record | None:
+        """The record in an entry; None for one that is passed over. DamagedJournal for one that is none."""
+
+    def encoded(self, record: Record) -> bytes:
+        """A record as one line of JSON."""
 
     def fold(self, rows: Rows, record: Record) -> None:
         """Add a record to what those before it came to. Never fails for one that another version wrote."""

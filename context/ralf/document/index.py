@@ -43,7 +43,7 @@ class Unusable(Exception):
 
 def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
     """`work` with the index at a path; without one where it is unusable, now or in the middle. It may be done twice."""
-    index = _opened(path) if path is not None else None
+    index = opened(path)
     if index is None:
         return work(None)
     with closing(index):
@@ -115,6 +115,14 @@ class Index:
                 turn = self._turns[name] = found[1] + 1 if found else 1
                 self._db.execute("insert or replace into document values(?, ?, ?)", (name, token, turn))
 
+    def drop(self, name: str) -> None:
+        """Keep nothing of a document any more."""
+        with suppress(sqlite3.Error):
+            self._db.execute("rollback") if self._db.in_transaction else None
+            with self._db:
+                self._db.execute("delete from row where name = ?", (name,))
+                self._db.execute("delete from document where name = ?", (name,))
+
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         return [*self._asked(statement, *values)]
 
@@ -152,6 +160,7 @@ class _Kept:
 
 
 def _text(value: Any) -> str:
+    value = value() if callable(value) else value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -162,7 +171,10 @@ def _value(text: Any) -> Any:
         raise Unusable from error
 
 
-def _opened(path: Path) -> Index | None:
+def opened(path: Path | None) -> Index | None:
+    """The index at a path, to be closed; None where there is none, and where it is unusable."""
+    if path is None:
+        return None
     for _ in range(2):
         try:
             return Index(path)

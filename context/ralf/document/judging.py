@@ -33,12 +33,24 @@ class Judged(NamedTuple):
     stamp: str = ""
 
 
-def judge(place: Place, state: State, store: Store, stream: str, content: bytes, *, accept: bool = False) -> Judged:
+def judge(
+    place: Place,
+    state: State,
+    store: Store,
+    stream: str,
+    content: bytes,
+    *,
+    accept: bool = False,
+    displaced: Path | None = None,
+) -> Judged:
     """What some bytes are that lie in the place of a file, or did.
 
-    accept  whether the user has looked at what is new: then it counts as an edit
+    accept     whether the user has looked at what is new: then it counts as an edit
+    displaced  where they lie now that a write has displaced them
     """
     digest = digest_of(content)
+    if not content and displaced is not None and _is_young(displaced):
+        return Judged(HALF, what=f"{displaced}: is empty, as if it were being saved: the next write looks again")
     if not content or digest == state.render or state.has_absorbed(digest):
         return Judged(OURS)
     try:
@@ -47,16 +59,20 @@ def judge(place: Place, state: State, store: Store, stream: str, content: bytes,
         is_own = found.stamp is not None and found.stamp.mark == state.mark and state.revision > 0
         base = _base_of(place, state, store, stream, found) if is_own else None
     except Damaged as error:
-        return Judged(DAMAGED, what=f"{error}; {error.hint}")
+        is_half = displaced is not None and _is_young(displaced)
+        return Judged(HALF if is_half else DAMAGED, what=f"{error}; {error.hint}")
     if base is not None and (base.tree == found.tree or _is_torn(content, _render_of(state, store, stream, found))):
+        return Judged(OURS)
+    if found.stamp is None and _is_render(state, store, stream, digest):
         return Judged(OURS)
     if left := place.left():
         return Judged(NEW, what=left)
     if not accept and not (is_own and _is_of_head(place, state, store, stream)):
         return Judged(NEW, what=f"{place.file}: was not written by your ralf: left as it is")
     is_whole = found.is_whole and found.stamp is not None and found.stamp.layout == state.family.layout
-    if not found.is_whole and _is_young(place.file):
-        what = f"{place.file}: has no last line, as if it were being saved: the next write looks again"
+    path = displaced or place.file
+    if not found.is_whole and _is_young(path):
+        what = f"{path}: has no last line, as if it were being saved: the next write looks again"
         return Judged(HALF, what=what)
     tree = base.tree if base is not None else None
     body = state.family.changes(tree, found.tree, state.rows, is_whole=is_whole and base is not None)
@@ -89,6 +105,15 @@ def _render_of(state: State, store: Store, stream: str, found: Parsed) -> bytes:
     except DamagedJournal:
         then = None
     return then.shown() if then is not None else b""
+
+
+def _is_render(state: State, store: Store, stream: str, digest: str) -> bool:
+    """Whether a record says that just this file showed it: one of an earlier version, without a stamp."""
+    try:
+        records = (state.family.decoded(stream, entry) for entry in store.read(stream))
+        return any(record is not None and record.render == digest for record in records)
+    except DamagedJournal:
+        return False
 
 
 def _is_torn(content: bytes, rendered: bytes) -> bool:

@@ -49,17 +49,17 @@ class Place:
 def content(path: Path, most: int) -> bytes:
     """What lies somewhere, b"" for nothing. OSError for what is no regular file of one name."""
     try:
-        return content_of(path, most=most + 1)
+        return content_of(path, most=most)
     except FileNotFoundError:
         return b""
 
 
-def displaced(place: Place) -> Iterator[bytes]:
-    """What writers have displaced, the older first."""
+def displaced(place: Place) -> Iterator[tuple[Path, bytes]]:
+    """What writers have displaced, and where it lies; the older first."""
     for path in (_beside(place, _ASIDE), place.prev):
         with suppress(OSError):  # nothing that can be read
-            if found := content(path, place.most):
-                yield found
+            if os.path.lexists(path):
+                yield path, content(path, place.most)
 
 
 def put(place: Place, made: bytes) -> None:
@@ -73,6 +73,7 @@ def put(place: Place, made: bytes) -> None:
     with durable.naming(place.file):
         descriptor = os.open(half, _WRITE, 0o600)
         try:
+            _give_as(descriptor, target)
             os.fchmod(descriptor, _mode_of(target, place.mode))
             rest = memoryview(made)
             while rest:  # the last bytes before a disk is full are taken, then it says so
@@ -90,6 +91,14 @@ def all_displaced(place: Place) -> list[Path]:
 
 def _beside(place: Place, ending: str) -> Path:
     return place.prev.with_name(f".{place.prev.name}{ending}")
+
+
+def _give_as(descriptor: int, path: str) -> None:
+    """Give a new version of a file to the owner of the old one, as root can."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        if os.geteuid() == 0 and stat.S_ISREG(found.st_mode) and (found.st_uid or found.st_gid):
+            os.fchown(descriptor, found.st_uid, found.st_gid)
 
 
 def _mode_of(path: str, new: int) -> int:

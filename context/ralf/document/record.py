@@ -10,18 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.storage.journal import MALFORMED, Entry
+from ralf.storage.journal import MALFORMED, Entry, Save
 
 VERSION = 1
 
 _ENVELOPE = ("v", "n", "at", "by", "mark", "render", "save", "file", "seal")
-
-
-class Save(NamedTuple):
-    """A file that somebody has saved and a record has absorbed: the digest of its blob, and its stamp."""
-
-    digest: str
-    stamp: str
 
 
 class Record(NamedTuple):
@@ -86,6 +79,20 @@ def decoded(stream: str, entry: Entry) -> Record | None:
         raise DamagedJournal(stream, what, MEND_JOURNAL) from None
 
 
+class Enveloped:
+    """The records of a family that has no lines of its own."""
+
+    __slots__ = ()
+
+    def decoded(self, stream: str, entry: Entry) -> Record | None:
+        """See `Family.decoded`."""
+        return decoded(stream, entry)
+
+    def encoded(self, record: Record) -> bytes:
+        """See `Family.encoded`."""
+        return encoded(record)
+
+
 def new_mark() -> str:
     """A mark that nobody can guess."""
     return os.urandom(4).hex()
@@ -94,7 +101,7 @@ def new_mark() -> str:
 def with_new_mark(entry: Entry) -> bytes:
     """The bytes of a record; of a document's first one with another mark: no file from before is its own any more."""
     tree = json.loads(entry.record)
-    if tree.get("n") != 1:
+    if tree.get("n", tree.get("revision")) != 1:
         return entry.record
     return json.dumps(tree | {"mark": new_mark()}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 

@@ -19,11 +19,15 @@ class Source(Protocol):
 
 
 class Rows:
-    """Rows over those of a source, which stays as it is. Values are never changed in place."""
+    """Rows over those of a source, which stays as it is. Values are never changed in place.
+
+    held  what the family has made of all of them, so that it need not be made again at each record; None for nothing
+    """
 
     def __init__(self, source: Source | None = None) -> None:
         self._source = source
         self.changed: dict[str, Any] = {}  # None for what was removed
+        self.held: Any = source.held if isinstance(source, Rows) else None
 
     def one(self, key: str) -> Any:
         """The value of a key, None for none."""
@@ -43,5 +47,7 @@ class Rows:
             last = key
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a value under a key; None: remove it."""
+        """Keep a value under a key; None: remove it. A function is asked for the value where that is written: nobody
+        reads it before.
+        """
         self.changed[key] = value

@@ -7,7 +7,7 @@ from typing import Any
 
 from ralf.document.family import Family, Stamp
 from ralf.document.index import Index
-from ralf.document.record import Record, decoded
+from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.errors import UnknownToken
 from ralf.storage.journal import Entry, Store, Token
@@ -108,6 +108,7 @@ class State:
     def become(self, above: State, token: Token) -> None:
         """Be what a state above this one is: its record has landed at a place."""
         self.rows.changed |= above.rows.changed
+        self.rows.held = above.rows.held
         self._head, self._shown, self.token = above._head, above._shown, token
 
     @property
@@ -121,13 +122,19 @@ class State:
 
     def take(self, stream: str, entry: Entry) -> Record | None:
         """Fold the record of an entry, and return it; None for one that is not this user's. DamagedJournal."""
-        record = decoded(stream, entry)
+        record = self.family.decoded(stream, entry)
         if record is None:
             self._put(self._head | {"foreign": self.foreign + 1})
         else:
             self.add(record, entry.id)
         self.token = entry.token
         return record
+
+    def begin(self, record: Record, mark: str, token: Token) -> None:
+        """Be what a file shows that a record at a place names as its own: the rows of the family are there."""
+        head = _EMPTY | {"revision": record.revision, "at": record.at, "mark": mark, "render": record.render}
+        self._put(head)
+        self.token = token
 
     def keep(self, stream: str, index: Index | None) -> None:
         """Leave in the index what changed since the state was read from it."""
@@ -165,7 +172,7 @@ def state_at(family: Family, store: Store, stream: str, revision: int) -> State 
     """The state of a document at one of its revisions; None for one that its journal does not have. DamagedJournal."""
     state = State(family, Rows(), None)
     for entry in store.read(stream):
-        record = decoded(stream, entry)
+        record = family.decoded(stream, entry)
         if record is not None and record.revision > revision:
             break
         state.take(stream, entry)

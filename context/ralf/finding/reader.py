@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ralf import project as projects, routing
-from ralf.errors import Busy, Damaged, DamagedJournal, UnknownToken, UsageError
+from ralf.document.index import NAME, Index, with_index
+from ralf.errors import Damaged, DamagedJournal, UnknownToken, UsageError
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.storage.files import open_regular
 from ralf.storage.journal import Written, written
-from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
-    from re import Match
-    from typing import BinaryIO
-
     from ralf.model import ActiveWork
 
 
-_HEAD_BYTES = 16 * 1024
-
-_FIRST_BYTES = 4 * 1024  # these do for most files
-
-_WORK_BYTES = 1_536  # what a list shows of the work comes first in the files that we wrote
-
 _FEWEST_IDLE = 2  # attempts that changed nothing
 
-_DIGITS = 18  # of a number; one with more is none
-
-_HEADER = b"context_checkpoint:"
-
-_WORK = b"\nactive_work:"
-
-_END = regex(rb"\n(?![ \r])")  # a line that is not indented ends a block
-
 _NEVER = Written(-1, -1)
-
-_LARGEST = 1 << 20  # bytes of a file that is read whole for a list
-
-_SHOWN = (
-    rb"revision|foreign_records|last_checkpoint|checkpoint_count|total_tokens_consumed|current_task|work_status|task_title"
-    rb"|last_request"
-)
-
-_TEXT = rb": (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|\|-((?:\n  [^\n]*|\n)+)|'((?:[^'\n]|'')*)')\r?(?=\n[^ \n])"
-"""A text in double quotes, as a block, or in single quotes."""
-
-_GOAL, _BEGAN_AS = regex(rb"\ngoal" + _TEXT), regex(rb"\nbegan_as" + _TEXT)
-
-_FIELD = regex(rb"\n  (" + _SHOWN + rb"): (?:(\"(?:[^\"\\\n]|\\[^\n])*\")|'([^'\n]*)'|([^\"'|>\n\[{][^\n]*?))(?=\r?\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +131,13 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
 
     since  a time in ISO 8601, UTC: only routes whose journal was written to, or whose last checkpoint ended, since then
 
-    Reads only the head of each file. A route whose file cannot be read is listed from its journal, and named with
+    A route whose file cannot be read is listed from its journal, and named with
     what is wrong in `damage`.
     """
     project = projects.find(root)
     journals = written(project.store, "routes")
-    places = _Places(str(project.routes), f"{project.cache}/routes", journals)
     names = [name for name in routing.names_of(project) if name not in routing.archived(project)]
-    found = [_summary(project, name, _head_fields(project, name, places)) for name in names]
+    found = with_index(project.room_for(NAME), lambda index: [_summary(project, name, index) for name in names])
     found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
@@ -196,26 +160,11 @@ def _is_since(summary: RouteSummary, journal: Written, since: str) -> bool:
     return journal.changed >= limit or is_since(summary.last_checkpoint, since)
 
 
-def _summary(project: Project, route: str, fields: dict[str, str] | None) -> RouteSummary:
-    if fields is not None and "revision" in fields:  # a file that several clones write does not tell it there
-        return RouteSummary(
-            route=route,
-            revision=_number(fields.get("revision")),
-            last_checkpoint=fields.get("last_checkpoint", ""),
-            checkpoint_count=_number(fields.get("checkpoint_count")),
-            current_task=fields.get("current_task", ""),
-            work_status=fields.get("work_status", ""),
-            total_tokens_consumed=_number(fields.get("total_tokens_consumed")),
-            foreign=_number(fields.get("foreign_records")) > 0,
-            goal=fields.get("goal", ""),
-            began_as=fields.get("began_as", ""),
-            task_title=fields.get("task_title", ""),
-            last_request=fields.get("last_request", ""),
-        )
+def _summary(project: Project, route: str, index: Index | None) -> RouteSummary:
     from ralf.route.load import load_state
 
     try:
-        state = load_state(project, route)
+        state = load_state(project, route, index)
     except Damaged as error:
         return RouteSummary(route, damage=str(error))
     except OSError as error:
@@ -243,111 +192,3 @@ def _summary(project: Project, route: str, fields: dict[str, str] | None) -> Rou
         task_title=context.active_work.task_title,
         last_request=context.active_work.last_request,
     )
-
-
-class _Places(NamedTuple):
-    """The folders of route files and snapshots, and when journals were written: a path object for each file would
-    double a list's time.
-    """
-
-    files: str
-    snapshots: str
-    journals: Mapping[str, Written]
-
-
-def _head_fields(project: Project, route: str, places: _Places) -> dict[str, str] | None:
-    """The fields of a file's header and active work that a list shows, read from its head; None where that cannot be
-    done safely: there is something wrong with it, or it or its journal was touched since we wrote it.
-    """
-    try:
-        with open_regular(f"{places.files}/{route}.md", buffering=0) as file:  # often a list
-            found = os.fstat(file.fileno())
-            # The second time is nobody's to choose: it tells a file that was put there with an old date. A journal as
-            # young as the snapshot may have a record that a writer did not live to show.
-            known = _time_of(f"{places.snapshots}/{route}.json")
-            if known < max(found.st_mtime_ns, found.st_ctime_ns) or known <= places.journals.get(route, _NEVER).changed:
-                if not _is_newest(project, route, found.st_size, file):
-                    return None
-                file.seek(0)
-            head = file.read(_FIRST_BYTES)
-            if len(head) == _FIRST_BYTES and _WORK not in head:
-                head += file.read(_HEAD_BYTES - _FIRST_BYTES)
-    except OSError:
-        return None
-    if b"\0" in head or b"<<<<<<<" in head:
-        return None
-    opening = head[:64].removeprefix(b"\xef\xbb\xbf").split(b"\n", 2)
-    if len(opening) != 3 or opening[0].rstrip() != b"---" or opening[1].rstrip() != _HEADER:
-        return None
-    fields = _fields_of(head, head.index(_HEADER))
-    fields["goal"], fields["began_as"] = _goals_of(head)
-    work = head.find(_WORK)
-    if work >= 0:
-        fields = _fields_of(head[: work + _WORK_BYTES], work + 1) | fields
-    elif len(head) == _HEAD_BYTES:
-        return None  # further down than we read
-    return fields
-
-
-def _fields_of(head: bytes, start: int) -> dict[str, str]:
-    """The plain fields of the block whose key stands at `start`."""
-    end = _END.search(head, start)
-    fields = {}
-    for name, double, single, plain in _FIELD.findall(head, start, end.end() if end else len(head)):
-        fields[name.decode()] = _text_in(double) if double else (single or plain).decode(errors="replace")
-    return fields
-
-
-def _goals_of(head: bytes) -> tuple[str, str]:
-    """The route's goal and what it began as, as the files that we wrote have them; "" where one is written in another
-    way, or runs on beyond what was read.
-    """
-    end = head.find(b"\n---", 4)
-    end = len(head) if end < 0 else end + 1
-    return _text_of(_GOAL.search(head, 0, end)), _text_of(_BEGAN_AS.search(head, 0, end))
-
-
-def _text_of(found: Match[bytes] | None) -> str:
-    if found is None:
-        return ""
-    quoted, block = found[1], found[2]
-    if quoted is not None:
-        return _text_in(quoted)
-    text = found[3].replace(b"''", b"'") if block is None else block.replace(b"\n  ", b"\n").lstrip(b"\n")
-    return text.decode(errors="replace")
-
-
-def _text_in(quoted: bytes) -> str:
-    """The text in double quotes, "" for none that is written as we write it."""
-    try:
-        return str(json.loads(quoted))
-    except ValueError:
-        return ""
-
-
-def _time_of(path: str) -> int:
-    """When a file was written, in nanoseconds, as its writer says; -1 where there is none."""
-    try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116  # a thousand times a list
-    except OSError:
-        return -1
-
-
-def _is_newest(project: Project, route: str, size: int, file: BinaryIO) -> bool:
-    """Whether a route file is, byte for byte, what the journal's newest record of ours says it should be."""
-    from ralf.storage import journal
-
-    if size > _LARGEST:
-        return False
-    try:
-        head = project.store.head(journal.stream_of(route))
-        newest = journal.at(project.store, route, head) if head is not None else None
-    except (Busy, Damaged, OSError, UnknownToken):  # or rewritten meanwhile
-        return False
-    if newest is None or newest.foreign or newest.outdated:
-        return False
-    return newest.render == hashlib.sha256(file.read(size)).hexdigest()
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) <= _DIGITS else 0

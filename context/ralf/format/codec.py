@@ -87,6 +87,11 @@ def outline(value: Any) -> Tree:
     return _tree(value, lambda items: Items(_texts.of(items)))
 
 
+def outlined(value: Any) -> Any:
+    """The value of a field as `outline` has it."""
+    return value if value.__class__ in _SCALARS else _plain(value, lambda items: Items(_texts.of(items)))
+
+
 def shallow(value: Any) -> Tree:
     """As `to_tree`, but the dataclasses in a list stay what they are."""
     return _tree(value, list)
@@ -110,7 +115,11 @@ def _tree(value: Any, of_items: Callable[[tuple[Any, ...]], list[Any]]) -> Tree:
     return tree
 
 
-_RETIRED: Mapping[str, tuple[str, ...]] = {"Checkpoint": ("kept", "dropped", "recall")}
+_RETIRED: Mapping[str, tuple[str, ...]] = {
+    "Checkpoint": ("kept", "dropped", "recall"),
+    "Header": ("lineage",),
+    "Body": ("crlf", "bom"),
+}
 """Keys that files of earlier versions have, by the class that had them: no longer read, and not kept as unknown."""
 
 

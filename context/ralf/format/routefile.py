@@ -64,6 +64,8 @@ _HISTORIES = (HISTORY, "## Checkpoint History")
 
 _OLD_FOOTER = "*This file is automatically managed. Do not edit manually.*"
 
+_LAST_WORDS = regex(r"Kept by ralf\. Edit freely|This file is automatically managed")
+
 _SECTION = regex(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
 
 _HEADING = regex(r"#{1,2} ")
@@ -86,7 +88,6 @@ def parse(content: bytes, where: object) -> RouteContext:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise DamagedRouteFile(where, "not UTF-8", _hint(where), line=line) from None
-    layout = {"crlf": "\r\n" in text and text.count("\r\n") == text.count("\n"), "bom": content.startswith(BOM_UTF8)}
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
@@ -113,11 +114,11 @@ def parse(content: bytes, where: object) -> RouteContext:
     if loose:
         made["before"] = "\n\n".join(filter(None, [made.get("before"), "\n".join(loose)]))
     try:
-        context = from_tree(RouteContext, {**tree, BODY: {**made, **layout}})
+        context = from_tree(RouteContext, {**tree, BODY: made})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
     _check_version(context.context_checkpoint.version, where)
-    is_cut = not facts and not {FOOTER, _OLD_FOOTER} & set(lines)
+    is_cut = not any(_LAST_WORDS.search(line) for line in reversed(lines))
     body_read = replace(_with_brief(context.body, brief), has_moved=bool(loose), is_cut=is_cut)
     context = replace(_with_listed(context, listed), body=body_read)
     if not context.active_work.now and (now := now_in(body_read.brief)):
@@ -415,11 +416,7 @@ def _behind_footer(lines: list[str], number: int) -> int:
 
 def render(context: RouteContext) -> str:
     """The route file that shows a context; `parse(render(context)) == context` for clean text."""
-    text = "\n".join(_whole(context)) + "\n"
-    body = context.body
-    if body.crlf:
-        text = text.replace("\n", "\r\n")
-    return f"\ufeff{text}" if body.bom else text
+    return "\n".join(_whole(context)) + "\n"
 
 
 def _listed_size(decision: Decision) -> int:

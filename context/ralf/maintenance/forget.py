@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ralf import project as projects, routing
-from ralf.document import index
+from ralf.document import index, place as places, record
 from ralf.errors import Busy, DamagedRouteFile, UsageError
 from ralf.format.codec import from_tree, to_tree
 from ralf.format.routefile import parse
@@ -31,12 +31,12 @@ from ralf.maintenance.purge import (
 )
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import filed, foreign, history, state
+from ralf.route import filed, history, state
+from ralf.route.family import document_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, files, journal, shared_files
-from ralf.storage.durable import hidden_beside, removed, sync_below
-from ralf.storage.files import content_of
+from ralf.storage.durable import removed, sync_below
 from ralf.storage.journal import Digest, required
 from ralf.tasks import folders
 from ralf.text import cleaning
@@ -215,7 +215,6 @@ class _Forgetting:
             elif stream != self._stream:
                 self._purge(stream)
         _sweep_temporary(self._project)
-        remnants.sweep_former(self._project)
         for path in _loose_files(self._project):
             stream = journal.stream_of(_route_of_file(path, self._project))
             if purge_file(self._project, path, self._purge_of(stream)):
@@ -246,7 +245,7 @@ class _Forgetting:
             if not streams:
                 self._gone.append(blob.digest)
             elif not runs.is_of_run(streams):
-                self._digests[blob.digest] = hashlib.sha256(purged_evidence(content, wording)).hexdigest()
+                self._digests[blob.digest] = hashlib.sha256(_purged(content, wording)).hexdigest()
 
     def _begin(self, named: Mapping[Digest, set[str]]) -> list[Digest]:
         """Say what is forgotten, and put the evidence anew; returns the old blobs of a call that was broken off."""
@@ -270,7 +269,7 @@ class _Forgetting:
                 writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
                 writer.render_file()
         for digest in self._digests:
-            self._store.put_blob([purged_evidence(_content(self._project, digest), self._target.wording)])
+            self._store.put_blob([_purged(_content(self._project, digest), self._target.wording)])
         listed = {str(digest) for payload in told for digest in payload.get("blobs", ())}
         return [
             blob.digest for blob in self._heap.blobs() if blob.digest[:_DIGITS] in listed and blob.digest not in named
@@ -306,8 +305,7 @@ class _Forgetting:
             return memories.holds_words(self._project, stream, lambda path: holds(path, self._target.wording))
         if not stream.startswith(_ROUTES):
             return False
-        route = _route_of(stream)
-        found = (self._project.route_file(route), *hidden_beside(self._project.live_file(route)))
+        found = (self._project.route_file(_route_of(stream)), *_displaced(self._project, stream))
         return any(holds(one, self._target.wording) for one in found)
 
     def _purge(self, stream: str) -> None:
@@ -323,11 +321,11 @@ class _Forgetting:
                     continue
                 rewritten = True
                 before = state.read_file(self._project, route)
-                with open_route(self._project, route, leave=False) as writer:
+                with open_route(self._project, route) as writer:
                     writer.absorb_edits()
                     writer.render_file()
                     damaged = bool(writer.damage) or writer.foreign
-                    durable.sweep(path, grace=0)  # what was displaced shows the words
+                    removed(_displaced(self._project, journal.stream_of(route)))  # it shows the words
                 if state.read_file(self._project, route) != before:  # also where the words are not known any more
                     self._files.append(self._project.name_of(path))
             if damaged or not self._is_in_file(journal.stream_of(route)):
@@ -340,22 +338,22 @@ class _Forgetting:
     def _rewrite(self, route: str) -> bool:
         """Rewrite a route's records; False where its file was saved meanwhile and has to be taken in first.
 
-        The snapshot stays, though no place in it counts any more: it tells that the file, which shows the words until
-        it is rendered anew, is ours and not a person's edit.
+        The file goes first, for it shows the old words and would be taken for an edit of the new ones; who is broken
+        off leaves a journal that makes it anew.
         """
         with files.locked(self._project.route_lock(route), route):
-            kept = state.load_snapshot(self._project.cache, route)
-            content = state.read_file(self._project, route)
-            ours = kept is not None and state.digest_of(content or b"") in {digest for _, digest in kept.renders}
-            if content and not ours and not _is_apart(self._project, route):
+            found = load_state(self._project, route)
+            is_ours = found is not None and found.status in ("current", "stale", "missing")
+            if not is_ours and not _is_apart(self._project, route):
                 return False
             stream = journal.stream_of(route)
             if not self._changed(stream):
                 return True
-            # What names places of the journal goes first: it would be of another.
-            removed([self._project.cache / "sessions" / f"{route}.jsonl"])
+            file = [self._project.route_file(route)] if is_ours else []
+            removed([*_displaced(self._project, stream), *file])
             purge = self._purge_of(stream)
-            self._replacing.replace(stream, purge)
+            # With a new mark: an old buffer is no edit of what the route is now.
+            self._replacing.replace(stream, lambda entry: purge(entry._replace(record=record.with_new_mark(entry))))
             self._records[route] = self._records.get(route, 0) + purge.changed
             return True
 
@@ -373,7 +371,7 @@ class _Forgetting:
 
     def _files_held(self) -> list[str]:
         shared = (self._project.folder / shared_files.FOLDER).glob("*/*")
-        found = (*_loose_files(self._project), *remnants.hidden_of_former(self._project), *sorted(shared))
+        found = (*_loose_files(self._project), *sorted(shared))
         return [self._project.name_of(path) for path in found if holds(path, self._target.wording)]
 
     def _report(self, caches: Iterable[Path], *, done: bool) -> Forgotten:
@@ -391,6 +389,13 @@ class _Forgetting:
             caches=tuple(self._project.name_of(path) for path in caches),
             left=(*(self._project.name_of(path) for path in left), *map(str, logs)),
         )
+
+
+def _purged(content: bytes, wording: Wording) -> bytes:
+    """A blob without the words."""
+    if content.startswith(b"---\n"):  # a file that was absorbed: words may stand over several of its lines
+        return wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return purged_evidence(content, wording)
 
 
 def _route_of(stream: str) -> str:
@@ -427,7 +432,7 @@ def held(project: Project, names: Iterable[str]) -> ExitStack:
 # Files that no journal makes, and caches.
 
 
-_MADE_ANEW = ("routes", "renders", "sessions", "open")  # folders of the cache
+_MADE_ANEW = ("open",)  # folders of the cache
 
 _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 
@@ -448,8 +453,20 @@ def _loose_files(project: Project) -> Iterator[Path]:
         found += [Path(top, name) for name in names]
     for path in sorted(found):
         is_apart = durable.is_hidden(path.name) or _STORED.fullmatch(project.name_of(path)) is not None
+        is_apart = is_apart or (path.parent == project.folder / "prev" / "routes" and _is_route(project, path))
         if not is_apart and path.is_file() and not path.is_symlink():
             yield path
+
+
+def _is_route(project: Project, displaced: Path) -> bool:
+    """Whether what a writer displaced is a route's; else it lies under a name that one had."""
+    name = displaced.name.removeprefix(".").partition(".md")[0]
+    return project.store.head(journal.stream_of(name)) is not None
+
+
+def _displaced(project: Project, stream: str) -> list[Path]:
+    """What writers have displaced of a route's file."""
+    return places.all_displaced(document_of(project, _route_of(stream)).place)
 
 
 def _route_of_file(path: Path, project: Project) -> str:
@@ -465,7 +482,7 @@ def _is_apart(project: Project, route: str) -> bool:
         state = load_state(project, route)
     except DamagedRouteFile:
         return True
-    return state is not None and state.status in ("own", "foreign", "damaged")
+    return state is not None and state.status in ("foreign", "damaged")
 
 
 def purge_file(project: Project, path: Path, purge: Purge) -> bool:
@@ -488,20 +505,8 @@ def purge_file(project: Project, path: Path, purge: Purge) -> bool:
             purged = filed.content_of(from_tree(RouteContext, purge.purged(said)))
         except DamagedRouteFile:
             purged = wording.without(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    if route:
-        _keep_whose_it_is(project, route, purged)  # first: what is left of it would count by when it was written
     durable.write(path, purged)
     return True
-
-
-def _keep_whose_it_is(project: Project, route: str, purged: bytes) -> None:
-    """Have a route file without a journal stay this user's, or foreign, though it is about to be another."""
-    owner, path = project.owner, project.route_file(route)
-    if foreign.is_own(project, route, content_of(path)):
-        foreign.remember(project, route, [state.digest_of(purged)])
-    elif owner.registration is not None:
-        digest = hashlib.sha256(purged).hexdigest()
-        owner.update(unaccepted={**owner.registration.unaccepted, path.name: digest})
 
 
 def _sweep_temporary(project: Project) -> None:
@@ -559,7 +564,7 @@ def _gone(project: Project, route: str, *, dry_run: bool) -> Forgotten:
     caches, left = list(remnants.caches_of(project, names)), list[Path]()
     if not dry_run:
         for name in names:
-            durable.sweep(project.live_file(name), grace=0)
+            removed(_displaced(project, journal.stream_of(name)))
         removed(shown)
         for digest in blobs:
             heap.drop_blob(digest)

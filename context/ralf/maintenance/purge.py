@@ -19,7 +19,7 @@ from ralf.format.codec import to_tree
 from ralf.format.routefile import parse
 from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
-from ralf.route import filed, fold, history
+from ralf.route import filed, history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
 from ralf.storage import journal, journal_file
@@ -363,14 +363,12 @@ class Purge:
     item: Item = field(default_factory=Item)
     digests: Mapping[Digest, Digest] = field(default_factory=dict)
     changed: int = 0
-    _lineage: str = ""
 
     def __call__(self, entry: Entry) -> bytes:
         """The bytes that are to stand in a record's place: its own, where nothing of it is to be forgotten."""
         if not self.stream.startswith(journal.stream_of("")):
             return self._other(entry)
         record = journal.parsed(self.stream, entry)
-        self._lineage = fold.lineage(self._lineage, record)
         line = json.loads(entry.record)
         with journal.understood(self.stream.removeprefix(journal.stream_of("")), record):
             is_known = record.version <= journal.VERSION
@@ -378,13 +376,16 @@ class Purge:
             payload = self._purged(own)
         if record.render and not record.outdated:
             line["outdated"] = True
+        save = self._settled(line.get("save"))
         if payload != line["payload"]:
             self.changed += 1
             line |= {"payload": payload, "purged": True}
-            if record.version == 1:
-                line["lineage"] = self._lineage
+        elif save != line.get("save"):
+            self.changed += 1
         elif record.outdated or not record.render:
             return entry.record
+        if save:
+            line["save"] = save
         return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def _other(self, entry: Entry) -> bytes:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ralf import routing
 from ralf.document import index
+from ralf.document.place import all_displaced
 from ralf.project import Project
-from ralf.route import state
-from ralf.storage import durable, files
-from ralf.storage.durable import hidden_beside
+from ralf.route.family import document_of
+from ralf.storage import durable
 from ralf.storage.files import content_of
 
 
@@ -32,9 +31,9 @@ def remove(paths: Iterable[Path]) -> None:
 def files_of(project: Project, route: str) -> Iterator[Path]:
     """The route's file, and what was set aside beside it, also under a hidden name."""
     ours = re.compile(rf"{re.escape(route)}\.(?:md|displaced-[0-9a-f]+)")
-    hidden = hidden_beside(project.live_file(route))
+    displaced = [path for path in all_displaced(document_of(project, route).place) if os.path.lexists(path)]
     found = (*project.routes.glob("*"), *project.archived_file(route).parent.glob("*"))
-    yield from sorted([*hidden, *(path for path in found if ours.fullmatch(path.name))])
+    yield from sorted([*displaced, *(path for path in found if ours.fullmatch(path.name))])
 
 
 def caches_of(project: Project, names: Iterable[str]) -> Iterator[Path]:
@@ -63,27 +62,3 @@ def _choices(project: Project, names: set[str]) -> Iterator[Path]:
         with suppress(OSError):
             if content_of(path).partition(b"\n")[0].strip() in wanted:
                 yield path
-
-
-# ---- names that routes had: nobody writes their files any more, and so nobody sweeps what writers left ----
-
-
-def former_names(project: Project) -> list[str]:
-    """The names that routes had before, and that none has now."""
-    return sorted({move.old for move in routing.moves_of(project) if routing.renamed(project, move.old) is not None})
-
-
-def hidden_of_former(project: Project) -> list[Path]:
-    """What writers left under a hidden name beside files of names that routes had."""
-    return [path for name in former_names(project) for path in hidden_beside(project.route_file(name))]
-
-
-def sweep_former(project: Project) -> None:
-    """Remove what writers left beside files of names that routes had; what somebody saved there gets a visible name."""
-    for name in former_names(project):
-        path = project.route_file(name)
-        if not hidden_beside(path):
-            continue
-        with files.locked(project.route_lock(name), name):
-            for aside in durable.sweep(path, grace=0):
-                aside.keep(path.with_suffix(f".displaced-{state.digest_of(aside.content)[:8]}"))

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf import environment, project as projects, routing
+from ralf.document.index import NAME, with_index
+from ralf.document.place import all_displaced
 from ralf.errors import MEND_JOURNAL, Busy, Damaged, DamagedJournal, RalfError, UsageError
 from ralf.maintenance import remnants
 from ralf.maintenance.forget import alone, held
@@ -26,8 +28,8 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import fold
-from ralf.route.load import read_state
-from ralf.route.state import MAX_BYTES, digest_of, load_snapshot
+from ralf.route.family import context_of, document_of, recorded
+from ralf.route.state import MAX_BYTES, digest_of
 from ralf.route.write import open_route, utc_now
 from ralf.routing import RENAME, Move
 from ralf.storage import durable, journal
@@ -128,7 +130,7 @@ def _settle(project: Project, route: str) -> str:
     """Record what waits in a route's file, and return the sha256 of the file as it was written then. UsageError for a
     route that holds what this user's ralf did not write: it would become theirs.
     """
-    with open_route(project, route, leave=False) as writer:
+    with open_route(project, route) as writer:
         writer.absorb_edits()
         header = writer.context.context_checkpoint
         if writer.foreign or header.foreign_records:
@@ -173,9 +175,10 @@ def _begin(project: Project, store: FileStore, old: str, new: str, because: str)
 
 
 def _first(project: Project, route: str) -> str:
-    """The lineage of a route's first record, "" where it has none."""
+    """What tells a route's first record from others, "" where it has none."""
     for entry in project.store.read(stream_of(route)):
-        return fold.lineage("", journal.parsed(route, entry))
+        found = journal.parsed(route, entry)
+        return found.mark or found.digest
     return ""
 
 
@@ -209,7 +212,7 @@ def _complete(project: Project, store: FileStore, move: Move, because: str, *, b
             if moved is None:
                 return None
             warnings = _drop_old(project, store, move, shown)
-        with open_route(project, move.new, leave=False) as writer:
+        with open_route(project, move.new) as writer:
             writer.absorb_edits()
             writer.render_file()
         told = (*writer.warnings, *warnings)
@@ -246,7 +249,7 @@ def _put(project: Project, store: FileStore, move: Move, because: str) -> int | 
         made.append(_record_of(project, move, because, revision + 1))
     if made:
         lines = [(entry.id, entry.record) for entry in store.read(stream)]
-        durable.removed([project.cache / "sessions" / f"{move.new}.jsonl"])  # it names places of this journal
+        _drop_index(project, move.new)  # it names places of this journal
         store.write_anew(stream, [*lines, *_sealed(project, stream, made)], head=store.head(stream))
     there = {entry.id for entry in store.read(stream)}
     if not {move.record, *(entry.id for entry in entries)} <= there:
@@ -313,6 +316,10 @@ def _sealed(project: Project, stream: str, entries: Iterable[Entry]) -> list[tup
     return [(one.id, one.record if one.foreign else seal(stream, one.record)) for one in entries]
 
 
+def _drop_index(project: Project, route: str) -> None:
+    with_index(project.room_for(NAME), lambda index: index.drop(stream_of(route)) if index is not None else None)
+
+
 # ---- what goes with the records ----
 
 
@@ -323,6 +330,8 @@ def _drop_old(project: Project, store: FileStore, move: Move, shown: str) -> lis
     """
     warnings = _move_file(project, move, shown)
     store.drop(stream_of(move.old))
+    _drop_index(project, move.old)
+    durable.removed(all_displaced(document_of(project, move.old).place))  # absorbed before the records moved
     with suppress(OSError):  # they can be made anew
         remnants.remove(project.caches_named(move.old))
     if move.old == routing.DEFAULT:
@@ -338,15 +347,13 @@ def _move_file(project: Project, move: Move, shown: str) -> list[str]:
     renamed, where it has none, and is set aside else.
     """
     old, new = project.route_file(move.old), project.route_file(move.new)
-    kept = load_snapshot(project.cache, move.old)
-    known = {shown, *(digest for _, digest in (kept.renders if kept is not None else ()))}
     saved = None
     if os.path.lexists(old):  # out of the way first, so that what is saved at this moment is looked at, too
         saved = old.with_name(f"{move.old}.displaced-{digest_of(_content(old))[:12]}")
         old.replace(saved)
         durable.sync_folder(old.parent)
     asides = old.parent.glob(f"{move.old}.displaced-*")  # also what a process that was killed here has left
-    durable.removed([aside for aside in asides if digest_of(_content(aside)) in known])
+    durable.removed([aside for aside in asides if digest_of(_content(aside)) == shown])
     if saved is None or not saved.exists():
         return []
     if not os.path.lexists(new):
@@ -359,7 +366,7 @@ def _move_file(project: Project, move: Move, shown: str) -> list[str]:
 def _keep_sessions(project: Project, move: Move) -> None:
     """Have the sessions that were recorded in `default` go on where that went: in the new one they would begin anew."""
     with suppress(RalfError):
-        state = read_state(project, move.new, None)
-        for session in {entry.session for entry in state.recorded.checkpoint_history} if state is not None else ():
+        entries = recorded(project, move.new, lambda state: context_of(state.rows, move.new).checkpoint_history)
+        for session in {entry.session for entry in entries}:
             if session and routing.choose(project, session=session).rule != routing.CHOSEN:
                 routing.use(project, move.new, session=session)

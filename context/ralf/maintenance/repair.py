@@ -20,10 +20,11 @@ from ralf.maintenance import memories, remnants, renaming, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
-from ralf.route import edits, fold, foreign, state
+from ralf.route import load, state
+from ralf.route.family import stamp_of
 from ralf.route.history import counted
 from ralf.route.write import open_route
-from ralf.storage import durable, files, journal as journals, journal_file
+from ralf.storage import files, journal as journals, journal_file
 from ralf.storage.check import DAMAGED, ROUTES, Check, Scan, aside, check_of
 
 _DEAD = 3_600
@@ -64,11 +65,9 @@ class _Repair:
         """Keep a damaged file under another name."""
         self.note(path, f"moved to {aside(path)}")
 
-    def remove_index(self, route: str) -> None:
-        """Remove what the cache has of a route, and the indexes: they know of what is lost, and are made anew."""
-        cache = self.project.cache
-        names = (f"routes/{route}.json", f"sessions/{route}.jsonl", f"renders/{route}")
-        remnants.remove([*(path for name in names for path in cache.glob(name)), *index.files_in(cache)])
+    def remove_index(self) -> None:
+        """Remove the indexes: they know of what is lost, and are made anew."""
+        remnants.remove(index.files_in(self.project.cache))
 
 
 def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> RepairReport:
@@ -107,33 +106,32 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
 
 def _route(mending: _Repair, route: str) -> None:
     project, check = mending.project, mending.check
-    stream, path, own = journals.stream_of(route), project.route_file(route), False
+    stream, path, shown = journals.stream_of(route), project.route_file(route), None
     with files.locked(project.route_lock(route), route):
         with check.writing(stream):
             scan = check.scan(stream)
             findings = list(verify.findings(project, route, scan))
-            lost = not scan.damaged and any(one.path == scan.path and one.damage for one in findings)
-            if scan.damaged or scan.torn or lost:
-                own = _keep_own(project, route, scan)  # first of all: a repair that is broken off is done again
-                mending.remove_index(route)  # it knows of files that show what is lost
-            found = _file(project, route) if own else None
-            _mend(mending, scan, found[1].checkpoint_count if found and found[1].route == route else 0)
-        # What a writer displaced, and a file that is behind, is the next write's.
-        show = scan.damaged or lost or any(one.suffix != durable.SEEN_SUFFIX for one in durable.hidden_beside(path))
+            if scan.damaged or scan.torn:
+                shown = _own_file(project, route, scan)  # before anything is forgotten that says so
+                mending.remove_index()  # it knows of files that show what is lost
+            _mend(mending, scan, shown)
+        show = scan.damaged
         for finding in findings:
             if finding.path == path and finding.repair:
                 show = True
                 if finding.damage:
                     mending.aside(path)
-        if scan.damaged and not own and _is_anothers(project, route):
+        if scan.damaged and shown is None and _is_anothers(project, route):
             mending.aside(path)
-        taken = scan.damaged and own and _take_in(project, route)
-    if show:
-        _show(mending, route, taken=taken, begin=lost)
+    if show:  # what the file shows of lost records is absorbed
+        _show(mending, route)
 
 
-def _mend(mending: _Repair, scan: Scan, shown: int = 0) -> None:
-    """Write a damaged or torn stream anew, for who holds it; else remove what dead writers left."""
+def _mend(mending: _Repair, scan: Scan, shown: RouteContext | None = None) -> None:
+    """Write a damaged or torn stream anew, for who holds it; else remove what dead writers left.
+
+    shown  what the route's own file shows, as far as anybody knows
+    """
     if scan.damaged or scan.torn:
         missing = dict(_missing(mending.project, scan, shown)) if scan.stream.startswith(ROUTES) else {}
         mending.check.mend(scan, missing)
@@ -148,14 +146,16 @@ def _mend(mending: _Repair, scan: Scan, shown: int = 0) -> None:
             mending.note(left, _LEFT)
 
 
-def _missing(project: Project, scan: Scan, shown: int) -> Iterator[tuple[int, list[bytes]]]:
+def _missing(project: Project, scan: Scan, shown: RouteContext | None) -> Iterator[tuple[int, list[bytes]]]:
     """A record in the place of each that is missing, by the place of the line behind it, and one that says so.
 
-    shown  how many checkpoints the route file says that there were: where the remains do not tell what is lost, the
-           first ones were checkpoints, so that those that follow are called what they were called
+    shown  what the route file shows: where the remains do not tell what is lost, the first ones were checkpoints, as
+           many as it counts, so that those that follow are called what they were called
     """
+    stamp = stamp_of(shown) if shown is not None else None
+    mark, checkpoints = stamp.mark if stamp is not None else "", shown.checkpoint_count if shown is not None else 0
     records = [line.record for line in scan.whole() if line.record is not None]
-    spare = shown - reduce(counted, records, 0) - sum(line.tells for line in scan.lines)
+    spare = checkpoints - reduce(counted, records, 0) - sum(line.tells for line in scan.lines)
     expected, count, told = 1, 0, 0
     for line in scan.lines:
         told += line.tells
@@ -168,16 +168,17 @@ def _missing(project: Project, scan: Scan, shown: int) -> Iterator[tuple[int, li
             payload: dict[str, object] = {"lost": True}
             if revision == line.record.revision - 1 and told + more:
                 payload["changes"] = [{"at": ["context_checkpoint", "checkpoint_count"], "value": count}]
-            made.append(_line(project, scan.stream, revision, payload))
+            made.append(_line(project, scan.stream, revision, payload, mark))
         yield line.start, made
         expected, count, told = line.record.revision + 1, counted(count, line.record), 0
     if scan.damaged:
         kept = scan.path.with_suffix(DAMAGED).relative_to(project.folder).as_posix()
         payload = {"damaged": [kept], "missing": [list(gap) for gap in scan.gaps]}
-        yield -1, [_line(project, scan.stream, expected, payload)]
+        yield -1, [_line(project, scan.stream, expected, payload, mark)]
 
 
-def _line(project: Project, stream: str, revision: int, payload: dict[str, object]) -> bytes:
+def _line(project: Project, stream: str, revision: int, payload: dict[str, object], mark: str) -> bytes:
+    """A line of a repair; the first one of a journal has the mark of the route."""
     record = {
         "v": journals.VERSION,
         "revision": revision,
@@ -186,7 +187,7 @@ def _line(project: Project, stream: str, revision: int, payload: dict[str, objec
         "digest": journals.digest_of(payload),
         "payload": payload,
         "render": "",
-    }
+    } | ({"mark": mark} if mark and revision == 1 else {})
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     id_ = f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}"
     return journal_file.framed(id_, project.store.sealed(stream, text))
@@ -195,23 +196,15 @@ def _line(project: Project, stream: str, revision: int, payload: dict[str, objec
 # ---- the route file: what it still shows of records that are lost is taken in ----
 
 
-def _keep_own(project: Project, route: str, scan: Scan) -> bool:
-    """Whether the route file is this user's, as far as anybody knows; then that is known when cache and journal have
-    lost it, too. Another route's file is none of this one.
-    """
-    if _is_anothers(project, route):
-        return False
-    with suppress(Damaged):
-        content = state.read_file(project, route)
-        renders = {line.record.render for line in scan.whole() if line.record and not line.record.foreign}
-        if content and (
-            state.digest_of(content) in renders
-            or foreign.is_own(project, route, content)
-            or foreign.is_edit(project, route, content, parse(content, project.route_file(route)))
-        ):
-            foreign.remember(project, route, [state.digest_of(content)])
-            return True
-    return False
+def _own_file(project: Project, route: str, scan: Scan) -> RouteContext | None:
+    """What the route file says, where it is this user's, as far as anybody knows. Another route's is none of this."""
+    found = _file(project, route)
+    if found is None or found[1].route not in (route, ""):
+        return None
+    content, context = found
+    renders = {line.record.render for line in scan.whole() if line.record and not line.record.foreign}
+    is_own = state.digest_of(content) in renders or load.is_own(project, route, content, context)
+    return context if is_own else None
 
 
 def _file(project: Project, route: str) -> tuple[bytes, RouteContext] | None:
@@ -228,40 +221,18 @@ def _is_anothers(project: Project, route: str) -> bool:
     return found is not None and found[1].route not in (route, "")
 
 
-def _take_in(project: Project, route: str) -> bool:
-    """Take in what the route file still shows and the journal has lost, under the labels that it had; whether there is
-    any. What a person has edited comes in with it.
-    """
-    found = _file(project, route)
-    if found is None or found[1].route != route:
-        return False
-    content, shown = found
-    head, context = None, fold.empty(route)
-    for token, record in journals.read(project.store, route):
-        head, context = token, fold.apply(context, record)
-    changes = [state.redacted(project, one) for one in edits.changes_of_foreign(context, shown, same=True)]
-    if changes:
-        record = journals.Record(context.revision + 1, "edit", {"changes": changes})
-        id_ = f"repair-edit-{record.revision}-{state.digest_of(content)}"
-        journals.append(project.store, route, record, id=id_, after=head)
-    return bool(changes)
-
-
-def _show(mending: _Repair, route: str, *, taken: bool, begin: bool = False) -> None:
-    """Make the route file show what the journal has, after what it has and the journal lost was taken in.
-
-    begin  whether a route without any record is to have its journal begun anew
-    """
+def _show(mending: _Repair, route: str) -> None:
+    """Make the route file show what the journal has, after what it has and the journal lost was absorbed."""
     project = mending.project
     before = project.store.head(journals.stream_of(route))
-    if before is None and not begin:
+    if before is None:
         return
-    with open_route(project, route, leave=False) as writer:
+    with open_route(project, route) as writer:
         writer.absorb_edits()
         writer.render_file()
-        taken, left = taken or writer.token != before, writer.foreign
+        is_absorbed, left = writer.token != before, writer.foreign
     if not left:
-        mending.note(project.route_file(route), _AGAIN + (", what it had more was taken in" if taken else ""))
+        mending.note(project.route_file(route), _AGAIN + (", what it had more was taken in" if is_absorbed else ""))
 
 
 # ---- the rest ----

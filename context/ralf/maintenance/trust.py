@@ -17,7 +17,7 @@ from ralf.model import BODY, Carried, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import edits, filed, fold, foreign, state as states
-from ralf.route.load import load_state, read_state
+from ralf.route.load import load_state
 from ralf.route.state import State
 from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
@@ -124,9 +124,9 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
     DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
     OSError: then nothing was accepted.
     """
-    with open_route(project, route, leave=False) as writer:
+    with open_route(project, route) as writer:
         writer.absorb_edits()
-        state = read_state(project, route, states.read_file(project, route))
+        state = load_state(project, route)
         theirs = foreign.foreign_part(project, route, state) if state is not None else None
         if state is None or theirs is None or not any(theirs.contexts):
             return Accepted(route, writer.context.revision)
@@ -136,7 +136,7 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
             states.parse_file(project, route, state.content)
         told = _lines(project, route, state, theirs)
         kind, payload = _payload(project, route, state, theirs)
-        digest = states.digest_of(state.content or b"")
+        digest = states.digest_of(state.content)
         context = writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest}", content=state.content)
         return Accepted(route, context.revision, told, tuple(writer.warnings))
 
@@ -159,7 +159,7 @@ def _changes(
     context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
     changes: list[merge.Change] = []
     if theirs.file is not None and not theirs.whole:
-        found = states.parse_file(project, route, state.content or b"")
+        found = states.parse_file(project, route, state.content)
         found = states.with_route(filed.with_own_lines(found), route)
         changes = _marked(foreign.changes_of(project, route, state, found))
         context = _with(context, changes)
@@ -207,7 +207,7 @@ def _claim(item: Decision) -> str:
 
 def _digest(state: State, theirs: foreign.Theirs) -> str:
     """The sha256 of the foreign file's bytes and of what the foreign records come to."""
-    file = state.content or b"" if state.status == "foreign" else b""
+    file = state.content if state.status == "foreign" else b""
     records = filed.content_of(theirs.records) if theirs.records is not None else b""
     return states.digest_of(b"%d:%s%s" % (len(file), file, records))
 

@@ -6,18 +6,23 @@ import os
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ralf import config, project as projects, routing
 from ralf.agent import contents
 from ralf.brief.wording import told_unresolved
+from ralf.document import access
+from ralf.document.access import Look
+from ralf.document.judging import EDITED, HALF, NEW
+from ralf.document.state import digest_of
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
 from ralf.format.routefile import parse
 from ralf.maintenance import memories, renaming, runs
-from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import fold, foreign, history, state
-from ralf.route.load import load_state
+from ralf.route import fold, history, state
+from ralf.route.family import document_of
+from ralf.route.state import MAX_BYTES
 from ralf.storage import durable, files
 from ralf.storage.check import DAMAGED, ROUTES, Check, Finding, Scan, check_of
 from ralf.storage.files import content_of
@@ -50,7 +55,7 @@ def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
     if later := context.context_checkpoint.later_records:
         which = "1 of its records was" if later == 1 else f"{later:,} of its records were"
         yield Finding(scan.path, f"{which} written by a later version of ralf: passed over", damage=False)
-    yield from _file(project, route, scan, context)
+    yield from _file(project, route, bool(scan.lines))
 
 
 def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
@@ -87,8 +92,8 @@ def _file_alone(project: Project, route: str) -> Iterator[Finding]:
         yield Finding(path, error.what, f"keep it as {path.name}{DAMAGED}, and {_AGAIN}")
 
 
-def _file(project: Project, route: str, scan: Scan, context: RouteContext) -> Iterator[Finding]:
-    path, has_records = project.route_file(route), bool(scan.lines)
+def _file(project: Project, route: str, has_records: bool) -> Iterator[Finding]:
+    path = project.route_file(route)
     try:
         content = state.read_file(project, route)
         found = parse(content, path) if content else None
@@ -109,21 +114,20 @@ def _file(project: Project, route: str, scan: Scan, context: RouteContext) -> It
     elif found.route not in (route, "") and has_records:
         what, repair = f"is the file of the route {found.route}", f"keep it as {path.name}{DAMAGED}, and {_AGAIN}"
         yield Finding(path, what, repair)
-    elif not has_records:
-        own = foreign.is_own(project, route, content)
-        what = "has no journal: the next write takes it in as it stands" if own else f"is {_FOREIGN}"
-        yield Finding(path, what, damage=False)
-    elif (shown := load_state(project, route)) is None or shown.recorded.revision != context.revision:
-        return  # somebody writes at this moment
-    elif shown.lost:
-        what = f"ends at revision {context.revision}, and the route file shows {shown.lost}: records are lost"
-        yield Finding(scan.path, what, "take in what the file shows of them")
-    elif shown.status == "stale":
-        yield Finding(path, f"shows revision {found.revision} of {context.revision}", _AGAIN, damage=False)
-    elif shown.status == "foreign":
-        yield Finding(path, f"is {_FOREIGN}", damage=False)
-    elif shown.changes:
-        yield Finding(path, "was edited: the next write takes it in", damage=False)
+    else:
+        yield from access.read(document_of(project, route), partial(_judged, path), fresh=True)
+
+
+def _judged(path: Path, look: Look) -> list[Finding]:
+    if look.file.status == NEW:
+        return [Finding(path, f"is {_FOREIGN}", damage=False)]
+    if look.file.status == HALF:
+        return [Finding(path, look.file.what.removeprefix(f"{path}: "), damage=False)]
+    if look.file.status == EDITED:
+        return [Finding(path, "was edited: the next write takes it in", damage=False)]
+    if look.content and digest_of(look.content) != look.recorded.render and look.content != look.recorded.shown():
+        return [Finding(path, f"does not show revision {look.recorded.revision}", _AGAIN, damage=False)]
+    return []
 
 
 # --------------------
@@ -306,7 +310,7 @@ def _copies(project: Project, routes: Container[str]) -> Iterator[Finding]:
 def _said_route(path: Path, routes: Container[str]) -> str:
     """The route of these that a file says it is of, "" for none of them."""
     with suppress(Damaged, OSError):
-        said = parse(content_of(path, most=state.MAX_BYTES), path).route
+        said = parse(content_of(path, most=MAX_BYTES), path).route
         return said if said in routes else ""
     return ""
 

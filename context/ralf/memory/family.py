@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.document.family import Parsed, Stamp
-from ralf.document.record import Record
+from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
 from ralf.memory import file
 from ralf.memory.file import Entry, Tree, fields_of
@@ -17,7 +17,7 @@ from ralf.text.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryFamily:
+class MemoryFamily(Enveloped):
     """The memory of one agent. `redact` removes secrets from a text. See `ralf.document.family.Family`."""
 
     agent: str

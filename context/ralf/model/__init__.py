@@ -3,6 +3,7 @@
 from ralf.model.context import (
     BODY as BODY,
     FORMAT_VERSION as FORMAT_VERSION,
+    LAYOUT as LAYOUT,
     SHOWN_TOMBSTONES as SHOWN_TOMBSTONES,
     Body as Body,
     Folded as Folded,

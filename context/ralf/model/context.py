@@ -28,6 +28,9 @@ from ralf.text.frozen import dataclass
 
 FORMAT_VERSION = "1.3.0"
 
+LAYOUT = 1
+"""Of the route file: what one of another layout lacks was not taken out of it."""
+
 BODY = "#body"
 """Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
 
@@ -38,7 +41,7 @@ SHOWN_TOMBSTONES = 64
 class Header:
     """The file's `context_checkpoint`: which route, which revision, how much has gone by.
 
-    lineage  names all records up to the revision: two files of one lineage come from the same history
+    mark     the stamp of the file: revision, layout and the route's own mark, which its first record has
     spend    what models have been asked for the route
     foreign_records  how many of them this user's ralf did not write; they say nothing of the route
     later_records    how many of them are of a later format, which this version passes over
@@ -48,7 +51,7 @@ class Header:
     route: str = ""
     agent_type: str = ""
     revision: int = 0
-    lineage: str = ""
+    mark: str = ""
     created: str = ""
     last_checkpoint: str = ""
     checkpoint_count: int = 0
@@ -82,10 +85,9 @@ class Body:
     after      text below them, from a heading on
     preface    text between the heading of the history and the sections; `below`: below the footer
     comments   of the front matter
-    crlf, bom  whether lines end with CRLF, and whether a byte order mark stands first
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
     has_moved  whether lines that a person wrote into one of our parts stand in `before` now
-    is_cut     whether the file has neither our facts nor our footer: what was below may have been cut off
+    is_cut     whether the file has not our footer: what was below may have been cut off
     """
 
     before: str = ""
@@ -94,8 +96,6 @@ class Body:
     preface: str = ""
     below: str = ""
     comments: tuple[Comment, ...] = ()
-    crlf: bool = False
-    bom: bool = False
     brief: str = field(default="", compare=False, metadata=NOT_STORED)
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
     has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
@@ -208,11 +208,6 @@ class RouteContext:
     def revision(self) -> int:
         """The journal revision that this shows; 0 for a file that has no journal."""
         return self.context_checkpoint.revision
-
-    @property
-    def lineage(self) -> str:
-        """Names the history that this comes from; "" for a file that has no journal."""
-        return self.context_checkpoint.lineage
 
     @property
     def agent_type(self) -> str:

@@ -24,7 +24,7 @@ _DAY = 86_400.0
 
 _SECONDS = 2.0  # that a write has for it: some hundred routes
 
-_LEFT = ("own", "foreign", "damaged")  # files that are not what a journal of this user's makes
+_LEFT = ("edited", "foreign", "damaged")  # files that are not what a journal of this user's makes
 
 
 def when_due(project: Project, *, but: str = "") -> None:
@@ -91,9 +91,8 @@ def archive(project: Project, route: str) -> bool:
         state = load_state(project, route)
         if archiving is None or state is None or state.token is None or project.tracks(stream_of(route)):
             return False
-        is_left = state.changes or state.status in _LEFT or state.recorded.context_checkpoint.foreign_records
-        unseen = [one for one in durable.hidden_beside(live) if one.suffix != durable.SEEN_SUFFIX]
-        if is_left or unseen or project.git.would_commit(live):
+        is_left = state.status in _LEFT or state.recorded.context_checkpoint.foreign_records
+        if is_left or project.git.would_commit(live):
             return False
         if not archiving.archive(stream_of(route), state.token):
             return False

@@ -18,7 +18,7 @@ from ralf.format.merge import Change
 from ralf.model import EXTRACTED, Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import cap, edits, fold, history, matching, shared, state
+from ralf.route import cap, edits, fold, history, shared, state
 from ralf.route.cap import is_buried, tombstone
 from ralf.route.comparing import Told
 from ralf.route.edits import labelled
@@ -107,7 +107,7 @@ def record_decision(
         if replaced is not None and replaced.id != supersedes:  # in other letters, or as another clone calls it
             supersedes = replaced.id
             made = replace(made, supersedes=supersedes)
-        words = matching.said(made)
+        words = edits.said(made)
         decisions = writer.context.decisions
         for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
             if known.status != "active" or known.origin == EXTRACTED or its_words != words:
@@ -201,7 +201,7 @@ def open_file(route: str, *, root: str | os.PathLike[str] | None = None) -> Open
     Raises RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project, found = routing.find(route, root)
-    with open_route(project, found, leave=False) as writer:
+    with open_route(project, found) as writer:
         writer.absorb_edits()
         writer.render_file()
         return Opened(found, project.route_file(found), writer.context.revision, writer.damage)
@@ -254,12 +254,14 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     served = load_state(project, found)
     if served is not None and served.context.foreign:  # what was loaded may hold it
         raise UsageError(found, "holds what your ralf did not write", f"ralf context trust {found}")
-    with open_route(project, found, leave=False) as writer:
+    with open_route(project, found) as writer:
         writer.absorb_edits()
         base = _loaded(project, writer.context, fields)
         header = fields.get("context_checkpoint")
-        lineage = header.get("lineage") if isinstance(header, Mapping) else None
-        if named.casefold() != found.casefold() and lineage and lineage != base.lineage:  # its labels are others'
+        mark = header.get("mark") if isinstance(header, Mapping) else None
+        if (
+            named.casefold() != found.casefold() and mark and mark != base.context_checkpoint.mark
+        ):  # its labels are others'
             raise Busy(found, f"took in {named} after this was loaded", f"ralf context show {found} --json")
         try:
             edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
@@ -299,7 +301,7 @@ def _loaded(project: Project, newest: RouteContext, fields: Mapping[str, Any]) -
         return newest
     moment = f"r{revision}"
     base = history.contexts_at(project, newest.route, [moment])[moment]
-    return base if header is not None and header.get("lineage") == base.lineage else newest
+    return base if header is not None and header.get("mark") == base.context_checkpoint.mark else newest
 
 
 def _revision(project: Project, route: str) -> int:
@@ -486,9 +488,8 @@ def _text(now: RouteContext, then: RouteContext, because: str) -> str:
 
 
 def changes_back(now: RouteContext, then: RouteContext) -> list[merge.Change]:
-    """The changes that give `now` the content of `then`; how the file is written down (line ends) is no content."""
-    layout = {name: getattr(now.body, name) for name in ("bom", "crlf") if hasattr(now.body, name)}
-    return merge.diff(_content(now), _content(replace(then, body=replace(then.body, **layout))))
+    """The changes that give `now` the content of `then`."""
+    return merge.diff(_content(now), _content(then))
 
 
 def is_as(now: RouteContext, then: RouteContext) -> bool:

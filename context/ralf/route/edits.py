@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ralf.document.record import now
 from ralf.format import merge
 from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import BODY, EXTRACTED, MOST_SOURCES, Checkpoint, Decision, RouteContext, Section, Tombstone, Unresolved
+from ralf.model import EXTRACTED, MOST_SOURCES, Decision, RouteContext, Section, Tombstone
 from ralf.route import cap
-from ralf.route.matching import SAME, is_said, match, recorded_first, said
 from ralf.route.unresolved import of_edit
+from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
 
 
 def with_header(context: RouteContext, **fields: Any) -> RouteContext:
     """The context with other values of some fields of its header."""
     return replace(context, context_checkpoint=replace(context.context_checkpoint, **fields))
+
+
+def said(decision: Decision) -> str:
+    """What a decision says, white space and case aside."""
+    return one_line(decision.decision).casefold()
 
 
 # ---- labels ----
@@ -179,22 +185,6 @@ def _told_again(known: Decision, again: Decision) -> Decision:
     )
 
 
-def labelled_alike(before: RouteContext, after: RouteContext) -> tuple[RouteContext, RouteContext]:
-    """Two versions of a file, the first with a label for every decision, and the second with the same for those that
-    say the same: whoever wrote them without one, they are no new ones.
-    """
-    made = all_labelled(before)
-    given: dict[str, list[str]] = {}
-    for old, new in zip(before.decisions, made.decisions, strict=True):
-        if not old.id:
-            given.setdefault(said(new), []).append(new.id)
-    decisions = []
-    for item in after.decisions:
-        alike = given.get(said(item), []) if not item.id else []
-        decisions.append(replace(item, id=alike.pop(0), origin=item.origin or "human-edit") if alike else item)
-    return made, replace(after, decisions=tuple(decisions))
-
-
 def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> list[Decision]:
     """The decisions, of those that share a label one with it and the others without: whoever copied a decision and
     changed the copy made a new one. A copy that is the same in everything is left out.
@@ -232,34 +222,75 @@ def all_labelled(context: RouteContext) -> RouteContext:
 
 # ---- what a file says otherwise ----
 
-_BOOKKEEPING = frozenset({"version", "route", "revision", "lineage", "foreign_records", "later_records", "spend"})
+_BOOKKEEPING = frozenset({"version", "route", "revision", "mark", "foreign_records", "later_records", "spend"})
 """What an edit of the header cannot change."""
+
+
+def body_of(changes: Sequence[merge.Change]) -> dict[str, Any]:
+    """The record that absorbs what somebody changed in a route's file."""
+    return {"kind": "edit", "payload": {"timestamp": now(), "changes": list(changes)}}
 
 
 def changes_of_edit(
     base: RouteContext,
     theirs: RouteContext,
     newest: RouteContext | None = None,
-    is_known: Callable[[merge.Change], bool] = lambda _: False,
+    cleaned: Callable[[merge.Change], merge.Change] = lambda change: change,
+    *,
+    is_whole: bool = True,
 ) -> list[merge.Change]:
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
     newest    what the route has come to since; a decision that they added gets a label that it uses for no other, and
-              what it says already (a writer took it in, and died before the file showed that) is no change. What both
-              changed is told under `unresolved`, too
-    is_known  whether a change was taken in before: then it is none, whatever became of it
+              what it says already is no change. What both changed is told under `unresolved`, too
+    cleaned   a change without secrets
+    is_whole  whether what is missing was taken out
     """
+    if newest is not None:
+        base, theirs = _labelled_alike(base, theirs, newest)
     edited: Tree = shared(_unclashing(base, theirs, newest or base))
     original = shared(base)
     for key in (*_BOOKKEEPING, "decision_count"):
         for tree in (edited, original):
             tree.get("context_checkpoint", {}).pop(key, None)
-    changes = merge.diff(original, edited)
+    changes = [cleaned(change) for change in merge.diff(original, edited) if is_whole or _adds(change, original)]
     if newest is None:
         return changes
-    now = shared(newest)
-    changes = [change for change in merge.open_changes(changes, now) if not is_known(change)]
-    return changes + of_edit(original, now, changes)
+    current = shared(newest)
+    changes = merge.open_changes(changes, current)
+    return changes + of_edit(original, current, changes)
+
+
+def _labelled_alike(
+    base: RouteContext, theirs: RouteContext, newest: RouteContext
+) -> tuple[RouteContext, RouteContext]:
+    """An earlier save and a later one, in which decisions that were written without a label have that which they were
+    recorded with. One that is there no more is in neither: it was dropped since.
+    """
+    taken = {item.id for item in base.decisions}
+    recorded = {said(item): item.id for item in newest.decisions if item.id not in taken}
+    given = {said(item): recorded.get(said(item), "") for item in base.decisions if not item.id}
+    if not given:
+        return base, theirs
+
+    def labelled(context: RouteContext) -> RouteContext:
+        left = dict(given)
+        decisions = []
+        for item in context.decisions:
+            label = left.pop(said(item), None) if not item.id else None
+            if label != "":
+                decisions.append(replace(item, id=label or item.id))
+        return replace(context, decisions=tuple(decisions))
+
+    return labelled(base), labelled(theirs)
+
+
+def _adds(change: merge.Change, original: Tree) -> bool:
+    """Whether a change adds something, so that it counts in a file that was cut off, too."""
+    if "value" not in change:
+        return False
+    was, value = merge.find(original, change["at"]), change["value"]
+    return not (isinstance(was, str) and isinstance(value, str) and was.startswith(value.rstrip()))
 
 
 def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
@@ -328,199 +359,6 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
     tree = to_tree(ours)
     changes = merge.diff(tree, to_tree(all_labelled(added)))
     return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]
-
-
-# ---- what a file has that is newer than the journal's head, or of another history ----
-#
-# That it lacks an item says nothing: the cap may have folded it. A tombstone says that it is gone.
-
-_COUNTED = ("checkpoint_count", "total_tokens_consumed", "decision_count")
-"""Counters of the header, which never go back."""
-
-
-def retired(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
-    """The decisions of ours that a file of another history, which is not known to go on from it, says are dropped,
-    superseded or reversed: it cannot have that from nowhere.
-    """
-    known = {item.id: item for item in theirs.decisions}
-    changes: list[merge.Change] = []
-    for item in ours.decisions:
-        other = known.get(item.id)
-        stones = [stone for stone in cap.of(theirs) if stone.id == item.id]
-        status = other.status if other is not None and said(other) == said(item) else "active"
-        if status == "active" and cap.cover(stones, item):
-            status = "dropped"
-        if item.status == "active" != status:
-            changes.append({"at": ["decisions", item.id, "status"], "value": status})
-    return changes
-
-
-def likeliest_render(renders: Sequence[RouteContext], found: RouteContext) -> RouteContext | None:
-    """Which of our renders, newest first, a file without a lineage is an edit of: the one whose items it has, but for
-    the fewest; None where it has less than half of them. Nobody else knows their times.
-    """
-    theirs = set(_timed(found))
-    items = {one.revision: set(_timed(one)) for one in renders}
-    near = [
-        one
-        for one in renders
-        if items[one.revision] and 2 * len(items[one.revision] & theirs) >= len(items[one.revision])
-    ]
-    return min(near, key=lambda one: len(items[one.revision] ^ theirs), default=None)
-
-
-def _timed(context: RouteContext) -> Iterator[tuple[str, str]]:
-    yield from ((item.id, item.timestamp) for item in context.decisions if item.timestamp)
-    yield from ((entry.checkpoint_id, entry.timestamp) for entry in context.checkpoint_history if entry.timestamp)
-
-
-def changes_since(base: RouteContext, found: RouteContext, recorded: RouteContext) -> list[merge.Change]:
-    """What a file that is newer than its journal, or of another history, says otherwise than `base`.
-
-    base      our revision that the file had taken in; `recorded`, where it shows records that the journal has lost
-    recorded  what ours has come to since; its own items stay, and those of the file that go by the same label or number
-              get another one
-
-    Where both changed a field, the file's value stands and ours is kept under `unresolved`.
-    """
-    count = max(one.context_checkpoint.decision_count for one in (found, recorded))
-    found = _apart(base, with_header(found, decision_count=count))
-    return list(_kept(changes_of_edit(base, found, recorded), recorded, found))
-
-
-def _kept(changes: list[merge.Change], recorded: RouteContext, found: RouteContext) -> Iterator[merge.Change]:
-    """The changes but for those that only say what the file lacks, and counters that would go back."""
-    buried = {stone.id for stone in cap.of(found)}
-    ours = recorded_first(recorded.decisions, found.decisions)
-    for change in changes:
-        at = change["at"]
-        is_gone = at[0] == "active_work" or (at[0] == "decisions" and len(at) == 2 and at[1] in buried)
-        is_ours = _is_of_record(at, ours) or (at == ["goal_origin"] and found.goal == recorded.goal)
-        if at[0] == "folded" or is_ours or (change.get("removed") and not is_gone):
-            continue
-        if at[0] != "context_checkpoint" or at[1] not in _COUNTED:
-            yield change
-    for name in _COUNTED:
-        ours, theirs = (getattr(one.context_checkpoint, name) for one in (recorded, found))
-        if theirs > ours:
-            yield {"at": ["context_checkpoint", name], "value": theirs}
-
-
-def _is_of_record(at: Sequence[str], ours: Container[str]) -> bool:
-    """Whether a field says whose an item is that ours has, or who recorded a decision, and when.
-
-    ours  the labels of decisions that keep our record
-    """
-    if at[0] not in ("decisions", "checkpoint_history", "facts") or len(at) < 3:
-        return False
-    return at[-1] == "origin" or (at[0] == "decisions" and at[2] in ("clone", "timestamp") and at[1] in ours)
-
-
-def _apart(ours: RouteContext, theirs: RouteContext) -> RouteContext:
-    """`theirs`, in which no other decision goes by a label of ours, and no other checkpoint by a number of ours."""
-    known = {item.id: item for item in ours.decisions}
-    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, known)))
-    count = max(one.context_checkpoint.decision_count for one in (ours, theirs))
-    places = match(ours.decisions, theirs.decisions, SAME._replace(tests=(*SAME.tests, is_said)))
-    same = ["" if place is None else ours.decisions[place].id for place in places]
-    labels: dict[str, str] = {}
-    for item, our in zip(theirs.decisions, same, strict=True):
-        if our and our != item.id:
-            labels[item.id] = our
-        elif item.id in known and not our:
-            alike = next((one.id for one in ours.decisions if one.id not in same and said(one) == said(item)), "")
-            count += not alike
-            labels[item.id] = alike or f"DEC-{count:03d}"
-    entries = {entry.checkpoint_id: entry for entry in ours.checkpoint_history}
-    clashing = {
-        entry.checkpoint_id
-        for entry in theirs.checkpoint_history
-        if (known_entry := entries.get(entry.checkpoint_id)) is not None and known_entry.timestamp != entry.timestamp
-    }
-    sections = tuple(
-        _unnumbered(one) if one.number is not None and f"cp-{one.number:03d}" in clashing else one
-        for one in theirs.body.sections
-    )
-    return replace(
-        with_header(theirs, decision_count=count),
-        decisions=tuple(
-            _relinked(_renamed(item, labels[item.id], known) if item.id in labels else item, labels)
-            for item in theirs.decisions
-        ),
-        checkpoint_history=tuple(one for one in theirs.checkpoint_history if one.checkpoint_id not in clashing),
-        unresolved=tuple(moved_entry(entry, labels, {}) for entry in theirs.unresolved),
-        body=replace(theirs.body, sections=sections),
-    )
-
-
-def moved_entry(entry: Unresolved, labels: Mapping[str, str], numbers: Mapping[Any, int]) -> Unresolved:
-    """What is told of a field that two have changed, where its decision or section goes by another label or number; so
-    do the decisions that the values name.
-    """
-    at, also = list(entry.at), entry.also
-    if len(at) > 1 and at[0] == "decisions":
-        at[1] = labels.get(at[1], at[1])
-        also = tuple(labels.get(one, one) for one in also) if at[-1] in LINKS else also
-    elif len(at) > 2 and at[:2] == [BODY, "sections"] and at[2].isdecimal():
-        at[2] = str(numbers.get(int(at[2]), int(at[2])))
-    return replace(entry, at=tuple(at), also=also)
-
-
-def _aliases(label: str, *known: Any) -> tuple[str, ...]:
-    """The other labels of an item, those that ours bears first."""
-    *lists, ours = known
-    found = dict.fromkeys([*(ours.aliases if ours is not None else ()), *(one for each in lists for one in each)])
-    return tuple(one for one in found if one != label)
-
-
-def moved(contexts: Sequence[RouteContext], recorded: RouteContext) -> list[RouteContext]:
-    """A render and a person's edit of it, by the labels and numbers that `recorded` has for what the render shows: its
-    records were put behind those of another machine since, which has given the old ones to others.
-    """
-    base = contexts[0]
-    ours = {item.id: item for item in recorded.decisions}
-    labels: dict[str, str] = {}
-    for item in base.decisions:
-        if item.id not in ours or said(ours[item.id]) != said(item):
-            alike = (one for one in recorded.decisions if said(one) == said(item))
-            labels[item.id] = next((one.id for one in alike if one.timestamp == item.timestamp), item.id)
-    places = {(one.timestamp, one.session, one.lines): one for one in recorded.checkpoint_history}
-    numbers: dict[int | None, int] = {}
-    for entry in base.checkpoint_history:
-        now = places.get((entry.timestamp, entry.session, entry.lines))
-        if now is not None and now.checkpoint_id != entry.checkpoint_id:
-            numbers[_number_of(entry)] = _number_of(now)
-    return [_moved(context, labels, numbers) for context in contexts]
-
-
-def _moved(context: RouteContext, labels: Mapping[str, str], numbers: Mapping[int | None, int]) -> RouteContext:
-    decisions = (replace(item, id=labels.get(item.id, item.id)) for item in context.decisions)
-    entries = []
-    for entry in context.checkpoint_history:
-        number = numbers.get(_number_of(entry))
-        if number is not None:
-            title = entry.summary_ref.partition(":")[2]
-            named = f"### Checkpoint {number}" + (f":{title}" if title else "")
-            entry = replace(entry, checkpoint_id=f"cp-{number:03d}", summary_ref=named)
-        entries.append(entry)
-    sections = (replace(one, number=numbers.get(one.number, one.number)) for one in context.body.sections)
-    return replace(
-        context,
-        decisions=tuple(_relinked(item, labels) for item in decisions),
-        checkpoint_history=tuple(entries),
-        unresolved=tuple(moved_entry(entry, labels, numbers) for entry in context.unresolved),
-        body=replace(context.body, sections=tuple(sections)),
-    )
-
-
-def _number_of(entry: Checkpoint) -> int:
-    number = entry.checkpoint_id.removeprefix("cp-")
-    return int(number) if number.isdecimal() else 0
-
-
-def _renamed(item: Decision, label: str, ours: Mapping[str, Decision]) -> Decision:
-    """A decision under another label, with the old one, and those that ours has, as aliases."""
-    return replace(item, id=label, aliases=_aliases(label, item.aliases, [item.id], ours.get(label)))
 
 
 def _unlabelled(item: Decision) -> Decision:

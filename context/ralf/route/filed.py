@@ -108,15 +108,16 @@ def _within(lines: Iterable[str], most: int) -> Iterator[str]:
         yield shown(line)
 
 
-def with_own_lines(found: RouteContext, base: RouteContext | None = None) -> RouteContext:
+def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_whole: bool = True) -> RouteContext:
     """What a file says, with what a person changed in the bullets above the history, and with the other lines that they
     wrote into our part there as notes: the next write makes that part anew.
 
-    base  what the file showed before; None where that is not known
+    base      what the file showed before; None where that is not known
+    is_whole  whether what is missing was taken out
     """
     if not found.body.is_brief_edited:
         return found
-    found = _with_bullets(found, base if base is not None else found)
+    found = _with_bullets(found, base if base is not None else found, is_whole=is_whole)
     found = replace(found, active_work=replace(found.active_work, now=base.active_work.now if base is not None else ""))
     known = {line for context in (found, base) if context is not None for line in brief_of(context).split("\n")}
     own = list(_own(found.body.brief, known))
@@ -125,7 +126,7 @@ def with_own_lines(found: RouteContext, base: RouteContext | None = None) -> Rou
     return replace(found, body=replace(found.body, before=before, brief="", is_brief_edited=False, has_moved=has_moved))
 
 
-def _with_bullets(found: RouteContext, base: RouteContext) -> RouteContext:
+def _with_bullets(found: RouteContext, base: RouteContext, *, is_whole: bool) -> RouteContext:
     """What a file says, with what its bullets above the history say otherwise than ours did, and without these: one
     that is changed, added or removed below `## Hand-over`, `## Rules` or `## Decisions`.
     """
@@ -137,7 +138,7 @@ def _with_bullets(found: RouteContext, base: RouteContext) -> RouteContext:
     ]
     there = {entry.id for _, _, after in read for entry in after.kept}
     for heading, before, after in read:
-        was = {} if found.body.is_cut else {entry.id: entry for entry in before.kept}
+        was = {entry.id for entry in before.kept} if is_whole else set()
         gone = {id_ for id_ in was if id_ not in there and not _is_in_moment(id_, after)}
         found = _with_entries(found, before, after, gone, _KINDS.get(heading, ""))
     return replace(found, body=replace(found.body, brief=_without_bullets(theirs, {heading for heading, *_ in read})))

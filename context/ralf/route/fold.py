@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +11,7 @@ from ralf.format import merge
 from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
+    LAYOUT,
     ActiveWork,
     Carried,
     Checkpoint,
@@ -33,7 +32,7 @@ from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
 from ralf.route.sections import without
 from ralf.route.unresolved import settled
-from ralf.storage.journal import VERSION, Record, digest_of, runs_of, understood
+from ralf.storage.journal import VERSION, Record, runs_of, understood
 from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed
 
@@ -43,14 +42,6 @@ MAX_COMPLETED_TODOS, MAX_OPEN_TODOS, MAX_TODO_LENGTH = 30, 60, 400  # what never
 def empty(route: str) -> RouteContext:
     """The context of a route without records."""
     return with_header(RouteContext(), version=FORMAT_VERSION, route=route)
-
-
-_BASE = 256  # records from one base to the next
-
-
-def has_base(before: int, revision: int) -> bool:
-    """Whether the file that shows a revision is kept, so that a fold may begin there; `before`: the one shown last."""
-    return revision // _BASE > before // _BASE
 
 
 def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
@@ -84,7 +75,7 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
     return with_header(
         context,
         revision=record.revision,
-        lineage=lineage(before.lineage, record),
+        mark=_stamp(before.mark, record),
         foreign_records=before.foreign_records + record.foreign,
         later_records=before.later_records + later,
         decision_count=max(
@@ -94,20 +85,10 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
     )
 
 
-def lineage(before: str, record: Record) -> str:
-    """The name of a history: a hash of the one before and the record. It depends on nothing but the records.
-
-    Of a payload only its digest counts, so that words can be taken out of it and the name stays. Records of version 1
-    have none: there it is the payload itself, and one that was purged names its history.
-    """
-    if record.lineage:
-        return record.lineage
-    if record.version == 1:
-        told = json.dumps(record.payload, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    else:
-        told = record.digest or digest_of(record.payload)
-    text = "\0".join((before, record.kind.partition("/")[0], told)).encode("utf-8", "surrogatepass")
-    return f"r{record.revision}-{hashlib.sha256(text).hexdigest()[:12]}"
+def _stamp(before: str, record: Record) -> str:
+    """The stamp of the file that shows a record: its revision, the layout, and the route's own mark."""
+    mark = before.rpartition(".")[2] or record.mark
+    return f"{record.revision}.{LAYOUT}.{mark}" if mark else ""
 
 
 def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:

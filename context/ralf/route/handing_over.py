@@ -19,7 +19,7 @@ from ralf.model.entries import Entry, SessionEntries, Step
 from ralf.model.kept import decision_of
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import history, matching
+from ralf.route import edits, history
 from ralf.route.entries import sessions_of
 from ralf.route.offsets import ingest_offset
 from ralf.route.write import RouteWriter, open_route, utc_now
@@ -282,10 +282,10 @@ def _difference(before: Carried, after: Carried) -> dict[str, Any]:
 def _numbered(context: RouteContext, before: Carried, after: Carried) -> Iterable[Kept]:
     """The new entries with the ids that the record gave them."""
     old = {entry.id for entry in before.kept}
-    labels = {matching.said(item): item.id for item in context.decisions if item.status == "active"}
+    labels = {edits.said(item): item.id for item in context.decisions if item.status == "active"}
     for entry in after.kept:
         if entry.id not in old:
             if entry.kind in ("decision", "avoid"):
-                entry = replace(entry, id=labels.get(matching.said(decision_of(entry)), ""))
+                entry = replace(entry, id=labels.get(edits.said(decision_of(entry)), ""))
             yield entry
     yield from after.offers[: len(after.offers) - len(before.offers)]

@@ -484,6 +484,9 @@ def _handed_over(payload: Mapping[str, Any], time: str) -> tuple[str, str, str, 
     return of, time, {"person": "user"}.get(by, by), _joined("handed over", text, by=": ")
 
 
+_LONGEST = 80  # characters of a value that an edit set
+
+
 def _places(changes: Any) -> Iterator[str]:
     """What an edit changed, each item or field once, the first few by name."""
     places: dict[str, str] = {}
@@ -491,7 +494,8 @@ def _places(changes: Any) -> Iterator[str]:
         at = [str(key) for key in change["at"]]
         if "order" not in change and change.get("removed") != "empty":
             done = "added " if len(at) == 2 and at[0] == "decisions" else ""
-            places.setdefault(place(at), "removed " if change.get("removed") else done)
+            said = f": {value(change['value'], _LONGEST)}" if isinstance(change.get("value"), str) else ""
+            places.setdefault(f"{place(at)}{said}", "removed " if change.get("removed") else done)
     told = [f"{done}{name}" for name, done in places.items()] or ["order of lists"]
     yield from told[:_MOST_NAMED]
     if len(told) > _MOST_NAMED:

@@ -1,120 +1,130 @@
-"""Loads the state of a route from its snapshot, journal and file. Reads only, takes no lock."""
+"""Loads the state of a route from its journal and its file. Reads only, takes no lock."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
 
-from ralf.errors import Busy, DamagedJournal, UnknownToken, UnreadableRouteFile
+from ralf.document import access
+from ralf.document.access import Look
+from ralf.document.index import Index, with_index
+from ralf.document.judging import DAMAGED, EDITED, HALF, NEW
+from ralf.document.rows import Rows
+from ralf.document.state import State as Recorded
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route.state import Snapshot, State, damaged, digest_of, load_snapshot, lost_warning, read_file, shown_by
-from ralf.storage import journal
-from ralf.storage.journal import Token
+from ralf.route.family import context_of, document_of, stamp_of
+from ralf.route.state import FileStatus, State, digest_of, of_another, parse_file, read_file
 
-# `fold` and `foreign` are imported lazily: a read of an untouched file with a snapshot of the newest record needs none.
+# `foreign` is imported lazily: most routes have nothing that is.
 
 _MOST_TRIES = 20
 
 
-def load_state(project: Project, route: str) -> State | None:
+def load_state(project: Project, route: str, index: Index | None = None) -> State | None:
     """The route's state, None when there is neither journal nor file.
 
+    index  one that is open, for who asks about many routes
+
     DamagedRouteFile when there is no journal to serve from, DamagedJournal when there is no file to serve from; Busy
-    where the journal is rewritten faster than it is read.
+    where the journal is rewritten faster than it is read; `index.Unusable` of an index that was given.
     """
+    document = document_of(project, route, redacts=False)
+
+    def state_of(look: Look) -> State | None:
+        return _state_of(project, route, look)
+
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken):  # the journal was rewritten meanwhile: read it again
             try:
-                state = read_state(project, route, read_file(project, route))
-                if state is not None and state.undoes and read_file(project, route) != state.content:
-                    continue  # it was read before the edit, and the cache after it
-            except UnreadableRouteFile as error:
-                state = without_file(project, route, error)
-            return _as_served(project, route, state) if state is not None else None
+                return access.look(document, index, state_of) if index else access.read(document, state_of)
+            except DamagedJournal as error:
+                return _of_file(project, route, error)
     raise Busy(route, "its journal is rewritten again and again", "try again")
 
 
-def read_state(project: Project, route: str, content: bytes | None) -> State | None:
-    """As `load_state`, for a writer, and a route file that has been read: unrecorded edits stand in `changes` alone.
-    UnknownToken where the journal is rewritten meanwhile, as it is not for who holds the route's lock.
-    """
-    head = project.store.head(journal.stream_of(route))
-    if head is None:
-        if not content:
+def _state_of(project: Project, route: str, look: Look) -> State | None:
+    recorded, token = context_of(look.recorded.rows, route), look.recorded.token
+    context, status = recorded, look.file.status
+    damage = ""
+    error = of_another(project, route, look.content) if status == NEW and token is not None else None
+    if error is not None or look.unread or status == DAMAGED:
+        error = error or _problem(project, route)
+        if token is None:
+            raise error
+        damage, found = str(error), "damaged"
+        context = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
+    elif status == EDITED:
+        context, found = context_of(look.state.rows, route), "edited"
+    elif status == NEW:
+        found = "foreign"
+    elif not look.content:
+        if token is None:
             return None
+        found = "missing"
+    elif status == HALF:
+        context, found = replace(recorded, warnings=(look.file.what,)), "edited"
+    else:
+        found = "current" if digest_of(look.content) == look.recorded.render else "stale"
+    if later := recorded.context_checkpoint.later_records:
+        context = replace(context, warnings=(*context.warnings, _later(route, later)))
+    status_of_file: FileStatus = found  # type: ignore[assignment]
+    state = State(context, recorded, token, look.content, status_of_file, damage)
+    if status_of_file == "foreign" or recorded.context_checkpoint.foreign_records:
         from ralf.route import foreign
 
-        return foreign.without_journal(project, route, content)
-    kept = load_snapshot(project.cache, route)
+        return replace(state, context=foreign.foreign_shown(context, foreign.foreign_part(project, route, state)))
+    return state
+
+
+def _problem(project: Project, route: str) -> DamagedRouteFile:
+    """What is wrong with a file that cannot be read."""
     try:
-        if kept is None and content:
-            shown = shown_by(project, route, journal.at(project.store, route, head), content)
-            if shown is not None:
-                return State(shown, shown, head, content, "current", renders=((shown.revision, digest_of(content)),))
-        recorded, of_here = _recorded(project, route, kept, head)
-    except DamagedJournal as error:
-        from ralf.route import foreign
-
-        return foreign.without_usable_journal(project, route, content, head, error)
-    renders = kept.renders if kept is not None else ()
-    state = State(recorded, recorded, head, content, "missing", behind=True)
-    state = replace(state, renders=renders) if of_here else replace(state, unplaced=renders)
-    return with_file(project, route, state, content) if content else state
+        parse_file(project, route, read_file(project, route))
+    except DamagedRouteFile as error:
+        return error
+    except OSError as error:
+        return DamagedRouteFile(project.route_file(route), error.strerror or str(error), "try again")
+    return DamagedRouteFile(project.route_file(route), "was changed while it was read", "try again")
 
 
-def without_file(project: Project, route: str, error: UnreadableRouteFile) -> State:
-    """The state of a route whose file may not be read, from its journal; raises the error if there is none."""
-    state = read_state(project, route, None)
-    if state is None:
+def _of_file(project: Project, route: str, error: DamagedJournal) -> State:
+    """The state of a route whose journal cannot be read, from its file."""
+    content = read_file(project, route)
+    if not content:
         raise error
-    return damaged(state, error)
-
-
-def _recorded(project: Project, route: str, kept: Snapshot | None, head: Token) -> tuple[RouteContext, bool]:
-    """The folded journal, from the snapshot if possible; and whether the snapshot belongs to this journal."""
-    if kept is not None and kept.token == head:
-        return kept.context, True
-    from ralf.route import fold, foreign
-
-    if kept is not None:
-        try:
-            records = [record for _, record in journal.read(project.store, route, after=kept.token or None)]
-        except UnknownToken:
-            pass  # the journal was rewritten, or is another
-        else:
-            return fold.fold(records, kept.context), True
-    return fold.fold(*foreign.records_from_base(project, route)), kept is None
-
-
-def with_file(project: Project, route: str, state: State, content: bytes) -> State:
-    """`state`, with the status and changes of these bytes of the route file; its context stays as it is."""
-    digest = digest_of(content)
-    if (state.recorded.revision, digest) in state.renders:
-        return replace(state, status="current", behind=False)
+    from ralf.brief import wording
     from ralf.route import foreign
 
-    return foreign.with_other_file(project, route, state, content, digest)
+    context = replace(foreign.context_of(project, route, content), warnings=(str(error), error.hint))
+    if not is_own(project, route, content, context):
+        context = wording.apart(context)
+    head = project.store.head(document_of(project, route).stream)
+    return State(context, context, head, content, "damaged", damage=str(error))
 
 
-def _as_served(project: Project, route: str, state: State) -> State:
-    """The state whose context shows a person's edit, and what is foreign apart from all that is theirs."""
-    if state.changes:
-        from ralf.route import foreign
+def is_own(project: Project, route: str, content: bytes, context: RouteContext) -> bool:
+    """Whether a file is this user's whose journal cannot be read to its end: by what the index has of that, or by what
+    can be read of it.
+    """
+    document, stamp = document_of(project, route), stamp_of(context)
 
-        if state.status == "edited":
-            foreign.remember_read(project, route, state.content or b"")
-        state = foreign.with_edit(state)
-    if state.lost:
-        told = lost_warning(project.route_file(route), state.lost, state.recorded.revision)
-        state = replace(state, context=replace(state.context, warnings=(told, "ralf context verify --repair")))
-    if later := state.recorded.context_checkpoint.later_records:
-        state = replace(state, context=replace(state.context, warnings=(*state.context.warnings, _later(route, later))))
-    if state.status == "foreign" or state.recorded.context_checkpoint.foreign_records:
-        from ralf.route import foreign
+    def marked(index: Index | None) -> Recorded:
+        found = index.state(document.stream) if index is not None else None
+        if found is not None:
+            return Recorded(document.family, Rows(found[1]), found[0])
+        state = Recorded(document.family, Rows(), None)
+        with suppress(DamagedJournal):
+            for entry in document.store.read(document.stream):
+                state.take(document.stream, entry)
+        return state
 
-        return replace(state, context=foreign.foreign_shown(state.context, foreign.foreign_part(project, route, state)))
-    return state
+    def is_of(index: Index | None) -> bool:
+        state = marked(index)
+        return state.render == digest_of(content) or bool(stamp and state.mark and stamp.mark == state.mark)
+
+    return with_index(document.place.index, is_of)
 
 
 def _later(route: str, count: int) -> str:

@@ -320,6 +320,13 @@ VERSION = 2
 _MOST_LOOKS = 100  # at a stream that is rewritten again and again; each rewriting takes longer than a look
 
 
+class Save(NamedTuple):
+    """A file that somebody has saved and a record has absorbed: the digest of its blob, and its stamp."""
+
+    digest: str
+    stamp: str
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of a route.
@@ -333,7 +340,8 @@ class Record:
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
     purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
     outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
-    lineage   the name of the history up to here, in a record of version 1 that was purged; else ""
+    mark      of the route, in its first record; of one from before there were marks a hash of the record
+    save      the edit that it absorbs, None for none
     encoded   the payload's bytes, where they are known, so that they are made once
     foreign   this user's ralf did not write it (`ralf.storage.journal.SealedStore`)
     """
@@ -346,7 +354,8 @@ class Record:
     digest: str = field(default="", compare=False)
     purged: bool = False
     outdated: bool = False
-    lineage: str = ""
+    mark: str = field(default="", compare=False)
+    save: Save | None = field(default=None, compare=False)
     encoded: bytes = field(default=b"", compare=False, repr=False)
     foreign: bool = field(default=False, compare=False)
 
@@ -417,7 +426,9 @@ def line_of(record: Record) -> bytes:
     """A route's record as a store keeps it."""
     if not record.encoded:
         record = sealed(record)
-    return b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s}' % (
+    more = b',"mark":%s' % json.dumps(record.mark).encode() if record.mark else b""
+    more += b',"save":%s' % json.dumps(record.save).encode() if record.save else b""
+    return b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s%s}' % (
         VERSION,
         record.revision,
         record.revision - 1,
@@ -425,6 +436,7 @@ def line_of(record: Record) -> bytes:
         record.digest.encode(),
         record.encoded,
         json.dumps(record.render).encode(),
+        more,
     )
 
 
@@ -474,7 +486,8 @@ def parsed(route: str, entry: Entry) -> Record:
             digest=str(line.get("digest", "")) or (digest_of(payload) if version > VERSION else ""),
             purged=line.get("purged") is True,
             outdated=line.get("outdated") is True,
-            lineage=str(line.get("lineage", "")),
+            mark=str(line.get("mark") or ("" if entry.foreign or line["revision"] != 1 else _mark_of(entry))),
+            save=Save(*map(str, line["save"])) if line.get("save") else None,
             foreign=entry.foreign,
         )
     except MALFORMED as error:
@@ -482,6 +495,10 @@ def parsed(route: str, entry: Entry) -> Record:
         what = f"the record {entry.id!r} is not one of a route: {error}"
         what = "a record that came with the repository is not one of a route" if entry.foreign else what
         raise DamagedJournal(route, what, MEND_JOURNAL) from None
+
+
+def _mark_of(entry: Entry) -> str:
+    return hashlib.sha256(entry.record).hexdigest()[:8]
 
 
 def _labels_given(payload: object) -> int:

@@ -17,7 +17,7 @@ from typing import cast
 
 from ralf.document.family import Family
 from ralf.document.index import Index
-from ralf.document.record import Record
+from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
 from ralf.document.state import State
 from ralf.errors import Damaged, DamagedJournal, RalfError, UnknownToken
@@ -38,7 +38,7 @@ _SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds after which a change of a file changes its times, too; the second for a clock that counts seconds."""
 
 
-class _Fold:
+class _Fold(Enveloped):
     """What the state of a journal asks of its family; tasks have many files, so `writing` does the rest."""
 
     def fold(self, rows: Rows, record: Record) -> None:

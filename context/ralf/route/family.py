@@ -1,0 +1,187 @@
+"""A route as a document: how its records fold, what its file shows, and what a change of that file means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ralf.document import place as places
+from ralf.document.access import Document
+from ralf.document.family import Parsed, Stamp
+from ralf.document.index import NAME, Index, with_index
+from ralf.document.place import Place
+from ralf.document.record import Record
+from ralf.document.rows import Rows
+from ralf.document.state import State, caught_up, digest_of
+from ralf.errors import DamagedRouteFile
+from ralf.model import LAYOUT, RouteContext
+from ralf.project import Project
+from ralf.route import rows as routes
+from ralf.route.state import MAX_BYTES, redacted, redacted_file
+from ralf.storage import journal
+from ralf.storage.journal import Entry
+from ralf.text.frozen import dataclass
+
+if TYPE_CHECKING:
+    from ralf.format.merge import Change
+
+# The fold, the render and YAML are imported by whoever needs one: a read of an untouched file needs none of them.
+
+T = TypeVar("T")
+
+
+class Tree(NamedTuple):
+    """What a route file says, and what stands in the part that is written anew at each write."""
+
+    context: RouteContext
+    brief: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFamily:
+    """A route. See `ralf.document.family.Family`.
+
+    redact  removes secrets from a file; redact_change: from a change that a person made
+    """
+
+    route: str
+    redact: Callable[[str], str]
+    redact_change: Callable[[Change], Change]
+    layout: int = LAYOUT
+
+    def decoded(self, stream: str, entry: Entry) -> Record | None:
+        """See `Family.decoded`. A foreign record counts for nothing, but has a revision."""
+        found = journal.parsed(self.route, entry)
+        render = "" if found.foreign or found.outdated else found.render
+        return Record(found.revision, "", {"record": found}, "", found.mark, render, found.save)
+
+    def encoded(self, record: Record) -> bytes:
+        """See `Family.encoded`."""
+        return journal.line_of(_of_journal(record))
+
+    def fold(self, rows: Rows, record: Record) -> None:
+        """See `Family.fold`."""
+        from ralf.route import fold
+
+        made, before = _of_journal(record), context_of(rows, self.route)
+        routes.put_context(rows, before, fold.apply(before, made))
+        routes.take(rows, made)
+
+    def render(self, rows: Rows, stamp: Stamp) -> bytes:
+        """See `Family.render`."""
+        from ralf.route import filed
+
+        return filed.content_of(context_of(rows, self.route))
+
+    def parse(self, content: bytes, path: Path) -> Parsed:
+        """See `Family.parse`."""
+        from ralf.format.routefile import parse
+
+        found = parse(content, path)
+        body = found.body
+        return Parsed(Tree(found, body.brief), stamp_of(found), not body.is_cut)
+
+    def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
+        """See `Family.changes`."""
+        from ralf.route import edits, filed
+
+        ours = context_of(rows, self.route)
+        if base is None:
+            theirs = filed.with_own_lines(found.context)
+            made = edits.changes_of_foreign(ours, theirs)
+        else:
+            before = filed.with_own_lines(base.context)  # somebody may have edited what they saved before
+            theirs = filed.with_own_lines(found.context, base.context, is_whole=is_whole)
+            made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole)
+        return edits.body_of(made) if made else None
+
+    def redacted(self, text: str) -> str:
+        """See `Family.redacted`."""
+        return self.redact(text)
+
+
+def _of_journal(record: Record) -> journal.Record:
+    """A record as the journal of a route has it."""
+    found = record.body.get("record")
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    made = journal.Record(record.revision, record.body["kind"], record.body["payload"], render=record.render)
+    return journal.sealed(replace(made, mark=record.mark, save=record.save))
+
+
+def stamp_of(context: RouteContext) -> Stamp | None:
+    """The stamp that a file's header has; None for none that is ours."""
+    revision, _, rest = context.context_checkpoint.mark.partition(".")
+    layout, _, mark = rest.partition(".")
+    if not (revision.isdecimal() and layout.isdecimal() and mark and len(revision) < 10 and len(layout) < 10):
+        return None
+    return Stamp(int(revision), int(layout), mark)
+
+
+def context_of(rows: Rows, route: str) -> RouteContext:
+    """The context of a route that rows hold."""
+
+    def empty() -> RouteContext:
+        from ralf.route import fold
+
+        return fold.empty(route)
+
+    return routes.context_of(rows, empty)
+
+
+def document_of(project: Project, route: str, *, redacts: bool = True, is_written: bool = False) -> Document:
+    """A route as a document.
+
+    redacts     whether what it says of an edit is without secrets, for which a key is made
+    is_written  whether its file is where writers put it, also while that of an archived route lies elsewhere
+    """
+    file = project.live_file(route) if is_written else project.route_file(route)
+    place = Place(
+        file=file,
+        prev=project.folder / "prev" / "routes" / file.name,
+        lock=project.route_lock(route),
+        index=project.room_for(NAME),
+        left=lambda: project.git.would_commit(file),
+        head=lambda: project.git.in_head(file),
+        most=MAX_BYTES,
+    )
+    family = RouteFamily(route, partial(redacted_file, project), partial(redacted, project))
+    family = family if redacts else RouteFamily(route, str, dict)
+    document = Document(family, project.store, journal.stream_of(route), place)
+    return document._replace(restored=lambda: _restored(document))
+
+
+def _restored(document: Document) -> State | None:
+    """The state that the route file shows, where it is byte for byte what the newest record says, and tells all."""
+    entry = journal.newest_entry(document.store, document.stream)
+    record = document.family.decoded(document.stream, entry) if entry is not None else None
+    if entry is None or record is None or not record.render:
+        return None
+    try:
+        content = places.content(document.place.file, document.place.most)
+        found = document.family.parse(content, document.place.file)
+    except (OSError, DamagedRouteFile):
+        return None
+    context, state = found.tree.context, State(document.family, Rows(), None)
+    if digest_of(content) != record.render or found.stamp is None or context.folded.tombstone_count:
+        return None
+    routes.put_context(state.rows, RouteContext(), context)
+    state.begin(record, found.stamp.mark, entry.token)
+    return state
+
+
+def recorded(project: Project, route: str, work: Callable[[State], T]) -> T:
+    """What `work` says of a route by its journal alone. DamagedJournal."""
+    return with_index(project.room_for(NAME), lambda index: of_one(project, route, index, work))
+
+
+def of_one(project: Project, route: str, index: Index | None, work: Callable[[State], T]) -> T:
+    """As `recorded`, with an index that is open. DamagedJournal, `index.Unusable`."""
+    document = document_of(project, route)
+    state = caught_up(document.family, document.store, document.stream, index)
+    found = work(state)
+    state.keep(document.stream, index)
+    return found
