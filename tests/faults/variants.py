@@ -123,7 +123,7 @@ VARIANTS = (
     Variant(
         "remembered",
         "a parser that forgets fields",
-        test="tests/test_memory_edits.py::test_the_harness_catches_a_parser_that_forgets_fields_that_it_does_not_know",
+        test="tests/test_memory.py::test_the_harness_catches_a_parser_that_forgets_fields_that_it_does_not_know",
     ),
     Variant("cut_secrets", "each piece by itself", _CUT, "--rounds 8000"),
     Variant("cut_secrets", "what may follow an end", _CUT, "--rounds 8000"),
