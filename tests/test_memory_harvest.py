@@ -1,4 +1,4 @@
-"""What rules take out of a route into a memory: traps, commands that pass, and what a person said in two routes."""
+"""What a route's log and hand-overs teach a memory, and what a log says of items that were handed over."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 import ralf
 from ralf.memory import provenance, writing
-from ralf.memory.harvest import take_in
+from ralf.memory.harvest import judge, take_in
 from ralf.memory.model import Item
-from ralf.memory.records import delta
-from ralf.project import find
+from ralf.memory.records import delta, new_item
+from ralf.project import Project, find
 from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code
 
@@ -64,101 +64,81 @@ def kept(root: Path, kind: str = "") -> list[Item]:
 REDIS = (ran("npm test", REFUSED, failed=True), ran("docker compose up -d redis"), ran("npm test", "12 passing"))
 
 
-@pytest.mark.ci
-def test_an_error_that_a_command_resolved_becomes_a_trap_with_its_evidence(tmp_path: Path) -> None:
-    noted(tmp_path, "queue", *REDIS)
-    take_in(find(tmp_path), "queue")
-    (trap,) = kept(tmp_path, "trap")
-    assert (trap.command, trap.resolution, trap.status) == ("npm test", "docker compose up -d redis", "active")
-    assert trap.error == REFUSED
-    assert trap.evidence == ("queue of-queue lines 2-6",)
-    quotes = [quote.text for one in provenance.why(find(tmp_path), "main", trap.id).sources for quote in one.quotes]
-    assert [text.split("\n")[0] for text in quotes] == ["npm test", "docker compose up -d redis", "npm test"]
-    assert REFUSED in quotes[0]
+UP, PASSED = REDIS[1:]
+OTHER = ran("npm test", "AssertionError: assert 3 == 4", failed=True)
+CONFLICT = ran("git merge main", "CONFLICT (content): Merge conflict in src/queue.go", failed=True)
 
 
 @pytest.mark.ci
-def test_a_trap_is_counted_once_for_each_route_however_often_it_is_harvested(tmp_path: Path) -> None:
+def test_what_ran_before_a_command_passed_becomes_a_trap_with_its_lines_counted_once_a_session(tmp_path: Path) -> None:
     project = find(tmp_path)
     for day, route in enumerate(("one", "two", "three"), 1):
         noted(tmp_path, route, *REDIS, day=day)
         assert take_in(project, route) == 2
         assert take_in(project, route) == 0
     (trap,) = kept(tmp_path, "trap")
-    assert (trap.uses, trap.routes) == (3, ("one", "two", "three"))
+    assert (trap.command, trap.error, trap.resolution) == ("npm test", REFUSED, "docker compose up -d redis")
+    assert (trap.uses, trap.routes, trap.status) == (3, ("one", "two", "three"), "active")
+    assert trap.evidence[0] == "one of-one lines 2-6"
+    quotes = [quote.text for quote in provenance.why(project, "main", trap.id).sources[0].quotes]
+    assert [text.split("\n")[0] for text in quotes] == ["npm test", "docker compose up -d redis", "npm test"]
+    assert REFUSED in quotes[0]
     (command,) = kept(tmp_path, "command")
     assert (command.command, command.purpose, command.successes) == ("npm test", "test", 3)
     assert command.last_seen.startswith("2026-03-03T08:")
-    revision = writing.load(project, "main").revision
-    take_in(project, "three")
-    assert writing.load(project, "main").revision == revision
 
 
-def test_an_edit_of_another_file_is_a_resolution_and_the_repair_of_a_defect_is_none(tmp_path: Path) -> None:
-    assertion = "E   AssertionError: assert 3 == 4"
-    noted(
-        tmp_path,
-        "queue",
-        ran("make lint", "error: unknown option 'strict-mode' in section [lint]", failed=True),
-        edited("setup.cfg"),
-        ran("make lint"),
-        ran("pytest -q", assertion, failed=True),
-        edited("src/queue.py"),
-        ran("pytest -q", "3 passed in 0.1s"),
-        ran("ruff check .", "src/queue.py:3:1: F401 unused import: error", failed=True),
-        edited("src/queue.py"),
-        ran("ruff check ."),
-    )
+@pytest.mark.parametrize(
+    ("steps", "resolutions"),
+    [
+        ((REDIS[0], UP, ran("ls"), ran("git commit -qm x", "[main 1a2b3c4] x"), PASSED), [UP[1]["command"]]),
+        ((REDIS[0], ran("npm ci"), REDIS[0], UP, PASSED), [UP[1]["command"]]),
+        ((REDIS[0], edited("setup.cfg"), PASSED), ["edit setup.cfg"]),
+        ((REDIS[0], ran("npm test 2>&1 | tail -3", REFUSED, failed=True), UP, PASSED), [UP[1]["command"]]),
+        ((REDIS[0], ran("ls"), PASSED), []),
+        ((REDIS[0], UP), []),
+        ((REDIS[0], ran("docker compose up", "no such service", failed=True), PASSED), []),
+        ((OTHER, edited("src/queue.py"), UP, PASSED), []),
+        ((CONFLICT, ran("git add -A && git commit --no-edit", "[main 1a2b3c4] Merge"), ran("git merge main")), []),
+        ((ran("./deploy.sh", "error: refused", failed=True), edited("docs/deploy.md"), ran("./deploy.sh")), []),
+    ],
+    ids="looks-and-commits attempt configuration shown-in-part nothing never failed sources conflict document".split(),
+)
+def test_a_trap_has_what_was_run_last_unless_sources_were_edited(
+    tmp_path: Path, steps: tuple[Step, ...], resolutions: list[str]
+) -> None:
+    noted(tmp_path, "queue", *steps)
     take_in(find(tmp_path), "queue")
-    assert [(item.command, item.resolution) for item in kept(tmp_path, "trap")] == [("make lint", "edit setup.cfg")]
+    assert [item.resolution for item in kept(tmp_path, "trap")] == resolutions
 
 
-def test_a_failed_test_a_conflict_and_a_document_make_no_trap(tmp_path: Path) -> None:
-    conflict = "CONFLICT (content): Merge conflict in src/queue.go"
-    noted(
-        tmp_path,
-        "queue",
-        ran("go test ./...", "queue_test.go:151: hooks should be installed after the start\nFAIL\tqueue", failed=True),
-        edited("src/queue.go"),
-        ran("go test ./...", "ok  \tqueue\t0.1s"),
-        ran("git merge main", conflict, failed=True),
-        ran("git add -A && git commit --no-edit", "[main 1a2b3c4] Merge main"),
-        ran("git merge main", "Already up to date."),
-        ran("./deploy.sh", "error: the token was refused", failed=True),
-        edited("docs/deploy.md"),
-        ran("./deploy.sh"),
-    )
+def test_of_commands_those_are_kept_that_check_the_project_and_passed(tmp_path: Path) -> None:
+    typed = "pytest -q 2>&1", "cd app && ruff check .", "pytest tests/test_a.py", "npm test || true", "ls", "git push"
+    noted(tmp_path, "queue", *map(ran, typed), ran("make", "*** failed", failed=True))
     take_in(find(tmp_path), "queue")
-    assert [item.command for item in kept(tmp_path)] == ["go test ./..."]
-    assert kept(tmp_path, "trap") == []
+    assert [(item.command, item.purpose) for item in kept(tmp_path)] == [
+        ("pytest -q", "test"),
+        ("cd app && ruff check .", ""),
+    ]
 
 
-def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_with_the_lines_of_both(tmp_path: Path) -> None:
+@pytest.mark.ci
+def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_and_a_revert_takes_it_back(
+    tmp_path: Path,
+) -> None:
     path = session(tmp_path, "long", *REDIS)
     whole = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(whole[:3]))
-    ralf.checkpoint("queue", path, root=tmp_path)
-    path.write_text("".join(whole))
-    ralf.checkpoint("queue", path, root=tmp_path)
+    for lines in (whole[:3], whole):
+        path.write_text("".join(lines))
+        ralf.checkpoint("queue", path, root=tmp_path)
+    ralf.checkpoint("other", path, root=tmp_path)
     take_in(find(tmp_path), "queue", session="long")
     (trap,) = kept(tmp_path, "trap")
     assert trap.evidence == ("queue long lines 2-6",)
-    (command,) = kept(tmp_path, "command")
-    assert command.evidence == ("queue long line 6",)
-
-
-def test_an_error_that_nothing_resolved_is_no_trap(tmp_path: Path) -> None:
-    noted(tmp_path, "queue", ran("npm test", REFUSED, failed=True), ran("ls"), ran("npm test", "12 passing"))
-    take_in(find(tmp_path), "queue")
-    assert kept(tmp_path, "trap") == []
-
-
-def test_what_a_revert_has_taken_back_is_passed_over(tmp_path: Path) -> None:
-    noted(tmp_path, "queue", ran("ls"))
-    path = session(tmp_path, "later", *REDIS, day=2)
-    ralf.checkpoint("queue", path, root=tmp_path)
-    corrections.revert("queue", "cp-001", root=tmp_path)
-    assert take_in(find(tmp_path), "queue") == 0
+    noted(tmp_path, "third", ran("ls"))
+    ralf.checkpoint("third", session(tmp_path, "later", *REDIS, day=2), root=tmp_path)
+    corrections.revert("third", "cp-001", root=tmp_path)
+    assert take_in(find(tmp_path), "third") == 0
 
 
 @pytest.mark.ci
@@ -209,3 +189,61 @@ def test_what_a_hand_over_calls_lasting_is_offered_once_labelled_and_counts_once
         writing.record(find(tmp_path), "main", [decided])
     assert take_in(find(tmp_path), "queue") == 0
     assert [item.status for item in kept(tmp_path) if item.kind != "command"] == ["active"]
+
+
+# ---- what came of what was handed over ----
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a memory of one trap, one command and one fact."""
+    made = find(tmp_path)
+    trap = {"command": "npm test", "error": REFUSED, "resolution": UP[1]["command"]}
+    items = [
+        new_item("trap", **trap, origin="mechanical"),
+        new_item("command", command="npm test", purpose="test", origin="mechanical"),
+        new_item("fact", text="The pool of src/db.py holds nine connections", origin="person"),
+    ]
+    writing.record(made, "main", items)
+    return made
+
+
+def judged(project: Project, *steps: Step, after: int = 0, route: str = "queue") -> dict[str, str]:
+    """What came of the three items in a session of these steps."""
+    noted(project.root, route, *steps)
+    labels = ("trap-1", "command-1", "fact-1")
+    return judge(project, route, agent="main", session=f"of-{route}", labels=labels, after=after)
+
+
+@pytest.mark.parametrize(
+    ("steps", "after", "verdicts"),
+    [
+        ((UP, PASSED), 0, {"trap-1": "helpful", "command-1": "helpful"}),
+        ((UP, REDIS[0]), 0, {"trap-1": "harmful", "command-1": "helpful"}),
+        (REDIS, 0, {"trap-1": "helpful", "command-1": "helpful"}),
+        ((edited("src/db.py"),), 0, {"fact-1": "helpful"}),
+        ((PASSED, ran("ls")), 3, {}),
+    ],
+    ids=[
+        "followed",
+        "the error again",
+        "followed after the error",
+        "its path was touched",
+        "before it was handed over",
+    ],
+)
+def test_an_item_helped_that_was_used_and_harmed_whose_error_occurred_again(
+    project: Project, steps: tuple[Step, ...], after: int, verdicts: dict[str, str]
+) -> None:
+    assert judged(project, *steps, after=after) == verdicts
+    counts = {item.id: (item.helpful, item.harmful) for item in kept(project.root)}
+    for label, verdict in verdicts.items():
+        assert counts[label] == ((1, 0) if verdict == "helpful" else (0, 1))
+
+
+@pytest.mark.ci
+def test_an_outcome_counts_once_for_each_session(project: Project) -> None:
+    judged(project, PASSED)
+    assert judge(project, "queue", agent="main", session="of-queue", labels=["command-1"]) == {}
+    judged(project, PASSED, route="other")
+    assert [item.helpful for item in kept(project.root, "command")] == [2]
