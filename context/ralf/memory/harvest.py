@@ -111,7 +111,7 @@ def _traps(steps: Sequence[Step]) -> Iterator[tuple[Step, str, str, Step]]:
     """
     failures: dict[tuple[str, str], int] = {}
     for number, step in enumerate(steps):
-        if step.kind != "command" or not (step.has_passed or step.has_failed):
+        if step.kind != "command" or not (step.has_passed or step.has_failed) or "\n" in step.object:
             continue
         command = step.agent, _typed(step)
         place = failures.pop(command, number)
