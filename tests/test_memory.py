@@ -228,6 +228,15 @@ def test_a_file_that_is_cut_off_is_left_while_it_may_be_a_save_and_takes_nothing
     assert texts(project) == [WORDS, "two", "three"]
 
 
+@pytest.mark.parametrize("place", ["## Organizational Knowledge\n", "let me be*\n", "takes changes in.*\n"])
+def test_a_block_of_code_without_an_end_swallows_nothing_and_is_named(project: Project, place: str) -> None:
+    path = path_of(project, "main")
+    path.write_text(path.read_text().replace("---\n", "*let me be*\n\n---\n").replace(place, f"{place}```\nopen\n"))
+    before = path.read_text()
+    assert "has no end" in " ".join(written(project).warnings)
+    assert (path.read_text(), texts(project)) == (before, [WORDS, "two"])
+
+
 def test_a_file_that_is_missing_or_damaged_is_found_and_written_anew_from_the_journal(project: Project) -> None:
     path = path_of(project, "main")
     content = path.read_bytes()

@@ -142,10 +142,10 @@ def parse(content: bytes, path: Path) -> Parsed:
         if above.pop().strip():
             break
     parser = _Parser()
-    if parser.read(above):
-        raise Damaged(path, f"the block of code below {parser.heading or 'its title'!r} has no end", mend)
-    parser.begin_section("")  # what is written below the last line is kept at the beginning
-    parser.read(lines[foot + 1 :])
+    for part in (above, lines[foot + 1 :]):  # what is written below the last line is kept at the beginning
+        parser.begin_section("")
+        if parser.read(part):
+            raise Damaged(path, f"the block of code below {parser.heading or 'its title'!r} has no end", mend)
     return Parsed(parser.tree(), parser.stamp, foot < len(lines))
 
 
