@@ -94,6 +94,7 @@ def test_what_ran_before_a_command_passed_becomes_a_trap_with_its_lines_counted_
         ((REDIS[0], UP, ran("ls"), ran("git commit -qm x", "[main 1a2b3c4] x"), PASSED), [UP[1]["command"]]),
         ((REDIS[0], ran("npm ci"), REDIS[0], UP, PASSED), [UP[1]["command"]]),
         ((REDIS[0], edited("setup.cfg"), PASSED), ["edit setup.cfg"]),
+        ((REDIS[0], ran("yes | docker up"), ran("docker ps | grep redis | head -1"), PASSED), ["yes | docker up"]),
         ((REDIS[0], ran("npm test 2>&1 | tail -3", REFUSED, failed=True), UP, PASSED), [UP[1]["command"]]),
         ((REDIS[0], ran("ls"), PASSED), []),
         ((REDIS[0], UP), []),
@@ -102,7 +103,7 @@ def test_what_ran_before_a_command_passed_becomes_a_trap_with_its_lines_counted_
         ((CONFLICT, ran("git add -A && git commit --no-edit", "[main 1a2b3c4] Merge"), ran("git merge main")), []),
         ((ran("./deploy.sh", "error: refused", failed=True), edited("docs/deploy.md"), ran("./deploy.sh")), []),
     ],
-    ids="looks-and-commits attempt configuration shown-in-part nothing never failed sources conflict document".split(),
+    ids="looks attempt configuration piped tail nothing never failed sources conflict document".split(),
 )
 def test_a_trap_has_what_was_run_last_unless_sources_were_edited(
     tmp_path: Path, steps: tuple[Step, ...], resolutions: list[str]

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from ralf.errors import NotFound
 from ralf.facts.checks import checks_in, is_test, is_whole, most_telling
-from ralf.facts.commands import simple_commands
+from ralf.facts.commands import only_looks, simple_commands
 from ralf.facts.state import simple_parts
 from ralf.memory import writing
 from ralf.memory.fold import Delta
@@ -132,8 +132,10 @@ def _resolution(between: Sequence[Step], command: str) -> str:
             return ""
         if edited:
             found = f"edit {', '.join(edited)}"
-        elif step.kind == "command" and step.has_passed and not (step.looks or step.git or "\n" in step.object):
-            found = _typed(step) if _typed(step) != command else found
+        elif step.kind == "command" and (step.has_passed or step.outcome == "not shown"):  # behind a pipe
+            typed = _typed(step)
+            looks = step.looks or step.git or "\n" in step.object or only_looks(typed.rpartition("|")[2])
+            found = typed if not looks and typed != command else found
     return found
 
 
