@@ -73,9 +73,10 @@ def names_of(project: Project, shared: Iterable[str] | None = None) -> list[str]
     these, where they were read before.
     """
     found = {stream[7:] for stream in project.store.streams("routes/") if stream.count("/") == 1}
-    with suppress(FileNotFoundError):
-        files = {name[:-3] for name in os.listdir(project.routes) if name.endswith(".md")}  # noqa: PTH208  # one call
-        found.update(filter(cleaning.is_valid, files - found))
+    for folder in (project.routes, project.archived_file(DEFAULT).parent):
+        with suppress(FileNotFoundError):
+            files = {name[:-3] for name in os.listdir(folder) if name.endswith(".md")}  # noqa: PTH208  # one call
+            found.update(filter(cleaning.is_valid, files - found))
     if shared is None:
         shared = (file.route for file in shared_files.read(project.folder / shared_files.FOLDER)[0])
     found.update(shared)

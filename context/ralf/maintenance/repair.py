@@ -157,7 +157,8 @@ def _missing(project: Project, scan: Scan, shown: RouteContext | None) -> Iterat
     records = [line.record for line in scan.whole() if line.record is not None]
     spare = checkpoints - reduce(counted, records, 0) - sum(line.tells for line in scan.lines)
     expected, count, told = 1, 0, 0
-    for line in scan.lines:
+    lines = [*(line for line in scan.lines if line.wrong), *scan.whole()] if scan.disordered else scan.lines
+    for line in lines:
         told += line.tells
         if line.wrong or line.record is None:
             continue

@@ -76,9 +76,11 @@ def of_journal(scan: Scan) -> Iterator[Finding]:
     for first, last in scan.gaps:
         revisions = f"revision {first} is" if first == last else f"revisions {first} to {last} are"
         yield Finding(scan.path, f"{revisions} missing", _ASIDE)
+    if scan.disordered:
+        yield Finding(scan.path, "its records stand in another order", "put them in their order")
     if scan.torn:
         what = f"its last {scan.torn:,} bytes are no whole record: never acknowledged"
-        yield Finding(scan.path, what, "cut them off", damage=False)
+        yield Finding(scan.path, what, f"keep them as {scan.path.stem}{DAMAGED}", damage=False)
 
 
 def _file_alone(project: Project, route: str) -> Iterator[Finding]:

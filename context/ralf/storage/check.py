@@ -6,6 +6,7 @@ import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +52,6 @@ class Scan:
     path   what findings about it are about
     wrong  what is wrong with it as a file, "" for nothing
     torn   bytes behind its last line: never acknowledged
-    gaps   revisions of a route that are missing, as first and last
     """
 
     stream: str
@@ -59,16 +59,28 @@ class Scan:
     lines: list[Line] = field(default_factory=list)
     wrong: str = ""
     torn: int = 0
-    gaps: list[tuple[int, int]] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """The revisions of a route that are missing, as first and last of each gap."""
+        found = [0, *(line.record.revision for line in self.whole() if line.record is not None)]
+        return [(before + 1, after - 1) for before, after in pairwise(found) if after > before + 1]
+
+    @property
+    def disordered(self) -> bool:
+        """Whether a route's records stand in another order than that of their revisions."""
+        return [line for line in self.lines if not line.wrong] != self.whole()
 
     @property
     def damaged(self) -> bool:
         """Whether a reader would find fault with it."""
-        return bool(self.wrong or self.gaps) or any(line.wrong for line in self.lines)
+        return bool(self.wrong or self.gaps or self.disordered) or any(line.wrong for line in self.lines)
 
     def whole(self) -> list[Line]:
-        """The lines that are as they were written."""
-        return [line for line in self.lines if not line.wrong]
+        """The lines that are as they were written, those of a route by revision."""
+        found = [line for line in self.lines if not line.wrong]
+        return sorted(found, key=lambda line: line.record.revision if line.record is not None else 0)
 
     def add(self, store: SealedStore, start: int, line: bytes, entry: Entry | None) -> None:
         """Add a line; None for the entry of one that is not as it was written."""
@@ -87,11 +99,9 @@ class Scan:
             return None, error.what
         if not journal.is_intact(record):
             return None, "holds another payload than its digest says"
-        last = next((line.record.revision for line in reversed(self.lines) if line.record is not None), 0)
-        if not last < record.revision <= _LAST:
-            return None, f"says that it is revision {record.revision}, behind revision {last}"
-        if record.revision > last + 1:
-            self.gaps.append((last + 1, record.revision - 1))
+        if not 0 < record.revision <= _LAST or record.revision in self._seen:
+            return None, f"says that it is revision {record.revision}, which there is already, or cannot be"
+        self._seen.add(record.revision)
         return record, ""
 
 
@@ -274,12 +284,15 @@ class FileCheck(Check):
     def mend(self, scan: Scan, missing: Mapping[int, Iterable[bytes]]) -> None:
         """Write a journal anew; each damaged line is kept in its file of damaged ones first. See `Check.mend`."""
         stream, wrong = Stream(self.folder, scan.stream), {line.start for line in scan.lines if line.wrong}
-        made, bad, end = list[bytes](), list[bytes](), 0
+        raw, made, bad, end = dict[int, bytes](), list[bytes](), list[bytes](), 0
         for start, line in self._lines(scan):
-            made += missing.get(start, ())
-            if line.endswith(b"\n"):  # else it was never acknowledged
-                (bad if start in wrong else made).append(line)
+            if start in wrong or not line.endswith(b"\n"):
+                bad.append(line.rstrip(b"\n") + b"\n")
+            else:
+                raw[start] = line
             end = start + len(line)
+        for one in scan.whole():
+            made += [*missing.get(one.start, ()), raw[one.start]]
         if scan.wrong:
             aside(scan.path)
         elif bad:
