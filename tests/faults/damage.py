@@ -74,7 +74,7 @@ def files(root: Path) -> list[Path]:
     """The files of a store that may come to harm."""
     top = context_of(root)
     found = [path for name in ("journal", "blobs", "routes", "cache") for path in (top / name).rglob("*")]
-    return sorted(path for path in found if path.is_file() and path.suffix != ".json")  # a schema is made anew
+    return sorted(path for path in found if path.is_file() and not path.name.endswith(".schema.json"))
 
 
 # ---- harm ----

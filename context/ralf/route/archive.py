@@ -16,7 +16,6 @@ from pathlib import Path
 from ralf import config, environment, project as projects, routing
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.route.load import load_state
 from ralf.storage import durable, files, journal
 from ralf.storage.journal import stream_of
 
@@ -85,6 +84,8 @@ def archive(project: Project, route: str) -> bool:
     """Archive a route; whether that is done. One stays whose file somebody has changed, that holds what this user's
     ralf did not write, or of which git tracks a file. DamagedJournal, Busy, OSError.
     """
+    from ralf.route.load import load_state  # few hooks and writes archive anything
+
     archiving, live = project.store.properties.archive, project.live_file(route)
     with files.locked(project.route_lock(route), route, 0):
         routing.check_at_rest(project, route)
