@@ -273,14 +273,6 @@ def test_what_the_user_decided_is_shown_with_the_reply_and_no_more(tmp_path: Pat
     assert "crane" not in hit.text
 
 
-def test_a_form_of_a_word_that_no_stemmer_knows_counts(tmp_path: Path) -> None:
-    berths = [("assistant", f"Berth {number} is free.") for number in range(30)]
-    for route, rows in (("alike", "unchecksummed rows"), ("other", "fine rows")):
-        told(tmp_path, REQUEST, *berths, ("assistant", f"I see that the ledger of the quay has {rows}."), route=route)
-    hits = ralf.search("ledger quay rows checksumming", root=tmp_path)
-    assert [hit.route for hit in hits][:2] == ["alike", "other"]
-
-
 def test_a_single_digit_counts(tmp_path: Path) -> None:
     ralf.record_decision("r", "Use batch size 5 instead of 6", root=tmp_path)
     ralf.record_decision("r", "Use batch size 7 instead of 8", root=tmp_path)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ralf.document.rows import Source
-from ralf.document.search_tables import SCHEMA as _SEARCH
 from ralf.storage import files
 from ralf.storage.files import open_single_link
 
@@ -75,7 +74,7 @@ class Index:
             raise Unusable
         with self._db:
             self._db.execute("begin immediate")
-            for statement in (_SCHEMA + _SEARCH.lstrip()).strip().split(";\n"):
+            for statement in _SCHEMA.strip().split(";\n"):
                 self._db.execute(statement)
             self._db.execute(f"pragma user_version = {_VERSION}")
 

@@ -1,17 +1,22 @@
 """The search tables of `index.db`: kept up with the routes before each question, and asked. Without an index that can
 be used, the same tables are made in memory.
+
+searched  of each route that search has read: up to which place of its journal, and whether it has foreign records
+unit      what one hit shows; its id begins with the number of its route
+piece     the text of a unit in pieces that are looked up each; its rowid begins with the id of its unit
+vector    what an embedder made of a text, by the text's sha256
+embedder  what is known of a configured command: its failures
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TypeVar
 
 from ralf.document.index import NAME, Index, with_index
-from ralf.document.search_tables import SCHEMA
 from ralf.errors import Damaged
 from ralf.finding import units
 from ralf.finding.units import Unit
@@ -25,6 +30,26 @@ Span = tuple[int, int]
 
 SAID, PRINTED, DECIDED = "ralfsaid", "ralfprinted", "ralfdecided"
 """Words that mark a piece: of what somebody said or recorded, of what is evidence alone, of a decision."""
+
+_VERSION = 1  # of the tables; the file has it as its `application_id`
+
+_SCHEMA = """
+drop table if exists searched;
+drop table if exists unit;
+drop table if exists piece;
+drop table if exists vector;
+drop table if exists embedder;
+create table searched(number integer primary key, route text unique, token text, mark text, is_foreign integer);
+create table unit(
+    id integer primary key, key text, kind text, label text, status text, successor text, at text, session text,
+    first integer, last integer
+);
+create index unit_decision on unit(label) where kind = 'decision';
+create index unit_session on unit(session, first) where kind in ('turn', 'text');
+create virtual table piece using fts5(text, parts, mark, tokenize='porter unicode61');
+create table vector(command text, text text, numbers blob, primary key(command, text)) without rowid;
+create table embedder(command text primary key, failures integer, reason text, is_slow integer) without rowid;
+"""
 
 _WAIT = 2_000  # milliseconds for another process that writes the tables
 
@@ -40,6 +65,11 @@ _BEST = (
     " order by bm25(piece, 1.0, 1.0, 0.0) limit ?"
 )
 
+_FEW = (
+    "insert into temp.few(rowid, text, parts) select rowid, text, parts from piece"
+    " where rowid in (select value from json_each(?))"
+)
+
 T = TypeVar("T")
 
 
@@ -52,12 +82,25 @@ def with_database(project: Project, work: Callable[[sqlite3.Connection], T]) -> 
         if index is not None:
             with index.database() as db:
                 db.execute(f"pragma busy_timeout = {_WAIT}")
+                _make_tables(db)
                 return work(db)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-            db.executescript(SCHEMA)
+            _make_tables(db)
             return work(db)
 
     return with_index(project.room_for(NAME), asked)
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    version = "pragma application_id"
+    if db.execute(version).fetchone()[0] == _VERSION:
+        return
+    with db:
+        db.execute("begin immediate")
+        if db.execute(version).fetchone()[0] != _VERSION:  # else another process has made them
+            for statement in _SCHEMA.strip().split(";\n"):
+                db.execute(statement)
+            db.execute(f"{version} = {_VERSION}")
 
 
 class SearchTables:
@@ -83,15 +126,19 @@ class SearchTables:
     def foreign(self, span: Span) -> int:
         """How many routes have what came from elsewhere and nobody has accepted: none of that is here."""
         statement = "select count(*) from searched where is_foreign and number between ? and ?"
-        return self._count(statement, span[0] >> _ROUTE, span[1] >> _ROUTE)
+        return int(self._db.execute(statement, (span[0] >> _ROUTE, span[1] >> _ROUTE)).fetchone()[0])
 
-    def size(self, span: Span) -> int:
-        """How many pieces there are."""
-        return self._count("select count(*) from piece_docsize where id between ? and ?", *span)
-
-    def count(self, match: str, span: Span) -> int:
-        """How many pieces match an FTS5 expression."""
-        return self._count("select count(*) from piece where piece match ? and rowid between ? and ?", match, *span)
+    def held(self, numbers: Iterable[int], matches: Mapping[str, str]) -> dict[int, set[str]]:
+        """Which of some FTS5 expressions, by their names, each of these pieces matches."""
+        found: dict[int, set[str]] = {number: set() for number in numbers}
+        self._db.execute("pragma temp_store = memory")
+        self._db.execute("drop table if exists temp.few")  # an index of a few pieces answers at once
+        self._db.execute("create virtual table temp.few using fts5(text, parts, tokenize='porter unicode61')")
+        self._db.execute(_FEW, (json.dumps([*found]),))
+        for name, match in matches.items():
+            for (number,) in self._db.execute("select rowid from temp.few where few match ?", (match,)):
+                found[number].add(name)
+        return found
 
     def best(self, match: str, mark: str, span: Span, most: int) -> dict[int, float]:
         """The pieces with a mark that match an FTS5 expression best, each with its BM25."""
@@ -137,9 +184,6 @@ class SearchTables:
 
     def _pieces(self, where: str, *values: object) -> Iterator[tuple[int, Unit]]:
         return ((row[0], Unit(*row[1:])) for row in self._db.execute(_PIECES + where, values))
-
-    def _count(self, statement: str, *values: object) -> int:
-        return int(self._db.execute(statement, values).fetchone()[0])
 
     # ---- keeping up ----
 

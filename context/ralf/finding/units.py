@@ -9,10 +9,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
-from ralf.brief.handover import said
 from ralf.errors import NotFound
 from ralf.format.codec import from_tree
-from ralf.model import EXTRACTED, Carried, Decision, Header, RouteContext, Section
+from ralf.model import EXTRACTED, Decision, Header, RouteContext, Section
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
 from ralf.project import Project
 from ralf.route import cap, extracted, history, shared
@@ -125,18 +124,13 @@ def _of_evidence(store: Store, label: str, payload: Mapping[str, Any], *, is_und
 
 def chunks(text: str) -> Iterator[str]:
     """The text in pieces of whole lines, each of at most `CHUNK` characters."""
-    piece: list[str] = []
-    size = 0
-    for line in text.splitlines(keepends=True):
-        for start in range(0, len(line), CHUNK):
-            part = line[start : start + CHUNK]
-            if piece and size + len(part) > CHUNK:
-                yield "".join(piece)
-                piece, size = [], 0
-            piece.append(part)
-            size += len(part)
-    if piece:
-        yield "".join(piece)
+    start = 0
+    while start < len(text):
+        end = start + CHUNK
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield text[start:end]
+        start = end
 
 
 # ---- the talk ----
@@ -218,23 +212,28 @@ def _of_records(records: Iterable[tuple[str, Record]], undone: Container[str]) -
                 label = str(payload.get("refines", "")) or name
                 text = f"{payload.get('title', '')}\n{payload['text']}"
                 sections[label] = Unit("checkpoint", label, text, status, "", at)
-        if handover := "\n".join(_handed_over(record)):
+        told = (payload.get("moment"), payload.get("kept")) if record.kind == "handover" else payload.get("handover")
+        if handover := "\n".join(_texts(told)):
             label = str(next(reversed(payload.get("checkpoints", [name]))))
             yield Unit("handover", label, handover, status, "", at)
     yield from sections.values()
 
 
-def _handed_over(record: Record) -> Iterator[str]:
-    """What a record hands over beside decisions; of earlier versions a client's own summary of its window, too."""
-    payload = record.payload
-    if "handover" in payload:
-        yield from _texts(payload["handover"])
-    elif record.kind == "handover":
-        made = from_tree(Carried, {"last": payload.get("moment"), "kept": list(payload.get("kept", ()))})
-        yield from (text for _, text in said(made))
-
-
-_NO_TEXT = ("timestamp", "at", "session", "author", "id", "line", "tokens", "origin", "status", "evidence")
+_NO_TEXT = (
+    "timestamp",
+    "at",
+    "session",
+    "author",
+    "by",
+    "id",
+    "kind",
+    "line",
+    "model",
+    "tokens",
+    "origin",
+    "status",
+    "evidence",
+)
 
 
 def _texts(tree: object) -> Iterator[str]:

@@ -225,8 +225,6 @@ COMMON_WEIGHT = 0.7
 """What a common English word counts against any other that is as rare here. A few hundred documents cannot tell
 `often` from `coercion` by how rare they are; English can."""
 
-_WORD_PIECE = 4  # characters: enough to tell words apart, few enough to find them in other forms
-
 _LONGEST = 4_000  # characters of a question that are looked at
 
 _PREFIX = 5  # characters that forms of a word share which the stemmer does not join: stable, stabilise
@@ -234,8 +232,6 @@ _PREFIX = 5  # characters that forms of a word share which the stemmer does not 
 _QUESTION_WORD = regex(r"\w+")
 
 _HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
-
-_PART = regex(r"[^\W_]+")
 
 STOP = frozenset(
     "a about all also an and any are as at be because been but by can could decide decided decision decisions did do"
@@ -291,32 +287,6 @@ def pairs(query: str) -> list[tuple[str, str]]:
     """Each two words of a query that stand side by side and mean something."""
     names = [name.lower() for name in _QUESTION_WORD.findall(query[:_LONGEST])]
     return [(a, b) for a, b in pairwise(names) if not {a, b} & STOP]
-
-
-def flat(text: str) -> str:
-    """The words of a text in lower case, each between two blanks."""
-    return f" {' '.join(_PART.findall(text.lower()))} "
-
-
-def apart(text: str) -> str:
-    """The same, the parts of names such as `getUserById` apart."""
-    return flat(_HUMP.sub(" ", text))
-
-
-def stands(word: Word, line: str) -> bool:
-    """Whether a word itself stands in a flat text, in the singular or the plural. A stemmer is less strict: it takes
-    `reflecting` for `reflection` and `modified` for `modifiers`.
-    """
-    own = flat(word.text)[:-1]
-    one = f"{own[:-3]}y" if own.endswith("ies") else own[:-1] if own.endswith("s") else own
-    return any(f"{form} " in line for form in (own, one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
-
-
-def pieces(query: str) -> frozenset[str]:
-    """A query in pieces of four characters, of the words that mean something and what stands between them."""
-    words = flat(query[:_LONGEST]).split()
-    line = f" {' '.join(word for word in words if word not in STOP)} "
-    return frozenset(line[start : start + _WORD_PIECE] for start in range(len(line) - _WORD_PIECE + 1))
 
 
 def likeness(valued: Iterable[tuple[Word, float]], text: str) -> float:
