@@ -324,12 +324,12 @@ def done(
 
     found = tasks.glance(look)
     if found is not None:  # before the lock is taken: a command may take long
-        from ralf.tasks import completing  # few commands complete a task
+        from ralf.tasks import completing, evidence as proofs  # few commands complete a task
 
         context = completing.context_of(tasks.project, found.task)
         words = completing.fuller(words, context)
         proof = evidence if evidence is not None else completing.proof_of(tasks.project, found, context)
-        if evidence is None and proof is not None and completing.has_failed(tasks.project, found.task, proof):
+        if evidence is None and proof is not None and proofs.has_failed(tasks.project, found.task, proof):
             record_evidence(found.task.id, proof, root=root)
             status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
             raise NotVerified(found.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)

@@ -47,15 +47,6 @@ def proof_of(project: Project, state: TaskState, context: RouteContext | None) -
     return None
 
 
-def has_failed(project: Project, task: Task, proof: Evidence) -> bool:
-    """Whether a task's own `verify:` did not pass."""
-    if proof.state != "failed":
-        return False
-    from ralf.tasks import evidence
-
-    return evidence.has_failed(project, task, proof)
-
-
 def fuller(summary: str, context: RouteContext | None) -> str:
     """A summary, filled up with what the checkpoint knows where it has few words."""
     if context is None or len(summary.split()) >= _THIN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ralf.project import Project
@@ -15,22 +15,14 @@ def noted(project: Project, states: Iterable[TaskState]) -> list[TaskState]:
     worked on it there (`ralf init --share`).
     """
     shown = list(states)
-    if not any(one.task.status == "pending" and not one.is_foreign for one in shown):
+    open_ = {one.task.context_route.casefold() for one in shown if one.task.status == "pending" and not one.is_foreign}
+    if not open_ or not shared.folder_of(project).is_dir():
         return shown
-    names = {note.route.casefold(): note.by for note in shared.others(project)[1]} if _may_share(project) else {}
-    return [
-        replace(state, warnings=(*state.warnings, note)) if names and (note := _note(project, state, names)) else state
-        for state in shown
-    ]
-
-
-def _may_share(project: Project) -> bool:
-    return shared.folder_of(project).is_dir()
-
-
-def _note(project: Project, state: TaskState, names: Mapping[str, str]) -> str:
-    route = state.task.context_route
-    if state.task.status != "pending" or state.is_foreign or route.casefold() not in names:
-        return ""
-    hint = f"read it before you start: {project.command} context show {route}"
-    return f"{state.task.id}: {names[route.casefold()]} has worked on it in another clone; {hint}"
+    names = {note.route.casefold(): note.by for note in shared.others(project)[1]}
+    for number, state in enumerate(shown):
+        route, by = state.task.context_route, names.get(state.task.context_route.casefold())
+        if by is not None and state.task.status == "pending" and not state.is_foreign:
+            hint = f"read it before you start: {project.command} context show {route}"
+            note = f"{state.task.id}: {by} has worked on it in another clone; {hint}"
+            shown[number] = replace(state, warnings=(*state.warnings, note))
+    return shown
