@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ralf.project import Project
@@ -27,13 +28,34 @@ def current(
     others  further completed tasks; asked only if a file has changed
     """
     shown = list(states)
-    files = _Files(project)
-    changed = {state.task.id: names for state in shown if (names := files.changed(state))}
-    if not changed:
+    digest = cache(lambda name: proofs.digests(project, [name]).get(name))
+    changed = {
+        state.task.id: [name for name, known in proof.files.items() if digest(name) != known]
+        for state in shown
+        if (proof := _verified(state)) is not None
+    }
+    if not any(changed.values()):
         return shown
-    runs = [state for state in {one.task.id: one for one in (*shown, *others())}.values() if _is_verified(state)]
-    stale = {id_ for id_, names in changed.items() if _is_stale(files, id_, names, runs)}
-    return [_stale(state) if state.task.id in stale else state for state in shown]
+    runs = {one.task.id: one for one in (*shown, *others())}.values()
+
+    def is_covered(name: str, id_: str, command: str) -> bool:
+        """Whether another verified task's run of a command has seen a file as it is now: the task has edited it so, or
+        began when it was as it is.
+        """
+        for one in runs:
+            proof = _verified(one)
+            if proof is None or one.task.id == id_ or proof.command != command:
+                continue
+            began = seconds_of(one.attempts[0].began) if one.attempts else 0.0
+            if proof.files[name] == digest(name) if name in proof.files else changed_at(project, name) < began:
+                return True
+        return False
+
+    for number, state in enumerate(shown):
+        proof, names = state.evidence, changed.get(state.task.id, ())
+        if proof is not None and not all(is_covered(name, state.task.id, proof.command) for name in names):
+            shown[number] = replace(state, evidence=replace(proof, state="stale"))
+    return shown
 
 
 def renewed(project: Project, state: TaskState, context: RouteContext | None) -> Evidence | None:
@@ -54,69 +76,28 @@ def renewed(project: Project, state: TaskState, context: RouteContext | None) ->
         names = dict.fromkeys([*old.files, *proofs.edited(context)])
         new = replace(old, files=proofs.digests(project, names))
         ended = seconds_of(old.at) + _SECOND
-        if new.state == "verified" and any(_Files(project).changed_at(name) > ended for name in new.files):
+        if new.state == "verified" and any(changed_at(project, name) > ended for name in new.files):
             new = replace(new, state="stale")
     if new is None or (old is not None and replace(new, at=old.at) == old):
         return None
     return new
 
 
-def _is_verified(state: TaskState) -> bool:
-    return state.task.status == "completed" and state.evidence is not None and state.evidence.state == "verified"
-
-
-def _stale(state: TaskState) -> TaskState:
+def _verified(state: TaskState) -> Evidence | None:
+    """The evidence of a completed task that was verified, None for another one."""
     proof = state.evidence
-    return state if proof is None else replace(state, evidence=replace(proof, state="stale"))
+    return proof if proof is not None and state.task.status == "completed" and proof.state == "verified" else None
 
 
-def _is_stale(files: _Files, id_: str, names: Sequence[str], runs: Sequence[TaskState]) -> bool:
-    (command,) = {one.evidence.command for one in runs if one.task.id == id_ and one.evidence is not None}
-    same = [one for one in runs if one.task.id != id_ and one.evidence is not None and one.evidence.command == command]
-    return not all(any(files.is_covered(name, one) for one in same) for name in names)
-
-
-class _Files:
-    """Files of a project as they are now, each looked at once."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._digests: dict[str, str | None] = {}
-
-    def changed(self, state: TaskState) -> list[str]:
-        """The files of a verified task that are others than its evidence says."""
-        if not _is_verified(state) or state.evidence is None:
-            return []
-        known = state.evidence.files
-        self._look(known)
-        return [name for name, digest in known.items() if self._digests[name] != digest]
-
-    def _look(self, names: Iterable[str]) -> None:
-        wanted = [name for name in names if name not in self._digests]
-        found = proofs.digests(self._project, wanted)
-        self._digests.update((name, found.get(name)) for name in wanted)
-
-    def is_covered(self, name: str, state: TaskState) -> bool:
-        """Whether a verified task's run has seen a file as it is now: the task has edited it so, or began when it was
-        as it is.
-        """
-        proof = state.evidence
-        if proof is None:
-            return False
-        if name in proof.files:
-            return proof.files[name] == self._digests.get(name)
-        began = seconds_of(state.attempts[0].began) if state.attempts else 0.0
-        return self.changed_at(name) < began
-
-    def changed_at(self, name: str) -> float:
-        """When a file was changed last; of one that is gone, the folder that held it."""
-        path = os.path.join(self._project.root, name)  # noqa: PTH118  # as it was recorded
-        while True:
-            try:
-                seen = os.lstat(path)
-            except (FileNotFoundError, NotADirectoryError):
-                path = os.path.dirname(path)  # noqa: PTH120
-            except OSError:
-                return float("inf")
-            else:
-                return max(seen.st_mtime, seen.st_ctime)
+def changed_at(project: Project, name: str) -> float:
+    """When a file of a project was changed last; of one that is gone, the folder that held it."""
+    path = os.path.join(project.root, name)  # noqa: PTH118  # as it was recorded
+    while True:
+        try:
+            seen = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            path = os.path.dirname(path)  # noqa: PTH120
+        except OSError:
+            return float("inf")
+        else:
+            return max(seen.st_mtime, seen.st_ctime)
