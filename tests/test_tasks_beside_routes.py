@@ -9,6 +9,7 @@ import pytest
 import ralf
 from ralf import api
 from ralf.maintenance import ownership
+from ralf.route.archive import archive
 from ralf.tasks import claims, editing, store
 from taskskit import without_index
 
@@ -32,7 +33,7 @@ def test_verify_list_search_and_archive_take_it_as_it_is(tmp_path: Path) -> None
     assert [route.route for route in ralf.list_routes(root=root)] == ["tide"]
     assert ralf.search("tide tables", root=root)
     assert api.repair(root=root).done == ()
-    api.archive(older_than="0d", root=root)
+    assert archive(store.at(root).project, "tide")
     assert store.get("TASK-one", root=root).summary == "Quokka summary"
     claims.retry("TASK-one", root=root)
     assert claims.claim(by="me", root=root).task.id == "TASK-one"
