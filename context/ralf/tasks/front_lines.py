@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ralf.format import codec, comments
 from ralf.format.codec import Tree
 from ralf.text.patterns import regex
-
-if TYPE_CHECKING:
-    from ralf.format import guarded_yaml
 
 GROUPS = (
     ("id", "task_id", "title", "status"),
@@ -74,7 +71,7 @@ class _Key(NamedTuple):
     name: str
     first: int
     last: int
-    value: guarded_yaml.Scalar | None
+    value: tuple[int, int] | None
 
 
 def changed(lines: Sequence[str], tree: Tree, changes: Mapping[str, Any]) -> list[str] | None:
@@ -101,45 +98,42 @@ def changed(lines: Sequence[str], tree: Tree, changes: Mapping[str, Any]) -> lis
     return made
 
 
-def _keys(lines: list[str], tree: Tree) -> list[_Key] | None:
-    from ralf.format import guarded_yaml  # the parser: only what changes a file needs it
+_START = regex(r"[^\s#-][^\n]*:(?:[ \t]|\Z)")
 
-    found = list(guarded_yaml.scalars("".join(f"{line}\n" for line in lines)))
-    starts = [number for number, scalar in enumerate(found) if scalar.top]
-    if len(starts) != len(tree) or any(found[start].column for start in starts):
+_VALUE = regex(
+    r"""[^\n]*?:[ \t]+("[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|[^\s#"'\[\]{}|>&*!%@`?,-](?:[^#]|(?<=\S)#)*?)"""
+    r"[ \t]*(?:[ \t]#[^\n]*)?\Z"
+)
+
+
+def _keys(lines: list[str], tree: Tree) -> list[_Key] | None:
+    """The keys, whose names the tree has in their order; None where they do not begin lines of their own.
+
+    What the lines say afterwards is compared with what is meant, so a look at their beginnings is enough.
+    """
+    starts = [number for number, line in enumerate(lines) if _START.match(line)]
+    if len(starts) != len(tree):
         return None
     keys: list[_Key] = []
-    for start, following in zip(starts, [*starts[1:], len(found)], strict=False):
-        key, inner = found[start], found[start + 1 : following]
-        ends_before = found[following].line if following < len(found) else len(lines)
-        least = max((scalar.last + (scalar.end > 0) for scalar in inner), default=key.line + 1)
-        last = ends_before
-        while last > key.line + 1 and _says_nothing(lines[last - 1], is_text=last <= least):
+    for name, first, last in zip(tree, starts, [*starts[1:], len(lines)], strict=False):
+        while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
             last -= 1
-        is_scalar = len(inner) == 1 and not isinstance(tree.get(key.text), (list, dict))
-        on_line = is_scalar and inner[0].line == inner[0].last == key.line and inner[0].column < inner[0].end
-        keys.append(_Key(key.text, key.line, last, inner[0] if on_line and last == key.line + 1 else None))
+        value = _VALUE.match(lines[first]) if last == first + 1 else None
+        keys.append(_Key(name, first, last, value.span(1) if value else None))
     return keys
-
-
-def _says_nothing(line: str, *, is_text: bool) -> bool:
-    """Whether a line is blank or, outside of a text of several lines, a comment."""
-    return not (line if is_text else line.split("#", 1)[0]).strip()
 
 
 def _replaced(lines: list[str], key: _Key, value: Any) -> list[str]:
     """The lines of a key with another value. A scalar is replaced where it stands, in the quotes that it has."""
-    if key.value is not None and not isinstance(value, (list, dict)):
-        old, line = key.value, lines[0]
-        written = codec.flow(value)
-        if isinstance(value, str):
-            if not old.style and _PLAIN.match(value):
-                written = value
-            elif old.style == "'" and value.isprintable():
-                written = "'" + value.replace("'", "''") + "'"
-        if "\n" not in str(value):
-            return [line[: old.column] + written + line[old.end :]]
-    return [*_comments(lines), *_key_lines(key.name, value)]
+    if key.value is None or isinstance(value, (list, dict)) or "\n" in str(value):
+        return [*_comments(lines), *_key_lines(key.name, value)]
+    line, (first, last) = lines[0], key.value
+    written = codec.flow(value)
+    if isinstance(value, str) and line[first] == "'" and value.isprintable():
+        written = "'" + value.replace("'", "''") + "'"
+    elif isinstance(value, str) and line[first] != '"' and _PLAIN.match(value):
+        written = value
+    return [line[:first] + written + line[last:]]
 
 
 def _remove(lines: list[str], key: _Key) -> None:

@@ -369,16 +369,10 @@ def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
     for key in dict.fromkeys(key for tree in trees for key in tree):
         values: list[Any] = [tree.get(key, empty.get(key, _MISSING)) for tree in trees]
         was, mine, other = values
-        if key in ("tags", "after"):
-            made[key] = _united(was, mine, other)
-        elif other in (was, mine):
-            made[key] = mine
-        elif mine == was:
-            made[key] = other
-        elif key == "text":
-            made[key] = lines_of_both(was, mine, other)
-        else:
-            made[key] = other
+        is_list, one = key in ("tags", "after"), mine if other in (was, mine) else other
+        both = key == "text" and mine != other and was not in (mine, other)
+        made[key] = _united(was, mine, other) if is_list else lines_of_both(was, mine, other) if both else one
+        if not (is_list or both or was in (mine, other) or mine == other):
             told.append(f"{key}: changed here and in the file: the file's {_shown(other)} stands, not {_shown(mine)}")
     return as_filed(from_tree(Task, {key: value for key, value in made.items() if value is not _MISSING})), told
 
