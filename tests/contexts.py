@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import settings, strategies as st
 
 from examples import examples
-from ralf.model import Body, RouteContext, Section
+from ralf.format import guarded_yaml, listing, places, routefile
+from ralf.model import Body, Facts, RouteContext, Section
 from ralf.text.cleaning import clean, one_line
 
 NASTY = (
@@ -42,6 +43,20 @@ LINES = (
     " a trailing space ",
     "",
 )
+
+
+def as_read(context: RouteContext, text: str = "") -> RouteContext:
+    """What the file of a context is read as: without facts and where decisions were said, which are derived.
+
+    text  the file, where it is more than `routefile.render` says
+    """
+    front = (text or routefile.render(context)).partition("\n---\n")[0].removeprefix("---\n")
+    older = len(context.decisions) - len(guarded_yaml.load(f"{front}\n").get("decisions", ()))
+    shown, _ = listing.read([listing.OLDER, *listing.decision_lines.of(context.decisions[:older])])
+    decisions = places.without(context.decisions, places.told(context.decisions))[older:]
+    work = replace(context.active_work, last_statement="", last_output="")
+    return replace(context, decisions=(*shown, *decisions), facts=Facts(), active_work=work)
+
 
 quick = settings(max_examples=examples(50), derandomize=True, deadline=None, database=None)
 """The same examples in every run; slow machines are no failure."""

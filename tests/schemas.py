@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from ralf.format import guarded_yaml, listing
+from ralf.format import guarded_yaml
 from ralf.format.codec import shallow, to_tree
 from ralf.model import RouteContext
 from ralf.route import filed
@@ -64,7 +64,7 @@ def _shape_of_item(item: Any, at: tuple[str, ...]) -> list[tuple[str, ...]]:
     if found is None or found[0] is not item:
         tree = to_tree(item) if hasattr(item, "__dataclass_fields__") else item
         found = _known[id(item)] = item, [*_shape(tree, at)]
-        if len(_known) > listing.MOST:
+        if len(_known) > 5_000:
             _known.clear()
     return found[1]
 

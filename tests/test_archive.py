@@ -68,6 +68,7 @@ def listed(root: Path) -> list[str]:
     return sorted(one.route for one in ralf.list_routes(root=root))
 
 
+@pytest.mark.ci
 def test_the_next_write_archives_what_had_no_record_for_so_long_and_all_of_it_reads_as_before(
     project: Path, later: Later
 ) -> None:

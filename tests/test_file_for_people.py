@@ -6,24 +6,19 @@ from __future__ import annotations
 
 import random
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 import ralf
 import schemas
-from clocks import within
-from contexts import quick, text, values
+from contexts import as_read
 from ralf.errors import DamagedRouteFile
-from ralf.format import listing, routefile, schema
-from ralf.format.listing import Listed
+from ralf.format import routefile, schema
 from ralf.model import (
     ActiveWork,
     Body,
-    CommandFact,
     Decision,
     Facts,
     PathFact,
@@ -34,7 +29,6 @@ from ralf.model import (
 )
 from ralf.route import filed
 from ralf.route.corrections import record_decision
-from ralf.route.edits import with_header
 from ralf.text import tokens
 from storekit import V100, records_of, route_file
 from test_hand_edits import edit, made as made, project as project, write
@@ -55,27 +49,6 @@ def text_of(root: Path) -> str:
 # ---- facts ----
 
 
-_words = st.dictionaries(st.sampled_from([*listing.WORDS]), text.filter(bool))
-
-
-@pytest.mark.ci
-@given(values(Facts), st.lists(values(Decision), max_size=3), _words)
-@quick
-def test_what_is_listed_is_read_as_it_was_written(facts: Facts, older: list[Decision], words: dict[str, str]) -> None:
-    listed = Listed(facts, {}, tuple(older), words)
-    lines = "\n".join(listing.lines(listed)).split("\n")
-    assert listing.read(lines) == (listed, [])
-    assert all(line.startswith(("- ", "> ", "**", "  ", "## ")) or line in ("", ">") for line in lines)
-
-
-@pytest.mark.parametrize("version", ["1.0.0", "1.1.0", "1.2.0"])
-def test_in_a_file_of_an_earlier_version_the_last_of_the_requests_was_asked_last(version: str) -> None:
-    requests = (RequestFact("Do this"), RequestFact("Go on"))
-    content = routefile.render(with_header(RouteContext(facts=Facts(requests=requests)), version=version))
-    assert read(content).active_work.last_request == "Go on"
-    assert read(content.replace(f'"{version}"', '"1.3.0"')).active_work.last_request == ""
-
-
 def test_where_decisions_were_said_stands_once_a_session() -> None:
     decisions = tuple(
         Decision(f"DEC-{n}", decision=f"d {n}", source=Source("s1", n, n + 2, "ab12"), further_sources=again)
@@ -85,7 +58,7 @@ def test_where_decisions_were_said_stands_once_a_session() -> None:
     assert "- lines in session: s1: DEC-1 1-3 ab12, DEC-2 2-4 ab12, DEC-2 9 cd, DEC-3 3-5 ab12\n" in content
     assert "- lines in session: s2: DEC-3 4\n" in content
     assert "source" not in content.partition("\n---\n")[0]
-    assert read(content).decisions == decisions
+    assert read(content) == as_read(RouteContext(decisions=decisions))
 
 
 @pytest.mark.parametrize(
@@ -107,53 +80,8 @@ def test_where_decisions_were_said_stands_once_a_session() -> None:
     ],
 )
 def test_a_source_that_a_line_cannot_tell_stays_with_its_decision(decisions: tuple[Decision, ...]) -> None:
-    assert read(routefile.render(RouteContext(decisions=decisions))).decisions == decisions
-
-
-def test_a_line_among_the_facts_that_is_no_fact_stays_as_a_note() -> None:
-    content = routefile.render(
-        RouteContext(facts=Facts(paths=(PathFact("a.py", ("read",)),)), body=Body(before="Mine"))
-    )
-    edited = content.replace("- read: a.py\n", "- read: a.py\nAsk Ann.\n## Compressed History\n- and Bob\n  - too\n")
-    found = read(edited)
-    assert found.facts.paths == (PathFact("a.py", ("read",)),)
-    assert found.body.before == "Mine\n\nAsk Ann.\n  ## Compressed History\n- and Bob\n  - too"
-    assert read(routefile.render(found)) == found
-
-
-def test_a_command_of_several_lines_loses_the_characters_that_no_file_of_ours_holds() -> None:
-    item = "- failed, exit 1: pytest\n  \x1b]0;x\x07\n"
-    found = read(f"---\n---\n<!-- ralf:facts: x -->\n**Commands**\n{item}<!-- ralf:facts ends -->\n")
-    assert [fact.command for fact in found.facts.commands] == ["pytest\n]0;x"]
-    assert read(routefile.render(found)).facts == found.facts
-
-
-def test_more_facts_than_are_compared_are_damage() -> None:
-    lines = "".join(f"- read: {n}.py\n" for n in range(listing.MOST + 1))
-    with pytest.raises(DamagedRouteFile, match="more than 5,000 items"):
-        read(f"---\n---\n<!-- ralf:facts: x -->\n**Files**\n{lines}<!-- ralf:facts ends -->\n")
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("heading", ["Files", "Requests", "Names", "Where decisions were said", "Other facts", "Seen"])
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "- {a: [b, c]}\n" * 100_000,
-        "- lines in session: s: " + ", ".join(["DEC-1 1"] * 100_000) + "\n",
-        "- edited: " + '"a", ' * 100_000 + "\n",
-        "- " + '"' * 200_000 + "\n",
-        "> x\n\n" * 60_000,
-        "- x\n" + "\n" * 100_000 + "  y\n",
-    ],
-)
-def test_hostile_facts_are_read_or_refused_at_once(heading: str, lines: str) -> None:
-
-    def tried() -> None:
-        with suppress(DamagedRouteFile):
-            read(f"---\n---\n<!-- ralf:facts: x -->\n**{heading}**\n{lines}<!-- ralf:facts ends -->\n")
-
-    within(3, tried)
+    context = RouteContext(decisions=decisions)
+    assert read(routefile.render(context)).decisions == as_read(context).decisions
 
 
 @pytest.mark.parametrize(
@@ -174,7 +102,32 @@ def test_a_file_that_was_cut_off_is_no_edit_that_takes_all_facts_out(project: Pa
     assert (after.facts, after.decisions) == (before.facts, before.decisions)
     begins, ends = whole.index("<!-- ralf:facts: "), whole.index("<!-- ralf:facts ends -->")
     path.write_text(whole[:begins] + whole[ends + len("<!-- ralf:facts ends -->") :], encoding="utf-8")
-    assert ralf.get_context("tide", root=project).facts == Facts()  # a person's: the last line stands
+    assert ralf.get_context("tide", root=project).facts == before.facts  # what is derived comes back
+
+
+def test_a_line_that_a_person_writes_among_the_facts_becomes_a_note_and_what_they_delete_there_comes_back(
+    project: Path,
+) -> None:
+    whole = text_of(project)
+    path = next(line for line in whole.splitlines() if line.startswith("- edited: "))
+    edit(project, f"{path}\n", "Ask Ann.\n")
+    record_decision("tide", "Round to a centimetre", root=project)
+    above, _, part = text_of(project).partition("<!-- ralf:brief ")
+    assert "Ask Ann." in above and "Ask Ann." not in part and path in part
+
+
+def test_older_decisions_below_the_history_are_edited_like_others() -> None:
+    context = RouteContext(decisions=tuple(Decision(f"DEC-{n:03d}", decision=f"{n} {WORDS}") for n in range(60)))
+    content = routefile.render(context)
+    line = next(one for one in content.splitlines() if one.startswith("- DEC-003: "))
+    other = f"{line[:40]} and so on. Because: it is.\n- Sail at dawn\n  Because: the tide turns"
+    found = read(content.replace(line, other))
+    assert [(item.id, item.decision, item.rationale) for item in found.decisions[3:5]] == [
+        ("DEC-003", f"{line[11:40]} and so on", "it is."),
+        ("", "Sail at dawn", "the tide turns"),
+    ]
+    before = as_read(context).decisions
+    assert found.decisions[:3] == before[:3] and found.decisions[5:] == before[4:]
 
 
 _PART = "<!-- ralf:facts: x -->\n**Commits**\n\n- 64274e0 {}\n<!-- ralf:facts ends -->\n"
@@ -196,15 +149,6 @@ def test_of_two_parts_none_is_taken_for_the_truth(body: str, line: int) -> None:
     assert caught.value.line == line
 
 
-def test_facts_with_the_bullets_of_another_editor_are_the_same_facts() -> None:
-    facts = Facts((PathFact("a.py", ("edited",)),), (CommandFact("make\nall"),), names=("x", "y"))
-    decisions = (Decision("DEC-001", decision="Keep brass", rationale="It lasts"),)
-    written = "\n".join(listing.lines(Listed(facts, decisions=decisions)))
-    for bullet in "*+":
-        found, loose = listing.read(re.sub("(?m)^- ", f"{bullet} ", written).split("\n"))
-        assert (found.facts, found.decisions, loose) == (facts, decisions, [])
-
-
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
 def test_a_file_with_its_facts_in_the_front_matter_is_read_and_written_anew(version: str) -> None:
     front = (
@@ -215,21 +159,20 @@ def test_a_file_with_its_facts_in_the_front_matter_is_read_and_written_anew(vers
     assert found.facts == Facts((PathFact("a.py", ("edited",)),), requests=(RequestFact("Go on"),), names=("x",))
     written = routefile.render(found)
     assert "facts:\n" not in written.partition("\n---\n")[0]
-    assert read(written) == found
+    assert read(written) == as_read(found)
 
 
 def test_a_file_of_version_1_2_is_read_to_the_same_and_written_in_the_new_layout() -> None:
     found = read((Path(__file__).parent / "data/route-1.2.0.md").read_text(encoding="utf-8"))
-    assert (found.active_work.last_request, found.active_work.now) == ("Now serve the levels as JSON.", "")
+    assert found.active_work.now == ""
     assert [item.decision for item in found.decisions] == ["Keep the old endpoint"]
-    assert [one.request for one in found.facts.requests] == [found.began_as, found.active_work.last_request]
     assert [one.title for one in found.body.sections] == [
         '"Move the tide table from CSV to SQLite. Heights stay in\u2026"'
     ]
     assert found.body.before == "" and not found.body.is_brief_edited
     written = filed.content_of(found).decode()
     assert [line for line in written.splitlines() if line.startswith("## ")] == [
-        *("## Decisions", "## Compressed History", "## Facts")
+        *("## Decisions", "## Compressed History")
     ]
     assert read(written.replace("1.2.0", "1.3.0")).active_work == found.active_work
 
@@ -262,7 +205,7 @@ def test_the_front_matter_has_at_most_half_of_a_file_that_is_not_short(seed: int
     front, _, body = content.partition("\n---\n")
     sizes = tokens.count(front), tokens.count(body)
     assert sum(sizes) < 4_000 or sizes[0] <= sizes[1]
-    assert read(content) == context
+    assert read(content) == as_read(context, content)
     assert tokens.estimate(content) <= routefile.estimate(context)
 
 

@@ -18,6 +18,7 @@ from ralf.format import routefile
 from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.project import Project
+from ralf.route import filed
 from ralf.route.corrections import drop, revert
 from ralf.route.write import RouteWriter, open_route
 from storekit import V100, context_of, grow, records_of, route_file, write_session
@@ -110,17 +111,7 @@ EDITS: dict[str, tuple[Callable[[Path], None], Callable[[ralf.RouteContext], boo
     "a decision that is taken away": (
         lambda root: edit(root, _block(root, "Parse with a table"), ""),
         lambda context: not _said("Parse with a table")(context)),
-    "a fact that is taken away": (
-        lambda root: edit(root, *_with_other_path(root)),
-        lambda context: "src/part_0.py" not in [path.path for path in context.facts.paths]),
 }  # fmt: skip
-
-
-def _with_other_path(root: Path) -> tuple[str, str]:
-    """The facts as they stand in the file, and with another path: the brief, which tells it, too, is derived."""
-    facts = route_file(root, "tide").read_text(encoding="utf-8").partition("\n## Facts\n")[2]
-    assert "src/part_0.py" in facts
-    return facts, facts.replace("src/part_0.py", "src/other.py")
 
 
 def _block(root: Path, words: str) -> str:
@@ -434,9 +425,7 @@ def test_comments_and_layout_survive_a_write_byte_for_byte(project: Path, kind: 
     assert [record["kind"] for record in records_of(project, "tide")][-1] == "edit"
     written = path.read_bytes()
     assert _unnumbered(written) == _unnumbered(edited)
-    assert _unnumbered(replace(rebuilt(project), sessions=()).render()) == _unnumbered(
-        routefile.parse(written, "file").render()
-    )
+    assert _unnumbered(filed.content_of(replace(rebuilt(project), sessions=()))) == _unnumbered(written)
     write(project)
     lines = path.read_bytes().splitlines(keepends=True)
     added = [line for line in LAYOUT[kind][1].encode().splitlines() if line.strip()]

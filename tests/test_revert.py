@@ -13,6 +13,7 @@ import pytest
 import ralf
 import ralf.errors
 import storekit
+from contexts import as_read
 from ralf.format import routefile
 from ralf.format.codec import to_tree
 from ralf.project import Project
@@ -71,7 +72,7 @@ def test_the_content_is_that_after_the_checkpoint_and_a_new_checkpoint_says_so(p
     section = context.body.sections[0]
     assert (section.number, section.title) == (4, "Reverted to checkpoint 2")
     assert "- Because: a web page spoke\n" in section.text
-    assert routefile.parse(route_file(project, "tide").read_bytes(), "file") == context
+    assert routefile.parse(route_file(project, "tide").read_bytes(), "file") == as_read(context)
     assert [record["kind"] for record in records_of(project, "tide")][-1] == "revert"
 
 

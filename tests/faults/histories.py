@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+from tests.contexts import as_read
 from tests.faults.figures import told
 
 from ralf.format import merge, routefile
@@ -151,8 +152,8 @@ class History:
 
     def _edit(self) -> None:
         """A person edits the file of this revision or of an older one."""
-        base = self.rng.choice(self.contexts[-3:])
-        edited = base
+        seen_then = self.rng.choice(self.contexts[-3:])
+        base, edited = routefile.parse(routefile.render(seen_then).encode(), "file"), seen_then
         for _ in range(self.rng.randrange(1, 4)):
             edited = self._edited(edited)
         edited = routefile.parse(routefile.render(edited).encode(), "file")
@@ -225,7 +226,7 @@ def faults(rng: random.Random) -> Iterator[str]:
         yield from _of_difference(rng.choice(history.contexts), rng.choice(history.contexts))
     if fold.fold(history.records, history.contexts[0]) != history.now:
         yield "the journal folded at once comes to something else"
-    if routefile.parse(routefile.render(history.now).encode(), "file") != history.now:
+    if routefile.parse(routefile.render(history.now).encode(), "file") != as_read(history.now):
         yield "the file is not read as what it was written from"
     yield from _of_labels(history)
     if history.lost:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from ralf.brief.filling import Piece, size
 from ralf.brief.lines import clock, indented, quotation
+from ralf.format.listing import parts_of
 from ralf.format.routefile import HANDED_TOKENS
 from ralf.model.entries import Entry, Item, Message, Step
 from ralf.model.handover import KEPT, MOST_IN_FILE, NAMES, Author, Carried, HandOver, Kept, Kind, Part
@@ -285,8 +286,6 @@ _INDENT = regex(r"(?m)^(?:> ?|  )")
 
 _BECAUSE, _NOT = " Because: ", " Not: "
 
-_REJECTED = regex(r" (?:Not|Rejected): ")
-
 _MORE = regex(r"and [0-9,]+ older: in the front matter")
 
 
@@ -385,11 +384,6 @@ def _entry(kind: Kind, bullet: Bullet, known: Mapping[str, Kept]) -> Kept:
     if found is not None and old is not None:
         text = found[2].replace(_tail(old), "")
     made = old if old is not None and KEPT.get(kind) == KEPT[old.kind] else Kept(kind)
-    text, rejected = (*_REJECTED.split(text, maxsplit=1), "")[:2]
-    text, _, reason = text.partition(_BECAUSE)
-    options = (*filter(None, map(str.strip, rejected.split("; "))), *bullet.rejected)
-    text, reason = (
-        one.strip().removesuffix(".") if more else one.strip()
-        for one, more in ((text, reason or rejected), (reason, rejected))
-    )
+    text, reason, options = parts_of(text)
+    options = (*options, *bullet.rejected)
     return replace(made, text=text, reason=reason or bullet.reason, rejected=options, author="file", model="", marks=())

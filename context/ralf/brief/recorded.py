@@ -11,6 +11,7 @@ from ralf import config
 from ralf.brief import lines, wording
 from ralf.brief.filling import Piece
 from ralf.facts.progress import describe_attempts, describe_run
+from ralf.format.listing import tag
 from ralf.model import Carried, Decision, RouteContext
 from ralf.talk import cutting
 from ralf.text import tokens
@@ -76,7 +77,7 @@ def recorded(context: RouteContext) -> Recorded:
 
 def goal(made: Recorded, context: RouteContext) -> None:
     """What the work is about, and what it began as."""
-    heading, began = f"Goal{wording.tag(context.goal_origin)}", context.began_as
+    heading, began = f"Goal{tag(context.goal_origin)}", context.began_as
     made.add("goal", (_WORK, 0), heading, [wording.quoted(context.goal)] if context.goal else ())
     made.add(
         "began", (_WORK, 1), heading, [f"- began as: {one_line(began)}"] if began not in ("", context.goal) else ()
@@ -86,7 +87,7 @@ def goal(made: Recorded, context: RouteContext) -> None:
 def work(made: Recorded, context: RouteContext) -> None:
     """Where the work stands, as far as it is not by the record; of a route without one, all that it holds of it."""
     stands = context.active_work
-    heading = f"The work, by what was recorded of it{wording.tag(stands.origin)}"
+    heading = f"The work, by what was recorded of it{tag(stands.origin)}"
     done = () if stands.todos else ("done: ",)
     wanted = (*wording.NEXT, *done) if context.sessions or stands.now else wording.STANDS
     said = wording.labelled(context, wanted)
@@ -158,7 +159,7 @@ def _work(context: RouteContext) -> Iterator[str]:
     """Task and step, attempts and runs of a loop, what blocks, what was said to come next, what has changed since."""
     work, since, goal, step = context.active_work, context.since, "", ""
     if context.goal and (work.task_title or len(context.goal) > TITLE):
-        goal = f"goal: {context.goal}{wording.tag(context.goal_origin)}"
+        goal = f"goal: {context.goal}{tag(context.goal_origin)}"
     if work.plan_step is not None and not (work.todos and context.sessions):
         step = f"step {work.plan_step}" + (f" of {work.total_steps}" if work.total_steps else "")
     task = ", ".join(map(one_line, filter(None, (work.current_task, work.current_phase, step))))

@@ -22,6 +22,7 @@ from ralf.brief.recorded import (
 )
 from ralf.errors import UsageError
 from ralf.facts.state import State
+from ralf.format.listing import tag
 from ralf.model import Carried, RouteContext
 from ralf.talk.turns import joined
 from ralf.text import cleaning
@@ -93,7 +94,7 @@ def view_of(context: RouteContext, section: str | None = None, query: str | None
     """What the text of a context, or of a part of it, is made of."""
     talk = joined(() if context.wholly_foreign else context.sessions)
     talk.title = shown(talk.title)
-    aim = f"{context.goal}{wording.tag(context.goal_origin)}" if context.goal else ""
+    aim = f"{context.goal}{tag(context.goal_origin)}" if context.goal else ""
     made = Recorded()
     if not context.wholly_foreign:
         if section in SECTIONS:

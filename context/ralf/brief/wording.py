@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ralf.brief.handover import author, said, since
-from ralf.format.codec import ById, to_tree
+from ralf.format.codec import to_tree
+from ralf.format.listing import decision_lines, name, tag
 from ralf.format.merge import find
 from ralf.model import BODY, ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
@@ -22,34 +23,10 @@ if TYPE_CHECKING:
 
 # ---- single items ----
 
-_LINE_BREAK = regex(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-
-_OWN = frozenset(("", "user", "agent", "human-edit"))
-
-
-def tag(origin: str) -> str:
-    """What is said of an item, on its own line, that neither this user nor their agent has said; "" for theirs."""
-    return "" if origin in _OWN else f" ({name(one_line(origin))})"
-
 
 def decision(item: Decision) -> str:
-    """A decision with its reasons; made once: each write asks it of all decisions, several times."""
-    return _decisions.of((item,))[0]
-
-
-def _decision(item: Decision) -> str:
-    by = f" by {item.superseded_by}" if item.superseded_by else ""
-    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]")
-    label += f" ({name(str(item.extra.get('by', '')))}, another clone)" if item.origin == "clone" else tag(item.origin)
-    parts = [f"{label}: {prose(item.decision)}"]
-    why = "Came of it" if item.status == "done" else "Because"
-    parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []
-    parts += [f"Rejected: {'; '.join(map(one_line, item.alternatives))}"] if item.alternatives else []
-    ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
-    return f"- {' '.join([*ended, parts[-1]])}\n"
-
-
-_decisions = ById(_decision)
+    """A decision with its reasons, on a line."""
+    return f"{decision_lines.of((item,))[0]}\n"
 
 
 def statement(item: Decision, most: int) -> str:
@@ -107,11 +84,6 @@ _BLOCK = regex(r"(?m)^.*\S.*(?:\n[^\S\n].*)*")
 def blocks(text: str) -> list[str]:
     """A section's lines, each a block with the lines that continue it; blank lines do not count."""
     return [block if block[0] not in "/ \t" else f"- {block.lstrip()}" for block in _BLOCK.findall(clean(text))]
-
-
-def name(text: str) -> str:
-    """A path or label as it is, but for a line break, which would begin a line of its own."""
-    return _LINE_BREAK.sub(r"\\n", text)
 
 
 # ---- fields and their values ----

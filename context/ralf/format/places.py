@@ -17,11 +17,7 @@ _SESSION = regex(r"[A-Za-z0-9][A-Za-z0-9_.@/:#+-]*\Z")
 
 _DIGITS = regex(r"[0-9a-f]*\Z")
 
-_PLACE = regex(r"([A-Za-z0-9][A-Za-z0-9_.-]*) ([0-9]{1,15})(?:-([0-9]{1,15}))?(?: ([0-9a-f]+))?\Z")
-
 _BEGINS = "lines in session: "
-
-_MOST_KNOWN = 10_000
 
 TOKENS = 18
 """About how many tokens a place takes among the others of its session."""
@@ -83,22 +79,7 @@ def _short(place: Source) -> str:
     return f"{place.first_line}{last} {place.sha256}".rstrip()
 
 
-def read(line: str) -> list[tuple[str, Source]] | None:
-    """The labels and places of a line of `lines`, without its `- `; None for another line."""
-    session, colon, rest = line.removeprefix(_BEGINS).partition(": ")
-    if not colon or not line.startswith(_BEGINS) or not _SESSION.match(session):
-        return None
-    found = []
-    for one in rest.split(", "):
-        place = _PLACE.match(one)
-        if place is None:
-            return None
-        label, first, last, digest = place.groups(default="")
-        found.append((label, Source(session, int(first), int(last or first), digest)))
-    return found
-
-
-# ---- decisions without their places, and with them again ----
+# ---- decisions without their places ----
 
 
 def bare(decision: Decision) -> Decision:
@@ -110,30 +91,11 @@ def bare(decision: Decision) -> Decision:
 
 _bare = ById(bare)
 
-_whole: dict[int, tuple[Decision, Decision]] = {}
-"""By the ids of decisions without their places: these, and the whole ones that they were made of."""
-
 
 def without(decisions: Sequence[Decision], told: Mapping[str, Any]) -> list[Decision]:
-    """The decisions, without the places that are told apart from them."""
-    if len(_whole) > _MOST_KNOWN:
-        _whole.clear()
-    stripped = _bare.of(decisions)
-    for one, whole in zip(stripped, decisions, strict=True):
-        _whole[id(one)] = one, whole
-    return [one if whole.id in told else whole for one, whole in zip(stripped, decisions, strict=True)]
-
-
-def joined(decisions: Sequence[Decision], told: Told) -> tuple[Decision, ...]:
-    """The decisions with the places that were told apart from them."""
-    return tuple(_joined(one, told[one.id]) if one.id in told and one.source is None else one for one in decisions)
-
-
-def _joined(decision: Decision, places: tuple[Source, ...]) -> Decision:
-    stripped, whole = _whole.get(id(decision), (None, None))
-    if stripped is decision and whole is not None and of(whole) == places:
-        return whole  # about which more is known
-    return replace(decision, source=places[0], further_sources=places[1:])
+    """The decisions, without the places that lines tell."""
+    pairs = zip(_bare.of(decisions), decisions, strict=True)
+    return [stripped if whole.id in told else whole for stripped, whole in pairs]
 
 
 def _size(decision: Decision) -> int:

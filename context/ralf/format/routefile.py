@@ -48,7 +48,7 @@ _BRIEF = "<!-- ralf:brief {}: written anew at each write. Edits of bullets count
 
 _BRIEF_SUM = regex(r"<!-- ralf:brief (x[0-9a-f]{8})\b")
 
-_FACTS = "<!-- ralf:facts: taken from the transcripts. Edit them as you like. -->"
+_FACTS = "<!-- ralf:facts: written anew at each write. Edits of decisions count; other lines of yours move above. -->"
 
 _SCHEMA = "# yaml-language-server: $schema="
 
@@ -108,20 +108,17 @@ def parse(content: bytes, where: object) -> RouteContext:
         raise DamagedRouteFile(where, error.what, _hint(where), line=number) from None
     lines = body.split("\n")
     offset = text.count("\n") - len(lines) + 2
-    brief, facts = _cut_out(lines, offset, where)
-    listed, loose = _listed(facts, where)
-    made = _body(lines)
-    if loose:
-        made["before"] = "\n\n".join(filter(None, [made.get("before"), "\n".join(loose)]))
+    brief, below = _cut_out(lines, offset, where)
+    older, listed = listing.read(below[1:-1])
     try:
-        context = from_tree(RouteContext, {**tree, BODY: made})
+        context = from_tree(RouteContext, {**tree, BODY: _body(lines)})
     except BadTree as error:
         raise DamagedRouteFile(where, str(error), _hint(where)) from None
     _check_version(context.context_checkpoint.version, where)
     is_cut = not any(_LAST_WORDS.search(line) for line in reversed(lines))
-    body_read = replace(_with_brief(context.body, brief), has_moved=bool(loose), is_cut=is_cut)
-    context = replace(_with_listed(context, listed), body=body_read)
-    if not context.active_work.now and (now := now_in(body_read.brief)):
+    shown = replace(_with_brief(context.body, brief), listed="\n".join(listed), is_cut=is_cut)
+    context = replace(context, decisions=(*older, *context.decisions), body=shown)
+    if not context.active_work.now and (now := now_in(shown.brief)):
         context = replace(context, active_work=replace(context.active_work, now=now))
     noted = comments.found(front, ours=f"{_SCHEMA}{SCHEMA}")  # there still where an editor has moved it
     return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
@@ -170,42 +167,12 @@ def _span(lines: Sequence[str], name: str, offset: int, where: object) -> tuple[
     return first, last + 1
 
 
-def _listed(lines: list[str], where: object) -> tuple[Listed, list[str]]:
-    """What the part with the facts says, and the lines in it that are a person's own."""
-    try:
-        listed, loose = listing.read(lines[1:-1])
-    except listing.TooMuch as error:
-        raise DamagedRouteFile(where, str(error), _hint(where)) from None
-    return listed, [as_note(line) for line in loose]
-
-
 _STRUCTURAL = regex(r"#{1,6}(?: |\Z)|---|[`~]{3}|<!-- ralf:|\*(?:Kept by ralf|This file is auto)")
 
 
 def as_note(line: str) -> str:
     """A line that a person wrote into one of our parts as one that can stand anywhere."""
     return f"  {line}" if _STRUCTURAL.match(line) else line
-
-
-_OLDER = ("1.0.0", "1.1.0", "1.2.0")
-"""Versions in whose files the last request stands among the others alone."""
-
-
-def _with_listed(context: RouteContext, listed: Listed) -> RouteContext:
-    """The context with what stands below the history; a file of an earlier version has its facts in the front."""
-    kinds = {key: value for key in _KINDS if (value := getattr(listed.facts, key))}
-    facts = replace(context.facts, **kinds) if kinds else context.facts
-    decisions = (*listed.decisions, *context.decisions) if listed.decisions else context.decisions
-    if listed.sources:
-        decisions = places.joined(decisions, listed.sources)
-    words: dict[str, Any] = {key: said for key, said in listed.words.items() if not getattr(context.active_work, key)}
-    work = replace(context.active_work, **words) if words else context.active_work
-    if not work.last_request and facts.requests and context.context_checkpoint.version in _OLDER:
-        work = replace(work, last_request=facts.requests[-1].request)
-    return replace(context, facts=facts, decisions=decisions, active_work=work)
-
-
-_KINDS = ("paths", "commands", "errors", "commits", "tests", "requests", "names", "extra")
 
 
 def _with_brief(body: Body, lines: list[str]) -> Body:
@@ -415,13 +382,13 @@ def _behind_footer(lines: list[str], number: int) -> int:
 
 
 def render(context: RouteContext) -> str:
-    """The route file that shows a context; `parse(render(context)) == context` for clean text."""
+    """The route file that shows a context. `parse` reads all of it but facts, and what is derived from the rest."""
     return "\n".join(_whole(context)) + "\n"
 
 
 def _listed_size(decision: Decision) -> int:
-    lines = "\n".join(listing.decision_lines(places.bare(decision)))
-    return tokens.estimate(lines) + places.TOKENS * len(places.of(decision)) + 1
+    (line,) = listing.decision_lines.of((decision,))
+    return tokens.estimate(line) + places.TOKENS * len(places.of(decision)) + 1
 
 
 _in_body = ById(_listed_size)
@@ -441,7 +408,7 @@ def estimate(context: RouteContext) -> int:
 
 def _moved(context: RouteContext, front: int, body: int) -> tuple[int, int]:
     """How many decisions stand below the history, for a front matter and a body of so many tokens with all in the
-    first; and how many tokens the file then has.
+    first, the places where they were said as well; and how many tokens the file then has.
     """
     moved = 0
     if front + body > SHORT_FILE:
@@ -472,8 +439,9 @@ _estimate = lru_cache(maxsize=1024)(tokens.estimate)
 def _whole(context: RouteContext) -> list[str]:
     """The text in pieces that a line break joins, with as many decisions in its front matter as it has room for."""
     front, body = _pieces(context)
-    moved, _ = _moved(context, _sum_of_estimates(front), _sum_of_estimates(body))
-    front, body = _pieces(context, moved) if moved else (front, body)
+    told = places.TOKENS * sum(len(places.of(item)) for item in context.decisions)  # as `_moved` counts them
+    older, _ = _moved(context, _sum_of_estimates(front) + told, _sum_of_estimates(body) - told)
+    front, body = _pieces(context, older) if older else (front, body)
     return front + body
 
 
@@ -499,7 +467,7 @@ def _pieces(context: RouteContext, moved: int = 0) -> tuple[list[str], list[str]
         tree.pop("decisions", None)
     notes = {comment.key: comment.text for comment in body.comments}
     front = [FENCE, *_front(tree, notes), *(_schema_line(notes) if tree else ()), FENCE]
-    listed = listing.lines(Listed(context.facts, told, tuple(decisions[:moved]), words))
+    listed = listing.lines(Listed(context.facts, told, tuple(context.decisions[:moved]), words))
     brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
     facts = [_FACTS, *listed, _ENDS.format("facts")] if listed else []
     history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]

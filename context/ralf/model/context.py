@@ -86,6 +86,7 @@ class Body:
     preface    text between the heading of the history and the sections; `below`: below the footer
     comments   of the front matter
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
+    listed     the derived text below the history, as it was read
     has_moved  whether lines that a person wrote into one of our parts stand in `before` now
     is_cut     whether the file has not our footer: what was below may have been cut off
     """
@@ -98,6 +99,7 @@ class Body:
     comments: tuple[Comment, ...] = ()
     brief: str = field(default="", compare=False, metadata=NOT_STORED)
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
+    listed: str = field(default="", compare=False, metadata=NOT_STORED)
     has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
 

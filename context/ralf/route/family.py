@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class Tree(NamedTuple):
-    """What a route file says, and what stands in the part that is written anew at each write."""
+    """What a route file says, and what stands in the parts that are written anew at each write."""
 
     context: RouteContext
-    brief: str
+    derived: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RouteFamily:
 
         found = parse(content, path)
         body = found.body
-        return Parsed(Tree(found, body.brief), stamp_of(found), not body.is_cut)
+        return Parsed(Tree(found, f"{body.brief}\n{body.listed}"), stamp_of(found), not body.is_cut)
 
     def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
         """See `Family.changes`."""

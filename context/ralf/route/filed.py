@@ -115,15 +115,19 @@ def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_
     base      what the file showed before; None where that is not known
     is_whole  whether what is missing was taken out
     """
-    if not found.body.is_brief_edited:
-        return found
-    found = _with_bullets(found, base if base is not None else found, is_whole=is_whole)
-    found = replace(found, active_work=replace(found.active_work, now=base.active_work.now if base is not None else ""))
-    known = {line for context in (found, base) if context is not None for line in brief_of(context).split("\n")}
-    own = list(_own(found.body.brief, known))
-    before = "\n\n".join(filter(None, [found.body.before, "\n".join(own)]))
-    has_moved = bool(own) or found.body.has_moved
-    return replace(found, body=replace(found.body, before=before, brief="", is_brief_edited=False, has_moved=has_moved))
+    body, shown_then = found.body, base.body.listed if base is not None else found.body.listed
+    before = [body.before]
+    if body.listed != shown_then:
+        before.append("\n".join(_own(body.listed, {*shown_then.split("\n")})))
+    if body.is_brief_edited:
+        found = _with_bullets(found, base if base is not None else found, is_whole=is_whole)
+        now = base.active_work.now if base is not None else ""
+        found = replace(found, active_work=replace(found.active_work, now=now))
+        known = {line for one in (found, base) if one is not None for line in brief_of(one).split("\n")}
+        before.insert(1, "\n".join(_own(found.body.brief, known)))
+    notes, has_moved = "\n\n".join(filter(None, before)), body.has_moved or any(before[1:])
+    body = replace(found.body, before=notes, brief="", is_brief_edited=False, listed="", has_moved=has_moved)
+    return replace(found, body=body)
 
 
 def _with_bullets(found: RouteContext, base: RouteContext, *, is_whole: bool) -> RouteContext:
