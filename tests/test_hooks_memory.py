@@ -95,7 +95,6 @@ def test_what_is_handed_over_can_be_confirmed_by_the_clients_log(rig: Rig) -> No
     trap(rig)
     rig.answers(1_000)
     handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
-    assert [there for _, there in receipts.check(rig.project, rig.session)] == [False]
     arrives(rig, handed)
     ((noted, there),) = receipts.check(rig.project, rig.session)
     assert (noted.what, noted.labels, there) == ("memory", ("trap-1",), True)
@@ -121,6 +120,10 @@ def test_nothing_of_the_memory_is_handed_over_where_that_is_not_wanted(rig: Rig,
     trap(rig)
     rig.configure(**keys)
     assert rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context == ""
+    if "memory" in keys:  # nor is anything learned
+        worked(rig, *REDIS)
+        rig.hook("SessionEnd", reason="other")
+        assert [item.id for item in learned(rig)] == ["trap-1"]
 
 
 def test_a_memory_that_cannot_be_read_costs_a_line_in_the_error_log_and_no_brief(rig: Rig) -> None:
@@ -136,39 +139,21 @@ def test_a_task_that_is_completed_leaves_what_it_taught_before_the_session_ends(
     ends(rig, "trap", "command", event="TaskCompleted")
 
 
-def test_nothing_is_learned_where_that_is_off(rig: Rig) -> None:
-    rig.configure(memory="off")
-    worked(rig, *REDIS)
-    rig.hook("SessionEnd", reason="other")
-    assert learned(rig) == []
-
-
-def test_what_was_handed_over_and_used_later_counts_as_helpful(rig: Rig) -> None:
+@pytest.mark.parametrize(
+    ("arrived", "failed", "counted"), [(True, False, (1, 0)), (False, False, (0, 0)), (True, True, (0, 1))]
+)
+def test_what_arrived_is_judged_by_what_the_session_did_then(
+    rig: Rig, arrived: bool, failed: bool, counted: tuple[int, int]
+) -> None:
     trap(rig)
     rig.answers(1_000)
-    arrives(rig, rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context)
-    worked(rig, ran(FIX), ran("npm test", "12 passing"))
-    found, _ = ends(rig, "trap", "command")
-    assert (found.helpful, found.harmful) == (1, 0)
-
-
-def test_what_was_handed_over_and_never_arrived_is_not_judged(rig: Rig) -> None:
-    trap(rig)
-    rig.answers(1_000)
-    rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.")
-    worked(rig, ran(FIX), ran("npm test", "12 passing"))
-    found, _ = ends(rig, "trap", "command")
-    assert (found.helpful, found.harmful) == (0, 0)
-
-
-def test_an_error_that_a_trap_did_not_spare_counts_against_it(rig: Rig) -> None:
-    trap(rig)
-    rig.answers(1_000)
-    arrives(rig, rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context)
-    again = ran("npm test", "connect ECONNREFUSED", failed=True)
-    worked(rig, again, ran("npm ci"), ran("npm test", "12 passing"))
-    found, *_ = ends(rig, "trap", "trap", "command", "command")
-    assert (found.helpful, found.harmful) == (0, 1)
+    handed = rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
+    if arrived:
+        arrives(rig, handed)
+    again = [ran("npm test", "connect ECONNREFUSED", failed=True), ran("make clean")]
+    worked(rig, *(again if failed else [ran(FIX)]), ran("npm test", "12 passing"))
+    found, *_ = ends(rig, "trap", *["trap"] * failed, *["command"] * (1 + failed))
+    assert (found.helpful, found.harmful) == counted
 
 
 def test_a_session_that_ends_drops_what_proved_of_no_use_once_a_week(rig: Rig) -> None:
@@ -183,15 +168,11 @@ def test_a_session_that_ends_drops_what_proved_of_no_use_once_a_week(rig: Rig) -
 def test_the_memory_is_the_one_that_the_environment_names(rig: Rig) -> None:
     rig.environment["RALF_MEMORY"] = "reviewer"
     trap(rig, name="reviewer")
+    assert rig.hook("UserPromptSubmit", prompt="Why is `npm test` red?", agent_id="a1").context == ""  # a sub-agent
     assert FIX in rig.hook("UserPromptSubmit", prompt="Find out why `npm test` is red.").context
     worked(rig, *REDIS)
     ends(rig, "trap", "command", name="reviewer")
     assert learned(rig) == []
-
-
-def test_a_subagent_is_handed_nothing(rig: Rig) -> None:
-    trap(rig)
-    assert rig.hook("UserPromptSubmit", prompt="Why is `npm test` red?", agent_id="a1").context == ""
 
 
 def test_the_installed_hook_hands_over_and_learns(rig: Rig) -> None:
