@@ -111,7 +111,7 @@ def _with_id(*, required: bool = True) -> Callable[[F], F]:
     return click.argument("id", required=required, callback=label)
 
 
-def _told(memory: Memory) -> Memory:
+def _with_warnings(memory: Memory) -> Memory:
     """A memory, after its warnings were shown."""
     from ralf_cli.output import say
 
@@ -123,7 +123,7 @@ def _told(memory: Memory) -> Memory:
 def _recorded(whose: Whose, *deltas: Delta) -> Memory:
     from ralf.memory.writing import record
 
-    return _told(record(*whose, deltas))
+    return _with_warnings(record(*whose, deltas))
 
 
 def _emit(item: Item | None, what: str, *, as_json: bool) -> None:
@@ -172,7 +172,7 @@ def _show_items(kind: str | None, whose: Whose, *, all_: bool, as_json: bool) ->
     from ralf.memory.writing import load
     from ralf_cli.output import emit_json, fields_of, say
 
-    found = _told(load(*whose))
+    found = _with_warnings(load(*whose))
     items = found.of_kind(kind) if kind else found.items
     shown = items if all_ else found.best(kind)[:_MOST]
     if as_json:
@@ -266,7 +266,7 @@ def add(
         **{field: value for field, value in given.items() if value},
     )
     made, item = add_item(*whose, delta)
-    _told(made)
+    _with_warnings(made)
     _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
 
 
@@ -436,7 +436,7 @@ def snapshot(name: str, whose: Whose) -> None:
     """
     from ralf.memory.upkeep import snapshot as make_snapshot
 
-    made = _told(make_snapshot(*whose, name))
+    made = _with_warnings(make_snapshot(*whose, name))
     click.echo(f"{whose[1]}: {name} is revision {made.snapshots[name]}")
 
 
@@ -445,7 +445,7 @@ def snapshot(name: str, whose: Whose) -> None:
 @_of_an_agent
 def restore(to: str, whose: Whose) -> None:
     """Bring back what the memory was at TO: a snapshot's name, or a revision such as r12. This is a change like any
-    other, and can be undone in the same way.
+    other, and can be undone in the same way. No agent can.
 
     \b
     Examples:
@@ -457,7 +457,8 @@ def restore(to: str, whose: Whose) -> None:
     """
     from ralf.memory.upkeep import restore as restore_to
 
-    before = _told(restore_to(*whose, to))
+    _check_person(whose[1], "nothing is restored")
+    before = _with_warnings(restore_to(*whose, to))
     click.echo(f"{whose[1]}: as it was at {to}; revision {before.revision}")
 
 
@@ -478,7 +479,7 @@ def tidy(whose: Whose) -> None:
     from ralf.memory.writing import load
 
     before = load(*whose)
-    made = _told(tidy_memory(*whose, force=True) or before)
+    made = _with_warnings(tidy_memory(*whose, force=True) or before)
     gone = len(before.items) - len(made.items)
     undo = f"to undo it: ralf memory restore r{before.revision}"
     click.echo(f"{whose[1]}: {len(made.items):,} items, {gone:,} fewer; {undo}")
@@ -532,5 +533,5 @@ def trust(whose: Whose, yes: bool) -> None:
             raise click.UsageError(f"nothing was taken in: look at {path}, and say --yes")
         if not click.confirm(f"Take in {path}? An agent will read it", err=True):
             raise click.UsageError("nothing was taken in")
-    made = _told(write(*whose, lambda _: (), accept=True))
+    made = _with_warnings(write(*whose, lambda _: (), accept=True))
     click.echo(f"{whose[1]}: {len(made.items):,} items")

@@ -75,14 +75,14 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
         for delta in record.body.get("deltas", ()) if record is not None else ():
             added = delta.get("item", {})
             if record is not None and label in (delta.get("id"), added.get("id")) and delta["kind"] in DELTAS:
-                found.append(Step(record.revision, record.at, _told({**DELTAS[delta["kind"]], **delta})))
+                found.append(Step(record.revision, record.at, _described({**DELTAS[delta["kind"]], **delta})))
                 evidence |= dict.fromkeys((*delta.get("evidence", ()), *added.get("evidence", ())))
     if item is None and not found:
         raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
     return Provenance(label, item, tuple(found), tuple(_source(project, reference) for reference in evidence))
 
 
-def _told(delta: Mapping[str, Any]) -> str:
+def _described(delta: Mapping[str, Any]) -> str:
     """What a delta did, in words."""
     kind, about = delta["kind"], delta.get("item", delta)
     origin = about.get("origin", "agent")
