@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from ralf.document.rows import Rows
@@ -58,8 +58,6 @@ merge    of earlier versions: items that are gone, as another one says the same;
 """
 
 _ITEM, _SAME, _BURIED, _HEAD = "item/", "same/", "buried/", "memory"
-
-_OF_MEMORY = {one.name for one in fields(Memory)}
 
 _METRICS = "Improvement Metrics"
 
@@ -121,8 +119,7 @@ class Book:
     def memory(self) -> Memory:
         """All of it."""
         items = sorted((item_of(tree) for _, tree in self.rows.under(_ITEM)), key=order_of)
-        about = {name: value for name, value in self.head.items() if name in _OF_MEMORY}
-        return Memory(self.agent, tuple(items), **about)
+        return Memory(self.agent, tuple(items), **self.head)
 
 
 def identity(item: Item, status: str = "") -> str:

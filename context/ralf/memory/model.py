@@ -27,11 +27,6 @@ class Kind(NamedTuple):
     before: str = ""
     same: tuple[str, ...] = ("text",)
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The fields without which an item of this kind says nothing."""
-        return (*filter(None, [self.before]), self.head)
-
 
 KINDS = {
     "trap": Kind("Traps", 1.5, same=("command", "resolution")),
@@ -165,11 +160,6 @@ class Item:
     def holds(self, today: str) -> bool:
         """Whether it may be handed over on a day: it is no offer, holds still and has not expired."""
         return self.status == "active" and not self.stale and (not self.expires or self.expires[:10] >= today)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all that it says is a person's: what a tool printed is quoted, though a person edited it."""
-        return self.origin == "person" and self.kind != "trap"
 
 
 FIELDS: dict[str, Any] = {

@@ -103,7 +103,7 @@ class _Checker:
             made["base"] = item.base_for(share)
         if again:
             return {"id": tree["id"], **made}
-        missing = [name for name in KINDS[kind].needs if not made.get(name)]
+        missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
         if missing and not by_hand and not (kind == "trap" and made.get("command")):
             raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
         is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS

@@ -164,6 +164,7 @@ def for_task(
 
 def _ranked(items: Sequence[Item], task: str) -> list[tuple[Item, float]]:
     """The items that concern a task, the most valuable first, each with how far the two agree."""
+    items = [one for one in items if one.kind != "command" or one.origin != "mechanical" or len(one.routes) >= _ROUTES]
     wanted = {word.text: word.weight for word in words(task)}
     own = {item.id: {word.text for word in words(item.words)} & wanted.keys() for item in items}
     holders = Counter(word for found in own.values() for word in found)
@@ -173,11 +174,7 @@ def _ranked(items: Sequence[Item], task: str) -> list[tuple[Item, float]]:
     agreement = {label: agrees if agrees >= least else 0.0 for label, agrees in agreement.items()}
     values = {item.id: item.worth * (agreement[item.id] + _base_of(item)) for item in items}
     found = sorted((item for item in items if values[item.id] > 0), key=lambda item: (-values[item.id], item.id))
-    return [(item, agreement[item.id]) for item in found if not _is_of_one_task(item)]
-
-
-def _is_of_one_task(item: Item) -> bool:
-    return item.kind == "command" and item.origin == "mechanical" and len(item.routes) < _ROUTES
+    return [(item, agreement[item.id]) for item in found]
 
 
 def _base_of(item: Item) -> float:

@@ -57,8 +57,10 @@ def _said(item: Item) -> str:
 
 
 def parted(items: Iterable[Item], line: Callable[[Item], str], label: str = "") -> list[str]:
-    """A line for each item: what a person said in plain ones, all else in a fence that says that it is data."""
-    said = [(item.is_plain, f"- {shown(line(item))}") for item in items]
+    """A line for each item: what a person said in plain ones, all else in a fence that says that it is data; so what a
+    trap quotes, though a person edited it.
+    """
+    said = [(item.origin == "person" and item.kind != "trap", f"- {shown(line(item))}") for item in items]
     found = "\n".join(text for is_plain, text in said if not is_plain)
     return [*(text for is_plain, text in said if is_plain), *([fenced(found, label=label).rstrip()] if found else [])]
 
