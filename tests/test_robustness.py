@@ -100,9 +100,7 @@ def test_a_cache_file_that_is_a_link_is_not_written_through(tmp_path: Path, name
     assert ralf.get_context("r", root=tmp_path).checkpoint_count == 2
 
 
-@pytest.mark.parametrize(
-    "part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/open", "cache/chosen"]
-)
+@pytest.mark.parametrize("part", ["routes", "routes/archive", "journal", "blobs", "cache", "cache/chosen"])
 def test_a_folder_of_the_store_that_is_a_link_is_refused(tmp_path: Path, part: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -143,7 +141,7 @@ def test_a_pipe_or_a_device_in_place_of_a_cache_is_as_good_as_none(
     write_session(tmp_path / "session.jsonl", 500)
     ralf.checkpoint("r", tmp_path / "session.jsonl", root=tmp_path)
     caches = [path for path in (store(tmp_path) / "cache").rglob("*") if path.is_file()]
-    assert len(caches) >= 3
+    assert len(caches) >= 2
     for path in caches:
         path.unlink()
         lay(path)

@@ -19,7 +19,7 @@ from ralf_integrations.blackbox5.budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 
-BESIDE = ("index.db-journal", "index.db-wal", f"routes/.{ROUTE}.json.tmp", f"open/.{ROUTE}.json.tmp")
+BESIDE = ("index.db-journal", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
 """Files of the cache that are there for a moment only, and whose names can be foretold."""
 
 

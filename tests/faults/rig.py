@@ -292,7 +292,7 @@ def _markers(records: Sequence[journal.Record]) -> Counter[str]:
     return said
 
 
-_WAITS = re.compile(r"(?:blobs|cache/[^/]+/open)/|journal/.*\.jsonl\.gz-")
+_WAITS = re.compile(r"blobs/|journal/.*\.jsonl\.gz-")
 
 
 def leftovers(root: Path) -> list[str]:

@@ -156,7 +156,7 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
 
 
 def _work(context: RouteContext) -> Iterator[str]:
-    """Task and step, attempts and runs of a loop, what blocks, what was said to come next, what has changed since."""
+    """Task and step, attempts and runs of a loop, what blocks, what came after the last checkpoint."""
     work, since, goal, step = context.active_work, context.since, "", ""
     if context.goal and (work.task_title or len(context.goal) > TITLE):
         goal = f"goal: {context.goal}{tag(context.goal_origin)}"
@@ -169,7 +169,6 @@ def _work(context: RouteContext) -> Iterator[str]:
     if since.tokens:
         minutes = f" and {since.minutes:,} minutes" if since.minutes else ""
         yield f"about {since.tokens:,} tokens{minutes} of the last session came after it and are in no checkpoint"
-    yield from (f"{path} ({what})" for path, what in since.files.items())
 
 
 def handed_over(context: RouteContext) -> Carried:

@@ -15,7 +15,6 @@ from ralf.checkpointing.due import Piece, cut, full
 from ralf.config.local_config import MODELS
 from ralf.errors import Busy, DamagedRouteFile, DamagedTranscript, UnknownToken, UsageError
 from ralf.facts.progress import run_tree
-from ralf.finding.since import remember
 from ralf.model import Attempt, Checkpoint
 from ralf.project import Project
 from ralf.redact import engine, redactor_for
@@ -309,7 +308,6 @@ class Ingest:
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
             if last:
                 writer.render_file()
-                remember(self.project, writer.context)
         self._ingested = after.position
         self._follow(writer)
         if landed:

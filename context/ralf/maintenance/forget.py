@@ -361,9 +361,7 @@ class _Forgetting:
 
     def _drop_caches(self) -> list[Path]:
         """Remove what holds the words; where they are not known any more, all that can be made anew."""
-        gone, cache = _caches_with(self._project, self._target.wording), self._project.cache
-        if not self._target.wording:
-            gone += [path for name in _MADE_ANEW for path in (cache / name).rglob("*") if path.is_file()]
+        gone = _caches_with(self._project, self._target.wording)
         removed(gone)
         return gone
 
@@ -431,8 +429,6 @@ def held(project: Project, names: Iterable[str]) -> ExitStack:
 # --------------------
 # Files that no journal makes, and caches.
 
-
-_MADE_ANEW = ("open",)  # folders of the cache
 
 _OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -113,12 +112,10 @@ class Body:
 class Since:
     """What has happened since the last checkpoint, as the reader saw it (`ralf.finding.reader`).
 
-    files    open files that are not what they were then: path → what they are now
     tokens   of the newest known session that no checkpoint covers, an estimate
     minutes  from the last checkpoint to that session's last record, None where its times do not tell
     """
 
-    files: Mapping[str, str] = field(default_factory=dict)
     tokens: int = 0
     minutes: int | None = None
 
