@@ -136,7 +136,8 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     """
     project = projects.find(root)
     journals = written(project.store, "routes")
-    names = [name for name in routing.names_of(project) if name not in routing.archived(project)]
+    archived = routing.archived(project)
+    names = [name for name in routing.names_of(project) if name not in archived]
     found = with_index(project.room_for(NAME), lambda index: [_summary(project, name, index) for name in names])
     found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
     found.sort(key=lambda summary: summary.route)
