@@ -186,7 +186,7 @@ class Embedder:
     # ---- what is kept ----
 
     def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return with_database(self._project, work)
+        return with_database(self._project, lambda db, _: work(db))
 
     def _past(self) -> _Past:
         statement = "select failures, reason, is_slow from embedder where command = ?"

@@ -73,9 +73,9 @@ _FEW = (
 T = TypeVar("T")
 
 
-def with_database(project: Project, work: Callable[[sqlite3.Connection], T]) -> T:
-    """`work` with the database that has the search tables; in memory where `index.db` cannot be used, now or in the
-    middle: then it is done twice.
+def with_database(project: Project, work: Callable[[sqlite3.Connection, Index | None], T]) -> T:
+    """`work` with the database that has the search tables, and the index that it is; in memory where that cannot be
+    used, now or in the middle: then it is done twice.
     """
 
     def asked(index: Index | None) -> T:
@@ -83,10 +83,10 @@ def with_database(project: Project, work: Callable[[sqlite3.Connection], T]) -> 
             with index.database() as db:
                 db.execute(f"pragma busy_timeout = {_WAIT}")
                 _make_tables(db)
-                return work(db)
+                return work(db, index)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
             _make_tables(db)
-            return work(db)
+            return work(db, None)
 
     return with_index(project.room_for(NAME), asked)
 
@@ -106,8 +106,9 @@ def _make_tables(db: sqlite3.Connection) -> None:
 class SearchTables:
     """The tables in an open database."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, index: Index | None = None) -> None:
         self._db = db
+        self._index = index
 
     # ---- asking ----
 
@@ -223,7 +224,7 @@ class SearchTables:
         """
         first, last = _units(self.span(route))
         held = self._db.execute("select distinct key from unit where id between ? and ?", (first, last))
-        found = units.of_route(project, route, others, {key for (key,) in held})
+        found = units.of_route(project, route, others, {key for (key,) in held}, self._index)
         with self._writing():
             row = self._db.execute("select token from searched where route = ?", (route,)).fetchone()
             if row is not None and row[0] != was:
@@ -255,6 +256,8 @@ class SearchTables:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        if self._db.in_transaction:  # of a state that was read
+            self._db.execute("rollback")
         with self._db:
             self._db.execute("begin immediate")
             yield

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ralf import project as projects, routing
+from ralf.document.index import Index
 from ralf.finding.index import SearchTables, Span, with_database
 from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
@@ -85,8 +86,8 @@ def search(
     others = shared.others(project)
     routes = [route] if route is not None else routing.names_of(project, others.by_route())
 
-    def found(db: sqlite3.Connection) -> tuple[list[SearchHit], list[str]]:
-        tables = SearchTables(db)
+    def found(db: sqlite3.Connection, index: Index | None) -> tuple[list[SearchHit], list[str]]:
+        tables = SearchTables(db, index)
         tables.catch_up(project, routes, others, every=route is None)
         span = tables.span(route)
         told = [*_not_searched(project, len(others.new), tables.foreign(span))]

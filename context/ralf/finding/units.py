@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
+from ralf.document.index import Index
 from ralf.errors import NotFound
 from ralf.format.codec import from_tree
 from ralf.model import EXTRACTED, Decision, Header, RouteContext, Section
@@ -67,16 +68,16 @@ class Taken(NamedTuple):
     is_foreign: bool
 
 
-def of_route(project: Project, route: str, others: Others, held: Container[str]) -> Taken:
-    """The units of a route, oldest first; of evidence those whose key the index does not hold. DamagedJournal."""
-    state = load_state(project, route)
+def of_route(project: Project, route: str, others: Others, held: Container[str], index: Index | None = None) -> Taken:
+    """The units of a route, oldest first; of evidence those whose key the tables do not hold. DamagedJournal.
+
+    index  where the state of the route is, if it is open
+    """
+    state = load_state(project, route, index)
     labelled = list(history.records(project, route))
-    if not labelled:  # a file alone, or only what other clones have shared
-        is_foreign = state is not None and state.status == "foreign"
-        own = state.context if state is not None and not is_foreign else None
+    if not labelled:  # a file that nobody has accepted, or only what other clones have shared
         theirs = shared.with_others(project, RouteContext(context_checkpoint=Header(route=route)), others)
-        made = [*(_of_context(own) if own is not None else ()), *map(_decision, theirs.decisions)]
-        return Taken([], [("", unit) for unit in made], is_foreign)
+        return Taken([], [("", unit) for unit in map(_decision, theirs.decisions)], state is not None)
     recorded = state.recorded if state is not None else RouteContext()
     ours = [(label, record) for label, record in labelled if not record.foreign]
     with understood(route):
@@ -99,13 +100,6 @@ def of_route(project: Project, route: str, others: Others, held: Container[str])
         )
         new += [("", unit) for unit in chain.from_iterable(rest)]
     return Taken(kept, new, len(ours) < len(labelled))
-
-
-def _of_context(context: RouteContext) -> Iterator[Unit]:
-    """The units of a route that has a file and no journal."""
-    yield from _notes(context)
-    yield from map(_section, reversed(context.body.sections))
-    yield from map(_decision, context.decisions)
 
 
 def _of_evidence(store: Store, label: str, payload: Mapping[str, Any], *, is_undone: bool) -> Iterator[Unit]:
