@@ -85,19 +85,6 @@ def test_a_plain_list_and_show_load_no_click(made: Path, arguments: list[str]) -
 
 
 @pytest.mark.ci
-def test_a_reader_that_goes_away_is_no_error(made: Path) -> None:
-    piped = f"{sys.executable} -m ralf_cli context show tide | head -c 1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {piped}"],  # noqa: S607
-        cwd=made,
-        env=storekit.environment(made),
-        capture_output=True,
-        timeout=storekit.HANGS,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"<", b"")
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "arguments",
     [["--for", "the tides"], ["--for", "tide"], ["--for", "nothing of it"], ["--for", ""], [], ["--for", "x", "--all"]],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import subprocess
@@ -424,13 +423,6 @@ def test_json_of_every_command_has_the_names_of_the_api(made: Path) -> None:
     assert set(found("fail", "no wood")) == names
     assert set(found("retry", "TASK-build")) == names
     assert found("trust") == []
-
-
-def test_json_survives_words_that_look_like_json_or_markup(root: Path) -> None:
-    words = '"]} [bold]x[/bold] \\u0000 </script> \u2028'
-    ralf(root, "task", "add", words)
-    ran = ralf(root, "task", "list", "--json")
-    assert json.loads(ran.out)[0]["task"]["title"].strip().startswith('"]} [bold]x[/bold] \\u0000 </script>')
 
 
 # ---- hints ----

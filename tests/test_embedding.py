@@ -118,17 +118,6 @@ def test_a_decision_in_force_stands_above_the_one_that_it_replaced_though_that_i
         assert found.index(new.id) < found.index(old.id), query
 
 
-def test_a_larger_limit_changes_none_of_the_hits_above(made: Set) -> None:
-    for number in range(30):
-        ralf.record_decision("r", f"Report {number} tells the latency of job {number * 7}", root=made.root)
-    made.configure()
-    made.search("which report tells how slow it is?", limit=1)
-    every, _ = made.search("which report tells how slow it is?", limit=60)
-    assert len(every) > 20
-    for limit in (1, 3, 10, 25):
-        assert made.search("which report tells how slow it is?", limit=limit)[0] == every[:limit]
-
-
 def test_only_the_route_that_is_named_is_searched(made: Set) -> None:
     ralf.record_decision("other", "Sign in by signin tokens", root=made.root)
     made.configure()

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import handingkit
-import ralf
-import storekit
 from handingkit import DECISIONS, GOAL, ROUTE
 from ralf import project as projects
 from ralf.compaction import records
@@ -29,16 +27,6 @@ def summarised(root: Path, summary: str) -> None:
     """Claude Code's compacting agent ends, which tells the summary first."""
     fields = {"agent_id": "a1", "agent_type": "", "last_assistant_message": f"<analysis>-</analysis><summary>{summary}"}
     assert handingkit.hook("SubagentStop", "old", root, **fields).context == ""
-
-
-@pytest.mark.ci
-def test_what_goes_is_in_a_checkpoint_before_it_goes(project: Path) -> None:
-    handingkit.log(
-        handingkit.kept(project, "old"), "old", ("user", "The pier must stay open at low tide, always."), first=100
-    )
-    handingkit.hook("PreCompact", "old", project, trigger="auto")
-    assert len(storekit.checkpoints_of(project, ROUTE)) == 2
-    assert ralf.get_context(ROUTE, root=project).checkpoints[-1].reason == "compaction"
 
 
 @pytest.mark.ci

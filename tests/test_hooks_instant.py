@@ -48,15 +48,6 @@ def is_idle(rig: Rig, event: str = "PostToolBatch", **more: object) -> bool:
     return instant.is_idle(rig.client, event, rig.payload(event, **more))
 
 
-def test_a_project_that_has_not_opted_in_sees_nothing_of_a_hook(rig: Rig, tmp_path: Path) -> None:
-    shutil.rmtree(rig.root / ".autonomous")
-    rig.grow(2_000)
-    for event in sorted(instant.DOES):
-        assert is_idle(rig, event)
-    assert rig.hook("SessionStart", source="startup").out == ""
-    assert list(rig.root.iterdir()) == []
-
-
 def test_a_session_is_looked_at_first_and_then_not_before_something_can_fall_due(rig: Rig) -> None:
     rig.grow(2_000)
     assert not is_idle(rig)

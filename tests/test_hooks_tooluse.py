@@ -37,19 +37,6 @@ def percents(said: list[str]) -> list[int]:
     return [int(found) for text in said for found in re.findall(r"(\d+) % full", text)]
 
 
-def test_nothing_is_made_before_the_threshold_and_a_checkpoint_after_it(rig: Rig) -> None:
-    rig.grow(2_500)
-    assert rig.hook().out == ""
-    assert rig.checkpoints() == []
-    rig.grow(1_500)
-    assert rig.hook().out == ""
-    ((reason, tokens),) = rig.checkpoints()
-    assert reason == "threshold"
-    assert 2_500 <= tokens <= 3_000
-    assert rig.hook().out == ""
-    assert len(rig.checkpoints()) == 1
-
-
 def test_codex_and_the_single_event_of_claude_do_the_same(rig: Rig) -> None:
     rig.grow(4_000)
     rig.hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "x"})
