@@ -251,22 +251,7 @@ def test_a_running_session_keeps_its_route_whatever_a_later_prompt_resembles(
     assert route_of(empty, "second") == route
 
 
-FORMS = (
-    *("Continue with {}", "Please continue working on {}", "Keep going with {}", "Continue {}", "{}", "what about {}?"),
-    *("Resume task {}", "Pick up {} where we left off", "Finish {}", "continue with {}, and run the tests first"),
-    *("Weiter mit {}", "Mach bitte mit {} weiter", "Reprends {}", "On continue {} là où on s'est arrêtés"),
-    *("Sigue con {}", "Continúa {} por favor", "Continua com {}", "Riprendi {}", "Ga verder met {}", "Kontynuuj {}"),
-    *(
-        "Fortsätt med {}",
-        "Продолжай {}",
-        "Продовжуй роботу над {}",
-        "{} ile devam et",
-        "继续{}",
-        "请接着做 {}",
-        "{}を続けて",
-    ),
-    *("{}을 계속해 줘", "استمر في {}", "המשך עם {}", "{} जारी रखें", "ทำ {} ต่อ", "Tiếp tục {}"),
-)
+FORMS = ("Continue with {}", "{}")
 IDS = ("TASK-041", "TASK-042", "PROJ-7", "PROJ-8", "issue #41", "issue #42")
 
 
@@ -289,9 +274,8 @@ def tasks(killed_tasks: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    ("form", "one"), [*((form, "TASK-041") for form in FORMS), *((form, one) for one in IDS for form in FORMS[:1])]
-)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("one", IDS)
 def test_a_task_that_is_named_by_its_id_is_gone_on_with_and_no_other(tasks: Path, form: str, one: str) -> None:
     text = handingkit.prompt("new", tasks, form.format(one))
     named = [number for number in range(1, len(IDS) + 1) if f"src/part_{number}.py" in text]
@@ -309,21 +293,12 @@ def test_a_task_whose_session_was_killed_before_its_first_checkpoint_is_known_by
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("form", FORMS[:10])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_route_of_exactly_that_name_comes_before_one_that_began_with_the_id(tasks: Path, form: str) -> None:
     ralf.record_decision("TASK-041", "Keep one file", root=tasks)
     text = handingkit.prompt("new", tasks, form.format("task-041"))
     assert "Keep one file" in text and "src/part_" not in text
     assert route_of(tasks, "new") == "TASK-041"
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("asked", ["TASK-04", "TASK-0411", "TASK-043", "ASK-041", "TASK-041-b", "TASK-041.2", "#4"])
-def test_an_id_matches_whole_or_not_at_all(tasks: Path, asked: str) -> None:
-    before = {route_of(tasks, one) for one in IDS}
-    for form in ("Continue with {}", "Finish {}", "{}"):
-        assert "src/part_" not in handingkit.prompt("new", tasks, form.format(asked))
-        assert route_of(tasks, "new") not in before
 
 
 # ---- where ----

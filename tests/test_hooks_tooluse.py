@@ -371,15 +371,6 @@ def test_a_finished_to_do_list_makes_a_checkpoint(rig: Rig) -> None:
     assert len(rig.checkpoints()) == 1
 
 
-def test_a_checkpoint_by_a_hook_holds_what_the_session_came_to(rig: Rig) -> None:
-    rig.grow(4_000)
-    rig.hook()
-    context = ralf.get_context("default", root=rig.root)
-    assert context.began_as.startswith("Please carry part 0")
-    assert "Please carry part 0" in context.history
-    assert context.facts.paths
-
-
 def test_what_goes_wrong_is_shown_once_and_breaks_nothing(rig: Rig) -> None:
     rig.project.config_file.write_text("treshold: 5\n")
     rig.grow(4_000)
