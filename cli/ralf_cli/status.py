@@ -79,12 +79,12 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
         click.echo(f"tokens so far    {found.total_tokens_consumed:,}")
     else:
         click.echo("checkpoints      none yet")
-    if found.others:
-        left = found.routes - len(found.others) - bool(found.revision)
-        rest = f" and {left:,} more: ralf list" if left > 0 else ""
-        click.echo(f"other routes     {', '.join(found.others)}{rest}")
     current = (found.route, routing.known(project, found.route))
     summaries = [one for one in ralf.list_routes(root=root) if one.route not in current]
+    if found.others:
+        left = len(summaries) - len(found.others)
+        rest = f" and {left:,} more: ralf list" if left > 0 else ""
+        click.echo(f"other routes     {', '.join(found.others)}{rest}")
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
     _show_foreign([one.route for one in summaries if one.foreign])

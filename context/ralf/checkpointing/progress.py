@@ -182,7 +182,7 @@ def status(project: Project, route: str | None = None) -> Status:
     header = own.context_checkpoint if own is not None else None
     work = own.active_work if own is not None else ActiveWork()
     transcript, since, holder, problem = _newest_session(project, name)
-    names = offsets.recent(project, None)
+    names, archived = offsets.recent(project, None), routing.archived(project)
     model, model_problem, total = _model(project, name)
     return Status(
         root=project.root,
@@ -197,7 +197,7 @@ def status(project: Project, route: str | None = None) -> Status:
         threshold=settings.threshold,
         transcript=transcript,
         session_route=holder,
-        others=tuple(other for other in names if other != name)[:_OTHERS],
+        others=tuple(other for other in names if other != name and other not in archived)[:_OTHERS],
         routes=len(names),
         tokens_since=since,
         tokens_to_next=None if since is None else max(0, settings.due_at - since),
