@@ -430,9 +430,6 @@ def held(project: Project, names: Iterable[str]) -> ExitStack:
 # Files that no journal makes, and caches.
 
 
-_OF_ROUTE = regex(r"\.ralf-(.+)\.md-[0-9a-f]{12}\.tmp")
-
-
 _APART = ("cache", "installed", "locks", "shared")
 """Folders of the store whose files are dropped, or are not to be changed: what holds the words there is named."""
 
@@ -506,10 +503,8 @@ def purge_file(project: Project, path: Path, purge: Purge) -> bool:
 
 
 def _sweep_temporary(project: Project) -> None:
-    """Remove what a forget left that died while it purged a file which only a forget writes, for who is alone at it."""
-    left = [path for path in project.routes.glob(".ralf-*") if durable.is_temporary(path.name)]
-    of_routes = {path for path in left if (found := _OF_ROUTE.fullmatch(path.name)) and cleaning.is_valid(found[1])}
-    durable.removed(path for path in left if path not in of_routes)
+    """Remove what a forget left that died while it purged a file, for who is alone at it: no writer puts one there."""
+    durable.removed(path for path in project.routes.glob(".ralf-*") if durable.is_temporary(path.name))
 
 
 def _caches_with(project: Project, wording: Wording) -> list[Path]:

@@ -374,19 +374,13 @@ class Purge:
             is_known = record.version <= journal.VERSION
             own = self.item.without(line["payload"], record.revision) if is_known else line["payload"]
             payload = self._purged(own)
-        if record.render and not record.outdated:
-            line["outdated"] = True
-        save = self._settled(line.get("save"))
-        if payload != line["payload"]:
-            self.changed += 1
-            line |= {"payload": payload, "purged": True}
-        elif save != line.get("save"):
-            self.changed += 1
-        elif record.outdated or not record.render:
+        made = line | {"payload": payload, "render": ""}  # the file of that shows the words, and is none of ours now
+        made |= {"purged": True} if payload != line["payload"] else {}
+        made |= {"save": self._settled(line["save"])} if line.get("save") else {}
+        if made == line:
             return entry.record
-        if save:
-            line["save"] = save
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        self.changed += payload != line["payload"] or made.get("save") != line.get("save")
+        return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
     def _other(self, entry: Entry) -> bytes:
         """A record of a stream that is no route's."""

@@ -55,7 +55,7 @@ class RouteFamily:
     def decoded(self, stream: str, entry: Entry) -> Record | None:
         """See `Family.decoded`. A foreign record counts for nothing, but has a revision."""
         found = journal.parsed(self.route, entry)
-        render = "" if found.foreign or found.outdated else found.render
+        render = "" if found.foreign else found.render
         return Record(found.revision, "", {"record": found}, "", found.mark, render, found.save)
 
     def encoded(self, record: Record) -> bytes:

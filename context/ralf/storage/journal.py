@@ -339,7 +339,6 @@ class Record:
     version   of the record's format: 1 has no digest
     digest    sha256 of the payload as it was written (`digest_of`), "" where it is not known yet
     purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
-    outdated  words were purged since that the file of `render` may show: it is ours, but not what the route comes to
     mark      of the route, in its first record; of one from before there were marks a hash of the record
     save      the edit that it absorbs, None for none
     encoded   the payload's bytes, where they are known, so that they are made once
@@ -353,7 +352,6 @@ class Record:
     version: int = field(default=VERSION, compare=False)
     digest: str = field(default="", compare=False)
     purged: bool = False
-    outdated: bool = False
     mark: str = field(default="", compare=False)
     save: Save | None = field(default=None, compare=False)
     encoded: bytes = field(default=b"", compare=False, repr=False)
@@ -481,11 +479,10 @@ def parsed(route: str, entry: Entry) -> Record:
             revision=int(line["revision"]),
             kind=kind if version <= VERSION else f"{kind}/{version}",
             payload=payload if version <= VERSION else {"decision_count": _labels_given(payload)},
-            render=str(line.get("render", "")),
+            render="" if line.get("outdated") is True else str(line.get("render", "")),
             version=version,
             digest=str(line.get("digest", "")) or (digest_of(payload) if version > VERSION else ""),
             purged=line.get("purged") is True,
-            outdated=line.get("outdated") is True,
             mark=str(line.get("mark") or ("" if entry.foreign or line["revision"] != 1 else _mark_of(entry))),
             save=Save(*map(str, line["save"])) if line.get("save") else None,
             foreign=entry.foreign,
