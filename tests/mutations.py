@@ -79,8 +79,9 @@ MUTATIONS = (
         "a claim without compare-and-swap",
         "context/ralf/tasks/claims.py",
         (
-            ("    return claim_.by == wanted.by and (not told or same)\n", "    return not told or same or True\n"),
-            ("            return _again(tasks, ", "            return _take(tasks, "),
+            ("    if claim_ is None or claim_.by != wanted.by:\n", "    if claim_ is None:\n"),
+            ("    return same or not (claim_.process and wanted.process)\n", "    return True\n"),
+            ("    if old is not None and tasks.is_held(state):", "    if old is None and tasks.is_held(state):"),
         ),
         ("test_tasks",),
     ),
