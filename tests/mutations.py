@@ -81,7 +81,7 @@ MUTATIONS = (
         (
             ("    if claim_ is None or claim_.by != wanted.by:\n", "    if claim_ is None:\n"),
             ("    return same or not (claim_.process and wanted.process)\n", "    return True\n"),
-            ("    if old is not None and tasks.is_held(state):", "    if old is None and tasks.is_held(state):"),
+            ("    if old is not None and _is_same(state, wanted) and", "    if old is None and"),
         ),
         ("test_tasks",),
     ),

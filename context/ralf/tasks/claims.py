@@ -149,7 +149,8 @@ def _is_same(state: TaskState, wanted: Claim) -> bool:
 def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep: bool) -> TaskState:
     id_, old = state.task.id, state.claim
     process: dict[str, Any] = {"process": wanted.process, "born": wanted.born, "machine": wanted.machine}
-    if old is not None and tasks.is_held(state):  # the claim that its holder has, once more: a sign of life
+    if old is not None and _is_same(state, wanted) and tasks.is_held(state):
+        # The claim that its holder has, once more: a sign of life.
         (leases.keep if keep else leases.renew)(tasks.project, id_, old)
         if not writer.has_written(id_):
             writer.append("renew", task=id_, lease=old.number, **process)
