@@ -18,7 +18,7 @@ from ralf.project import Project, find
 from ralf.storage import durable, files, users_files
 from ralf.storage.files import content_of
 from ralf.tasks import planfile, store
-from ralf.tasks.model import Task, TaskState
+from ralf.tasks.model import TaskState
 from ralf.tasks.planfile import content_at, load as load, parse, path_of as path_of, render, some
 from ralf.tasks.sequence import BY_HAND, SETTLED, Plan, learnt, make_plan
 
@@ -108,17 +108,10 @@ def _planned(
     says_so = f"order: {BY_HAND if plan.by_hand else 'by priority'}\n".encode() in (content or b"")
     if (content is None and not plan.chains) or (before == plan and says_so):
         return plan, None
-    made = _rendered(path, plan, tasks)
+    made, items = render(plan, tasks), max((len(chain.tasks) + len(chain.placed) for chain in plan.chains), default=0)
+    if len(made) > planfile.MOST_BYTES or items > planfile.MOST_ITEMS:
+        raise UsageError(path, "more tasks than one plan can hold", "give them roles or routes")
     return plan, None if made == content else made
-
-
-def _rendered(path: Path, plan: Plan, tasks: Sequence[Task]) -> bytes:
-    """The file, without titles where they would make it too large to be read."""
-    items = max((len(chain.tasks) + len(chain.placed) for chain in plan.chains), default=0)
-    for known in (tasks, ()):
-        if len(made := render(plan, known)) <= planfile.MOST_BYTES and items <= planfile.MOST_ITEMS:
-            return made
-    raise UsageError(path, "more tasks than one plan can hold", "give them roles or routes")
 
 
 def _notes(plan: Plan, before: Plan | None, states: Sequence[TaskState]) -> Iterator[str]:
