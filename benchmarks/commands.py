@@ -13,7 +13,6 @@ from installed import ralf
 from measure import BARE, ROOT, Row, commands, main
 
 import ralf as core
-from ralf.project import Project
 
 TITLE = "Commands that read"
 
@@ -27,22 +26,11 @@ def example_store(root: Path) -> Path:
     return core.checkpoint(ROUTE, EXAMPLE, root=root).path
 
 
-def many_routes(root: Path, count: int, like: Path) -> None:
-    """A project at `root` with `count` routes: the file and the snapshot of a real one, and journals without records,
-    as the list only looks for their names.
-    """
-    text = like.read_text(encoding="utf-8")
-    project = Project(measure.copied(like.parents[3], root))
-    snapshot = project.cache / "routes" / f"{ROUTE}.json"
-    content = snapshot.read_bytes()
-    files, journals, snapshots = project.folder / "routes", project.folder / "journal" / "routes", snapshot.parent
-    for path in (files / f"{ROUTE}.md", journals / f"{ROUTE}.jsonl", snapshot):
-        path.unlink()
+def many_routes(root: Path, count: int) -> None:
+    """A project at `root` with `count` routes of a decision each, listed once, so that the index has them."""
     for number in range(count):
-        name = f"TASK-{number:04}"
-        (files / f"{name}.md").write_text(text.replace(f'"{ROUTE}"', f'"{name}"', 1), encoding="utf-8")
-        (journals / f"{name}.jsonl").touch()
-        (snapshots / f"{name}.json").write_bytes(content)
+        core.record_decision(f"TASK-{number:04}", "Use one writer", root=root)
+    core.list_routes(root=root)
 
 
 def produce(rounds: int) -> list[Row]:
@@ -51,8 +39,8 @@ def produce(rounds: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         file = example_store(here / "one")
-        many_routes(here / "ten", 10, file)
-        many_routes(here / "thousand", 1_000, file)
+        many_routes(here / "ten", 10)
+        many_routes(here / "thousand", 1_000)
         edited = here / "edited"
         measure.copied(here / "one", edited)
         _edit_by_hand(edited / file.relative_to(here / "one"))

@@ -42,7 +42,6 @@ from ralf.memory import file as memory_file, writing
 from ralf.memory.records import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections
-from ralf.storage import durable
 from ralf.tasks import claims, editing, plan as task_plan, planfile, sequence, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
@@ -471,6 +470,9 @@ class Harness:
         except (RalfError, OSError) as error:
             fault = f"blocked: {error!r}"
         self._found.note("torn", f"{when}: {fault}", bool(fault))
+        if self._found.rounds % 5 == 0:
+            for path in find(root).cache.glob("index.db*"):
+                path.unlink()
         rig.look(root, acknowledged, self._found, when)
         rig.settle(root, acknowledged, self._found, when, marker="after")
 
@@ -484,8 +486,8 @@ def _faults(calls: list[str]) -> Iterator[Fault]:
 
 
 def _unsynced(calls: list[str]) -> set[str]:
-    """The files and folders of what is kept that were changed and not synced at the end; files of memories and tasks
-    are views, which records make anew.
+    """The files and folders of what is kept that were changed and not synced at the end; files of documents are views,
+    which records make anew.
     """
     dirty: set[str] = set()
     for line in calls:
@@ -495,10 +497,10 @@ def _unsynced(calls: list[str]) -> set[str]:
         is_plan = os.path.dirname(f"/{path}").endswith("/.autonomous/tasks")
         if call in ("fsync", "fdatasync"):
             dirty.discard(path)
-        elif kept.startswith(("journal/", "routes/", "blobs/", "projects/")) or is_plan:
+        elif kept.startswith(("journal/", "blobs/", "projects/")) or is_plan:
             if call in ("write", "pwrite64", "ftruncate64"):
                 dirty.add(path)
-            elif call.startswith("rename") and not path.endswith(durable.SEEN_SUFFIX):  # looked at under either name
+            elif call.startswith("rename"):
                 dirty.add(folder)
     return {path for path in dirty if not path.endswith(".tmp")}
 

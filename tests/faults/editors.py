@@ -62,20 +62,10 @@ def _by_rename(path: Path, text: str, random_: random.Random) -> None:
     os.replace(made, path)
 
 
-def _found_before(path: Path, text: str, random_: random.Random) -> None:
-    """Found at one moment and opened at another, as where a busy kernel leaves a program in between."""
-    found = os.open(path, os.O_PATH)
-    time.sleep(random_.choice((0, 0.001, 0.02)))
-    with open(f"/proc/self/fd/{found}", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.close(found)
-
-
 WAYS: dict[str, Callable[[Path, str, random.Random], None]] = {
     "at once": _at_once,
     "in pieces": _in_pieces,
     "slowly": _slowly,
-    "found before": _found_before,
     "by rename": _by_rename,
 }
 

@@ -93,7 +93,7 @@ VARIANTS = (
     Variant("mixed", "rename", "lost", "--rounds 5 --only save --only decide --only revert"),
     Variant("editors", "plain write", "lost", "--rounds 60 --only 'by rename'"),
     Variant("editors", "rename", "lost", "--rounds 40 --only 'by rename'"),
-    Variant("editors", "no second look", "lost", "--rounds 40 --only 'found before'"),
+    Variant("editors", "no second look", "lost", "--rounds 40 --only 'in pieces'"),
     Variant("gits", "a store that git sees", "lost", "--rounds 10 --only hidden"),
     Variant("power", "anything", "lost", "--states 40", 16),
     Variant("power", "the route file", "torn", "--states 60", 40),

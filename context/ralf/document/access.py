@@ -327,9 +327,8 @@ class Writer:
             self._leave(f"{place.file}: {error.strerror}; {_LATER}")
             return True
         self.content = shown
-        if found and found != known:
-            self._absorb(found, place.prev)
-        self.state.has_displaced(digest_of(found) if found else "")
+        judged = self._absorb(found, place.prev) if found and found != known else Judged(OURS)
+        self.state.has_displaced(digest_of(found) if found and judged.status != HALF else "")
         if self._has_secrets:
             durable.removed(places.all_displaced(place))
         return self.state.shown() == shown

@@ -61,8 +61,13 @@ def judge(
     except Damaged as error:
         is_half = displaced is not None and _is_young(displaced)
         return Judged(HALF if is_half else DAMAGED, what=f"{error}; {error.hint}")
-    if base is not None and (base.tree == found.tree or _is_torn(content, _render_of(state, store, stream, found))):
+    path = displaced or place.file
+    half = f"{path}: has no last line, as if it were being saved: the next write looks again"
+    if base is not None and base.tree == found.tree:
         return Judged(OURS)
+    rendered = _render_of(state, store, stream, found) if base is not None else b""
+    if rendered and _is_torn(content, rendered):
+        return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
     if found.stamp is None and _is_render(state, store, stream, digest):
         return Judged(OURS)
     if left := place.left():
@@ -70,10 +75,8 @@ def judge(
     if not accept and not (is_own and _is_of_head(place, state, store, stream)):
         return Judged(NEW, what=f"{place.file}: was not written by your ralf: left as it is")
     is_whole = found.is_whole and found.stamp is not None and found.stamp.layout == state.family.layout
-    path = displaced or place.file
     if not found.is_whole and _is_young(path):
-        what = f"{path}: has no last line, as if it were being saved: the next write looks again"
-        return Judged(HALF, what=what)
+        return Judged(HALF, what=half)
     tree = base.tree if base is not None else None
     body = state.family.changes(tree, found.tree, state.rows, is_whole=is_whole and base is not None)
     return Judged(EDITED if body else OURS, body, stamp=stamp)

@@ -21,7 +21,7 @@ from ralf.model import RouteContext, Tombstone
 from ralf.storage.journal import Record, digest_of, runs_of, understood
 from ralf.text.patterns import regex
 
-_CONTEXT, _DROPPED, _SIZES = "context/", "dropped/", "sizes"
+_CONTEXT, _EXTRA, _DROPPED, _SIZES = "context/", "extra", "dropped/", "sizes"
 
 _STONES = 64  # tombstones of one row
 
@@ -47,6 +47,7 @@ def context_of(rows: Rows, empty: Callable[[], RouteContext]) -> RouteContext:
     """The context in rows, `empty` for none."""
     if rows.held is None:
         tree = {key.removeprefix(_CONTEXT): _unmarked(value) for key, value in rows.under(_CONTEXT)}
+        tree |= _unmarked(rows.one(_EXTRA) or {})
         made = from_tree(RouteContext, tree) if tree else empty()
         if tree:
             stones = tuple(_stone(*row) for _, part in rows.under(_DROPPED) for row in part)
@@ -68,9 +69,8 @@ def put_context(rows: Rows, before: RouteContext, after: RouteContext) -> None:
             _put_stones(rows, () if is_new else was, now)
         elif is_new or was is not now:
             rows.put(f"{_CONTEXT}{key}", partial(_field_of, now) if now != getattr(_NONE, name) else None)
-    for key in {**before.extra, **after.extra}:
-        if is_new or before.extra.get(key) != after.extra.get(key):
-            rows.put(f"{_CONTEXT}{key}", partial(_field_of, after.extra[key]) if key in after.extra else None)
+    if is_new or before.extra is not after.extra:
+        rows.put(_EXTRA, partial(_field_of, after.extra))
     if is_new or before.decisions is not after.decisions:
         rows.put(_SIZES, partial(sizes.of, after.decisions))
     rows.held = after
