@@ -261,10 +261,6 @@ class Writer:
         self.warnings = [one for one in self.warnings if one != self.file.what]
         self.file = Judged(OURS)
 
-    def again(self) -> None:
-        """Fold the journal anew, which somebody has replaced or appended to under this lock."""
-        self.state = caught_up(self._document.family, self._document.store, self._document.stream, None)
-
     def _leave(self, what: str) -> None:
         self.is_left = True
         self.warnings.append(what)

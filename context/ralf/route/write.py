@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -127,15 +127,6 @@ class RouteWriter:
         if self._absorbed and self._owes:
             with suppress(OSError):  # the write itself has reported its error
                 self.render_file()
-
-    def follow(self, change: Callable[[], None]) -> RouteContext:
-        """Have `change` replace the journal or append to it, and go on from what it holds then; the file is behind."""
-        if not self._absorbed:
-            raise RuntimeError("absorb_edits comes first: the file may hold a save that is in no record")
-        change()
-        self._writer.again()
-        self._owes = True
-        return self.context
 
     def accept(self, kind: str, payload: Mapping[str, Any], *, id: str, content: bytes) -> RouteContext:  # noqa: A002
         """Append a record of the foreign content that the user has accepted, and render the file.

@@ -55,16 +55,6 @@ def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None 
         sync_folder(path.parent)
 
 
-def exchange_names(temporary: Path, path: Path) -> None:
-    """Give a file the name of another, which gets its name; where that cannot be, replace the other. OSError.
-
-    A file system may write all of a new file when it replaces another by that name (ext4 does), and the next sync of
-    any file then waits for it. In an exchange nothing is written: after a loss of power the content may be missing.
-    """
-    if renamed(os.fspath(temporary), os.fspath(path), EXCHANGE):
-        temporary.replace(path)
-
-
 def move(source: Path, target: Path) -> None:
     """Give a file another name, durably. Errors: `rename_free`."""
     rename_free(source, target)
