@@ -15,8 +15,6 @@ _CANDIDATES = {SAID: 80, DECIDED: 80, PRINTED: 40}
 
 _WEIGHTS = {"decision": 1.2, "evidence": 0.6, "checkpoint": 0.5, "handover": 0.8}
 
-_GONE = 0.8  # what no longer holds, against what does
-
 _ABOUT_AS_GOOD, _ALIKE_SHARE = 0.6, 0.35
 """Units that hold the same words, at least this share of the question, and are about as good, count as equally good."""
 
@@ -87,8 +85,7 @@ def _scored(tables: SearchTables, query: str, span: Span) -> Iterator[Found]:
     for number, unit in tables.pieces(best).items():
         share = sum(terms[text][1] for text in held[number]) / whole
         telling = frozenset(text for text in held[number] if terms[text][1] == 1.0)
-        one = Found(number, unit, best[number] * _WEIGHTS.get(unit.kind, 1.0), share, telling)
-        yield one if one.is_in_force else replace(one, score=_GONE * one.score)
+        yield Found(number, unit, best[number] * _WEIGHTS.get(unit.kind, 1.0), share, telling)
 
 
 def _by_unit(found: Iterable[Found]) -> list[Found]:
