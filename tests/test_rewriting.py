@@ -123,7 +123,6 @@ def _edit(root: Path) -> object:
 
 WHOEVER_HOLDS_A_PLACE: dict[str, Callable[[Path], object]] = {
     "who takes an edit in": _edit,
-    "a verify": lambda root: verify(root=root).damaged,
 }
 
 
