@@ -52,15 +52,6 @@ def _check_single(descriptor: int, path: str) -> None:
         raise OSError(errno.EMLINK, "is no regular file, or has a second name", path)
 
 
-def make_private(path: Path) -> None:
-    """Remove other users' rights to a file. OSError as `open_single_link`: then nothing was changed."""
-    descriptor = open_single_link(os.fspath(path), os.O_RDONLY)
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
 def touch(path: Path) -> None:
     """Make an empty file where there is none. OSError as `open_single_link`: then nothing was changed."""
     os.close(open_single_link(os.fspath(path), os.O_WRONLY | os.O_CREAT))

@@ -199,11 +199,6 @@ def checked_out(root: Path, path: Path, content: bytes) -> bytes | None:
         return content
 
 
-def is_in_repository(file: Path) -> bool:
-    """Whether a file lies in a repository."""
-    return any(True for _ in _folders(_real_file(file)))
-
-
 def _is_among(file: Path, content: bytes, found: list[Tracked]) -> bool:
     """Whether a file holds one of these blobs, as far as its bytes or git's own note of it say so."""
     blobs = {one.blob for one in found}
