@@ -343,7 +343,14 @@ tasks = st.builds(
     verify=texts,
     created_by=line,
 )
-states = st.builds(TaskState, task=tasks, attempts=st.lists(attempts, max_size=3).map(tuple), progress=texts)
+refusals = st.builds(Evidence, state=st.just("failed"), command=texts, output=texts, at=line)
+states = st.builds(
+    TaskState,
+    task=tasks,
+    attempts=st.lists(attempts, max_size=3).map(tuple),
+    progress=texts,
+    evidence=st.none() | refusals,
+)
 following = st.builds(Next, id=line, title=texts)
 refreshes = st.builds(
     Refresh,

@@ -112,7 +112,6 @@ def test_an_agent_that_ends_without_a_word_is_replaced_by_a_fresh_one_with_its_l
     assert "indexes are next" in (user.project / "prompt").read_text()
 
 
-@pytest.mark.xfail(strict=True, reason="cases/tasks.md: `verify:` failed and the agent ended with status 0")
 def test_the_next_agent_is_told_what_refused_the_work_of_the_last_one(user: User) -> None:
     user.does("init", "--verify-commands")
     (user.project / "check.sh").write_text("test -f stored || { echo level 17 is missing; exit 1; }\n")

@@ -255,8 +255,10 @@ def _claimed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:
     claim = {"number": record.revision, "by": body["by"], "claimed": record.at, "sign": record.at}
     attempt = {"number": record.revision, "by": body["by"], "began": record.at}
     attempts = [*known.get("attempts", ()), attempt][-_MOST_ATTEMPTS:]
-    # What was said before stays: whoever goes on needs it. A task that begins anew has nothing yet.
-    return {"claim": claim | {name: body[name] for name in names}, "attempts": attempts, "evidence": None}
+    # What was said before stays, and what refused to take it for done: whoever goes on needs it.
+    evidence = known.get("evidence") or {}
+    kept = evidence if evidence.get("state") == "failed" else None
+    return {"claim": claim | {name: body[name] for name in names}, "attempts": attempts, "evidence": kept}
 
 
 def _renewed(known: _Tree, record: Record, body: _Tree) -> dict[str, Any]:

@@ -459,6 +459,11 @@ def _of_the_task(found: Refresh) -> Iterator[_Levels]:
         yield "text", _YOURS, tuple("\n".join(f"> {line}" for line in form.split("\n")) for form in forms)
     if command := one_line(clean(task.verify)):
         yield "", _YOURS, (f"- verify: `{trimmed(command, _TITLE)}`", f"- verify: `{command}`")
+    if (proof := state.evidence) is not None and proof.state == "failed":
+        how = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
+        head = f"- refused as done, {_time(proof.at)}: `{trimmed(one_line(clean(proof.command)), _TITLE)}`: {how}"
+        output = prose(clean(proof.output))[-_NOTE:]
+        yield "", _YOURS, (head, f"{head}: {output}") if output else (head,)
     if said := prose(clean(state.progress)):
         when = f", {_time(state.progress_at)}" if state.progress_at else ""
         yield "", _YOURS, (f"- progress: {trimmed(said, _SHORT)}", f"- progress{when}: {said}")
