@@ -19,7 +19,7 @@ import pytest
 import storekit
 from ralf.errors import BlobNotFound, Conflict, DamagedBlob, DamagedJournal
 from ralf.project import Project
-from ralf.storage import durable, files, journal_file
+from ralf.storage import durable, journal_file, locks
 from ralf.storage.filestore import FileStore, Stream
 from ralf.storage.journal import Token
 from storekit import as_modes_say
@@ -132,7 +132,7 @@ def test_journals_and_locks_are_for_their_owner_only(store: FileStore, journal: 
 def test_no_lock_of_a_route_is_that_of_another_ones_journal(tmp_path: Path) -> None:
     project = Project(tmp_path)
     with (
-        files.locked(project.route_lock("r.journal"), "r.journal"),
+        locks.locked(project.route_lock("r.journal"), "r.journal"),
         Stream(project.folder, "routes/r").writing(timeout=0),
     ):
         pass

@@ -443,15 +443,6 @@ def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_aga
     verify(root)
 
 
-def test_the_file_is_made_without_the_words_though_other_writers_wait(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Left to one of them that dies, it would bring them back, as a file that a person has changed."""
-    monkeypatch.setattr(files, "is_lock_awaited", lambda _: True)
-    assert forget(ROUTE, label_of(root), root=root).left == ()
-    assert places(root, WORDS) == []
-
-
 def test_words_in_a_file_left_by_a_killed_forget_do_not_return_without_the_cache(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

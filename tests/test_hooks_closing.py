@@ -17,7 +17,7 @@ import storekit
 from clocks import within
 from hookkit import Rig, answered
 from ralf import routing
-from ralf.storage import files
+from ralf.storage import locks
 from ralf_integrations.client import CODEX
 from ralf_integrations.hooks import checkpoints, session_registry
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.ci
 @contextmanager
 def route_is_locked(rig: Rig) -> Iterator[None]:
     """Somebody holds the route's lock: whoever writes to it has to wait."""
-    with files.locked(rig.project.route_lock("default"), "the test"):
+    with locks.locked(rig.project.route_lock("default"), "the test"):
         yield
 
 
@@ -85,7 +85,7 @@ def test_the_end_of_a_session_closes_its_segment_behind_the_client_s_back(rig: R
 def test_the_end_is_not_lost_where_another_hook_of_the_session_is_still_at_work(rig: Rig) -> None:
     name = hashlib.sha256(rig.session.encode()).hexdigest()[:2]
     lock = rig.project.folder / "locks" / "sessions" / f"{name}.lock"
-    with files.locked(lock, "the test"):
+    with locks.locked(lock, "the test"):
         within(1.5, lambda: answered([rig.start("SessionEnd", reason="other")]), time.monotonic)  # or a client kills it
     rig.settle()
     assert [reason for reason, _ in rig.checkpoints()] == ["session-end"]

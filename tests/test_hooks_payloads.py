@@ -16,7 +16,7 @@ import storekit
 from clocks import within
 from hookkit import CAPTURED, Rig
 from ralf import routing
-from ralf.storage import files
+from ralf.storage import locks
 from ralf_integrations.client import CLIENTS
 from ralf_integrations.hooks import compacting, entry
 from ralf_integrations.hooks.messages import parse
@@ -125,7 +125,7 @@ def test_no_hook_waits_a_second_longer_beside_one_of_its_session_that_stands_sti
     rig.hook(event)
     alone = time.monotonic() - began
     (lock,) = (rig.project.folder / "locks" / "sessions").glob("*.lock")
-    with files.locked(lock, "the test"), pytest.MonkeyPatch.context() as patch:
+    with locks.locked(lock, "the test"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(rig, "settle", lambda: None)  # it would wait for the test
         within(alone + 2, lambda: rig.hook(event), time.monotonic)  # and the machine's own time
 

@@ -20,7 +20,7 @@ import rollouts
 import storekit
 from hookkit import Rig, answered, wait
 from ralf import routing
-from ralf.storage import files
+from ralf.storage import locks
 from ralf_integrations.hooks import error_log, growth, session_registry, usage
 
 pytestmark = pytest.mark.ci
@@ -139,7 +139,7 @@ def test_forty_hooks_of_forty_sessions_at_once_make_forty_checkpoints(rig: Rig) 
 @pytest.mark.ci
 def test_what_a_killed_worker_has_not_made_the_next_hook_makes(rig: Rig) -> None:
     rig.grow(4_000)
-    with files.locked(rig.project.route_lock("default"), "the test"):  # the worker comes as far as the write
+    with locks.locked(rig.project.route_lock("default"), "the test"):  # the worker comes as far as the write
         answered([rig.start("PostToolBatch")])
         wait(rig.workers)
         wait(lambda: _waits_for_a_lock(rig.workers()[0]))

@@ -20,7 +20,7 @@ from ralf.errors import Busy, Damaged, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.storage import files, git_files, registry
+from ralf.storage import git_files, locks, registry
 from ralf_integrations.hooks import instant
 from storekit import context_of, earlier_store, journal_file, process, records_of, write_session
 
@@ -330,9 +330,9 @@ def test_nothing_is_written_while_the_project_cannot_be_registered(
     """Without the registration it would count as somebody else's."""
     path = registry.path_of(tmp_path)
     assert path is not None
-    held = files.locked
+    held = locks.locked
     with held(path.parent.with_suffix(".lock"), "the test"), monkeypatch.context() as patched:
-        patched.setattr(files, "locked", lambda path, what, *_, **options: held(path, what, 0.01, **options))
+        patched.setattr(locks, "locked", lambda path, what, *_, **options: held(path, what, 0.01, **options))
         with pytest.raises(Busy):
             ralf.record_decision("tide", "Read the table first", rationale="it is small", root=tmp_path)
     assert not journal_file(tmp_path, "tide").exists()

@@ -30,7 +30,7 @@ from ralf.maintenance.verify import verify
 from ralf.route import history
 from ralf.route.write import open_route
 from ralf.routing import Move
-from ralf.storage import files, journal
+from ralf.storage import journal, locks
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
 from storekit import Listing, journal_file, route_file, write_session
@@ -377,8 +377,8 @@ def test_a_move_that_was_given_up_or_failed_is_not_done_later(made: Path) -> Non
     """The model works on the route: the caller is told that nothing was done."""
     project = projects.find(made)
     with (
-        files.locked(project.worker_lock("tide"), "the model's work"),
-        patch.object(files.locked.__wrapped__, "__defaults__", (0.1,)),
+        locks.locked(project.worker_lock("tide"), "the model's work"),
+        patch.object(locks.locked.__wrapped__, "__defaults__", (0.1,)),
         pytest.raises(Busy),
     ):
         rename_route("tide", "tables", root=made)

@@ -18,7 +18,7 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route.corrections import take_in
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.storage.filestore import FileStore, Stream
 from storekit import context_of, copied, journal_file, route_file, start, write_session
 
@@ -145,7 +145,7 @@ def test_whoever_holds_a_place_in_a_journal_that_is_rewritten_begins_anew(
 
         def wrapped(self: Stream, *args: object, **named: object) -> object:
             if times[0] < 3 and not (name == "read" and args == (None,)):
-                with monkeypatch.context() as own, suppress(Busy), files.locked(project.route_lock("tide"), "tide", 0):
+                with monkeypatch.context() as own, suppress(Busy), locks.locked(project.route_lock("tide"), "tide", 0):
                     times[0] += 1
                     own.setattr(Stream, name, method)
                     project.store.replace("routes/tide", lambda entry: b"{ " + entry.record[1:])

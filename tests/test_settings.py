@@ -19,7 +19,7 @@ from ralf.config.local_config import LocalConfig, load_local_config
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance import ownership, settings
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import locks
 from storekit import HANGS, configure, finished, start
 
 
@@ -100,7 +100,7 @@ def test_a_configuration_that_git_brings_while_a_change_waits_for_its_turn_is_no
 ) -> None:
     brought = "inject: off\n"
     lock = project.folder / "locks" / "config.lock"
-    with files.locked(lock, "the settings"):
+    with locks.locked(lock, "the settings"):
         waiting = start(_SETS, "threshold", "1000", cwd=project.root)
         open_files = Path(f"/proc/{waiting.pid}/fd")
         until = time.monotonic() + HANGS

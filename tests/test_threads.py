@@ -17,10 +17,10 @@ import atexit, sys, threading
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.storage import files
+from ralf.storage import files, locks
 
 def hold():
-    with files.locked(project.find(sys.argv[1]).route_lock("tide"), "tide"):
+    with locks.locked(project.find(sys.argv[1]).route_lock("tide"), "tide"):
         held.set()
         ended.wait()
 

@@ -106,9 +106,9 @@ def test_every_page_is_served_while_a_writer_holds_the_locks_it_needs(project: P
 import sys, time
 from ralf.project import Project
 from ralf.route.write import open_route
-from ralf.storage import files
+from ralf.storage import files, locks
 project = Project(__import__("pathlib").Path({str(project.root)!r}))
-with open_route(project, {ROUTE!r}), files.locked(project.folder / "locks" / "tasks.lock", "tasks"):
+with open_route(project, {ROUTE!r}), locks.locked(project.folder / "locks" / "tasks.lock", "tasks"):
     print("held", flush=True)
     sys.stdin.read()
 """

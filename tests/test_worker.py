@@ -23,7 +23,7 @@ from ralf.model import Checkpoint, Spend
 from ralf.project import Project
 from ralf.refining import refine, spending
 from ralf.route import fold
-from ralf.storage import files
+from ralf.storage import locks
 from storekit import grow, lines_of, records_of, write_session
 
 MODEL = Path(__file__).parent / "clients" / "model.py"
@@ -164,7 +164,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(project: Path) -> None:
     configure(project, "good")
     checkpoint(project, summarizer="extractive")
     here = Project(project)
-    with files.locked(here.worker_lock("tide"), "tide"):
+    with locks.locked(here.worker_lock("tide"), "tide"):
         assert refine.work(here, "tide") == []
     assert [made.failure for made in refine.work(here, "tide")] == [""]
     assert refine.work(here, "tide") == []

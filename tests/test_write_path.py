@@ -16,7 +16,7 @@ from ralf import project
 from ralf.errors import Busy
 from ralf.maintenance.forget import forget
 from ralf.route.write import open_route
-from ralf.storage import files as safe_files
+from ralf.storage import files as safe_files, locks
 from storekit import AT_ONCE, HANGS, hidden, records_of, route_file
 
 pytestmark = pytest.mark.ci
@@ -157,32 +157,36 @@ def test_half_a_save_deletes_nothing_and_the_whole_of_it_is_taken_in(
 
 
 def until_waiting(lock: Path, count: int) -> None:
-    """Until so many wait for a lock, or for their turn to, as the kernel tells."""
+    """Until so many wait for a lock, as the kernel tells."""
     while True:
-        files = [path for path in (lock, lock.with_suffix(".queue")) if path.exists()]
-        inodes = [f":{path.stat().st_ino} " for path in files]
-        lines = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
-        if sum(any(inode in line for inode in inodes) for line in lines) >= count:
+        lines = Path("/proc/locks").read_text().splitlines()
+        if sum("->" in line and f":{lock.stat().st_ino} " in line for line in lines) >= count:
             return
         time.sleep(0.001)
 
 
+def test_who_cannot_have_a_lock_is_told_which_process_holds_it(tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "r.lock"
+    with locks.locked(lock, "r"), pytest.raises(Busy, match=f"process {os.getpid()} "), locks.locked(lock, "r", 0.01):
+        pass
+
+
 def test_a_lock_that_is_held_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with safe_files.locked(lock, "r"):
+    with locks.locked(lock, "r"):
         for timeout in (0.0, 0.05):
             started = time.monotonic()
-            with pytest.raises(Busy), safe_files.locked(lock, "r", timeout):
+            with pytest.raises(Busy), locks.locked(lock, "r", timeout):
                 pass
             assert time.monotonic() - started < AT_ONCE
 
 
 def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
-    with safe_files.locked(lock, "r"), pytest.raises(Busy), safe_files.locked(lock, "r", 0.02):
+    with locks.locked(lock, "r"), pytest.raises(Busy), locks.locked(lock, "r", 0.02):
         pass
     for _ in range(3):
-        with safe_files.locked(lock, "r", HANGS):
+        with locks.locked(lock, "r", HANGS):
             pass
 
 
@@ -190,45 +194,17 @@ def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", []
 
     def wait(number: int) -> None:
-        with safe_files.locked(lock, "r", HANGS):
+        with locks.locked(lock, "r", HANGS):
             turns.append(number)
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
-    with safe_files.locked(lock, "r"):
+    with locks.locked(lock, "r"):
         for count, thread in enumerate(threads, 1):
             thread.start()
             until_waiting(lock, count)
     for thread in threads:
         thread.join()
     assert turns == [0, 1, 2, 3, 4]
-
-
-@pytest.fixture
-def _on_one_processor() -> Iterator[None]:
-    """Nobody who wakes runs before who runs already has to wait."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    yield
-    os.sched_setaffinity(0, before)
-
-
-@pytest.mark.usefixtures("_on_one_processor")
-def test_who_gives_a_lock_back_and_wants_it_again_lets_those_who_wait_go_first(tmp_path: Path) -> None:
-    lock, turns = tmp_path / "locks" / "r.lock", []
-
-    def wait(number: int) -> None:
-        with safe_files.locked(lock, "r", HANGS, seen=True):
-            turns.append(number)
-
-    for number in range(10):
-        with safe_files.locked(lock, "r", HANGS, seen=True):
-            waiting = threading.Thread(target=wait, args=(number,))
-            waiting.start()
-            until_waiting(lock, 1)
-        with safe_files.locked(lock, "r", HANGS, seen=True):
-            assert turns[number:] == [number]
-        waiting.join()
-    assert not safe_files.is_lock_awaited(lock)
 
 
 def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
@@ -239,7 +215,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
         if not child:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what runs behind it ignore that
             try:
-                with safe_files.locked(lock, "r", HANGS, seen=True), turns.open("a") as file:
+                with locks.locked(lock, "r", HANGS), turns.open("a") as file:
                     file.write(f"{number} ")
             except KeyboardInterrupt:
                 turns.touch()
@@ -250,7 +226,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
 
     children = []
     try:
-        with safe_files.locked(lock, "r"):
+        with locks.locked(lock, "r"):
             for number in range(4):
                 children.append(wait(number))
                 until_waiting(lock, number + 1)
@@ -267,18 +243,17 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
             os.waitpid(children[number], 0)
 
 
-@pytest.mark.parametrize("seen", [False, True])
-def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_path: Path, seen: bool) -> None:
+def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "r.lock"
     inside, forked = threading.Event(), threading.Event()
 
     def write() -> None:
-        with safe_files.locked(lock, "r", seen=seen):
+        with locks.locked(lock, "r"):
             inside.set()
             forked.wait()
 
     def give_up() -> None:
-        with pytest.raises(Busy), safe_files.locked(lock, "r", 1.0, seen=seen):  # long enough to be seen waiting
+        with pytest.raises(Busy), locks.locked(lock, "r", 1.0):  # long enough to be seen waiting
             pass
 
     writer, waiting = threading.Thread(target=write), threading.Thread(target=give_up)
@@ -293,8 +268,8 @@ def test_a_process_forked_while_a_thread_writes_keeps_the_lock_from_nobody(tmp_p
     forked.set()
     writer.join()
     try:
-        with safe_files.locked(lock, "r", AT_ONCE, seen=seen):
-            assert not safe_files.is_lock_awaited(lock)
+        with locks.locked(lock, "r", AT_ONCE):
+            pass
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -305,7 +280,7 @@ def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nob
     read, write = os.pipe()
     owner = os.fork()
     if not owner:
-        with safe_files.locked(lock, "r", seen=True):
+        with locks.locked(lock, "r"):
             child = os.fork()
             if child:
                 os.write(write, str(child).encode())
@@ -314,7 +289,7 @@ def test_a_process_forked_by_who_is_killed_while_writing_keeps_the_lock_from_nob
     os.kill(owner, signal.SIGKILL)
     os.waitpid(owner, 0)
     try:
-        with safe_files.locked(lock, "r", AT_ONCE, seen=True):
+        with locks.locked(lock, "r", AT_ONCE):
             os.kill(child, 0)  # it lives
     finally:
         os.kill(child, signal.SIGKILL)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ralf import config, environment, extensions
 from ralf.errors import Damaged, RalfError, UsageError
-from ralf.storage import git_files, registry
+from ralf.storage import git_files, locks, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Store
@@ -513,12 +513,12 @@ class GitView:
         raise UsageError(path, what, f"git -C {where} rm -q --cached {path.relative_to(where)}")
 
     def _put(self, path: Path, content: str) -> None:
-        from ralf.storage import durable, files  # only who has to write pays for it
+        from ralf.storage import durable  # only who has to write pays for it
 
         if not os.path.lexists(path):
             durable.add(path, content.encode())  # so short that it needs no temporary file; and twice it is put right
             return
-        with files.locked(self._folder / "locks" / "ignore.lock", str(path)):
+        with locks.locked(self._folder / "locks" / "ignore.lock", str(path)):
             durable.sweep(path, grace=0)
             durable.write(path, content.encode())
 

@@ -28,7 +28,7 @@ from ralf.model import ActiveWork, Decision, RouteContext, Todo
 from ralf.redact import redactor_for
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import durable, files
+from ralf.storage import durable, files, locks
 from ralf.storage.files import content_of
 from ralf.storage.journal import encoded
 from ralf.text import tokens
@@ -328,7 +328,7 @@ class Orchestrator:
             with suppress(OSError):  # nothing can be remembered there either
                 self._project.prepare()
                 lock = self._project.folder / "locks" / "orchestrators" / f"{self._route}.lock"
-                stack.enter_context(files.locked(lock, self._route))
+                stack.enter_context(locks.locked(lock, self._route))
             self._state, self._counters = self._remembered() or (self._state, self._counters)
             yield
 

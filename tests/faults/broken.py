@@ -19,16 +19,16 @@ from ralf import project
 from ralf.document import place as places
 from ralf.document.place import Place
 from ralf.errors import Busy
-from ralf.storage import durable, files, shared_files
+from ralf.storage import durable, locks, shared_files
 
 
 @contextmanager
-def _unlocked(path: Path, what: str, timeout: float = 0, *, seen: bool = False) -> Iterator[None]:
+def _unlocked(path: Path, what: str, timeout: float = 0) -> Iterator[None]:
     yield
 
 
 @contextmanager
-def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3, *, seen: bool = False) -> Iterator[None]:
+def _locked_by_a_file(path: Path, what: str, timeout: float = 0.3) -> Iterator[None]:
     """The lock is that a file exists: whoever is killed leaves it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     held, deadline = path.with_suffix(".held"), time.monotonic() + timeout
@@ -76,9 +76,9 @@ def _patched(*changes: tuple[object, str, Any]) -> AbstractContextManager[Any]:
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "no lock": partial(_patched, (files, "locked", _unlocked)),
+    "no lock": partial(_patched, (locks, "locked", _unlocked)),
     "no fsync": partial(_patched, (os, "fsync", lambda descriptor: None)),
-    "lock by existence": partial(_patched, (files, "locked", _locked_by_a_file)),
+    "lock by existence": partial(_patched, (locks, "locked", _locked_by_a_file)),
     "plain write": partial(_patched, (places, "put", _written_in_place)),
     "rename": partial(_patched, (places, "put", _renamed)),
     "a store that git sees": partial(

@@ -30,6 +30,7 @@ from tests.faults import rig, tasked, tenure
 from tests.faults.tenure import Answer, Span
 
 from ralf.errors import Busy, RalfError
+from ralf.storage import locks
 from ralf.tasks import claims, editing, store
 
 MOST_LATE = 2.0  # seconds after a lease, or a known holder's death, within which its task is claimed again
@@ -514,23 +515,22 @@ def _without_swap() -> Iterator[None]:
     """A stream in which the last one wins, and no lock: what claims are where a read is followed by a write."""
     from unittest.mock import patch
 
-    from ralf.storage import files
     from ralf.storage.filestore import Stream
 
-    append, locked = Stream.append, files.locked
+    append, locked = Stream.append, locks.locked
 
     def any_append(self: Stream, record: bytes, id: str, after: str | None) -> str:  # noqa: A002
         return append(self, record, id, self.head())
 
     @contextmanager
-    def unlocked(path: Path, what: str, timeout: float = 30.0, *, seen: bool = False) -> Iterator[None]:
+    def unlocked(path: Path, what: str, timeout: float = 30.0) -> Iterator[None]:
         if path.name == "tasks.lock":
             yield
         else:
-            with locked(path, what, timeout, seen=seen):
+            with locked(path, what, timeout):
                 yield
 
-    with patch.object(Stream, "append", any_append), patch.object(files, "locked", unlocked):
+    with patch.object(Stream, "append", any_append), patch.object(locks, "locked", unlocked):
         yield
 
 

@@ -31,7 +31,7 @@ from tests.faults import rig
 
 import ralf
 from ralf.checkpointing.section import Extractive, Segment, Summary
-from ralf.storage import files
+from ralf.storage import files, locks
 
 WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
 _ALL = sum(WRITERS.values())
@@ -252,17 +252,17 @@ def _work(root: Path, kind: str, name: str, rounds: int, seed: int, pipe: rig.Pi
 @contextmanager
 def _measured(waits: rig.Pipe) -> Iterator[None]:
     """Note how long each lock of a route was waited for."""
-    held: Callable[..., object] = files.locked
+    held: Callable[..., object] = locks.locked
 
     @contextmanager
-    def measured(path: Path, what: str, timeout: float = files.LOCK_TIMEOUT, *, seen: bool = False) -> Iterator[None]:
+    def measured(path: Path, what: str, timeout: float = locks.WAIT) -> Iterator[None]:
         started = time.monotonic()
-        with held(path, what, timeout, seen=seen):  # type: ignore[attr-defined]
-            if seen:  # a writer of the route
+        with held(path, what, timeout):  # type: ignore[attr-defined]
+            if path.parent.name == "routes":  # a writer of the route
                 waits.acknowledge(f"{time.monotonic() - started:.6f}")
             yield
 
-    with patch.object(files, "locked", measured):
+    with patch.object(locks, "locked", measured):
         yield
 
 

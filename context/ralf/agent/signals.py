@@ -18,7 +18,7 @@ from ralf.agent.records import Heard, Position
 from ralf.agent.steplog import holder_name, prepare
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, UnknownToken, UsageError
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
 from ralf.text.frozen import dataclass
@@ -84,7 +84,7 @@ def send_signal(
     }
     # The lock only gives senders turns: what keeps two from one place is that the head is compared.
     lock = project.folder / "locks" / "signals" / f"{run}.lock"
-    with fenced(run), files.locked(lock, f"{run}: its inbox", seen=True):
+    with fenced(run), locks.locked(lock, f"{run}: its inbox"):
         while True:
             head = project.store.head(stream)
             before = _newest(project, stream, head)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralf import config, environment
 from ralf.errors import UsageError
-from ralf.storage import registry
+from ralf.storage import locks, registry
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
@@ -207,11 +207,11 @@ def set_local(project: Configured, key: str, value: Any) -> bool:
     UsageError for a value that makes no sense, or a line that has no room; other errors: `local_config_of`, OSError,
     Busy.
     """
-    from ralf.storage import durable, files
+    from ralf.storage import durable
 
     path = project.local_config_file
     project.prepare()
-    with files.locked(project.folder / "locks" / "config.local.lock", str(path)):
+    with locks.locked(project.folder / "locks" / "config.local.lock", str(path)):
         known = getattr(local_config_of(project), key)
         text = registry.read(path) or ""
         if (list(known) if isinstance(known, tuple) else known) == value or (

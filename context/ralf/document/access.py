@@ -16,7 +16,7 @@ from ralf.document.place import Place
 from ralf.document.record import Record, new_mark, now
 from ralf.document.state import State, caught_up, digest_of
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, UnknownToken
-from ralf.storage import durable, files
+from ralf.storage import durable, locks
 from ralf.storage.journal import Save, Store, entry_at
 
 _MOST_TRIES = 8  # at a stream that somebody else rewrites, and at a file that is saved again and again
@@ -118,7 +118,7 @@ def write(
     perhaps an edit.
     """
     name = id or f"write-{os.urandom(6).hex()}"
-    with files.locked(document.place.lock, document.name):
+    with locks.locked(document.place.lock, document.name):
 
         def written(index: Index | None) -> T:
             writer = Writer(document, index, accept=accept)
@@ -149,7 +149,7 @@ def writing(document: Document, *, load: Callable[[State], object]) -> Iterator[
 
     Busy, OSError, DamagedJournal.
     """
-    with files.locked(document.place.lock, document.name):
+    with locks.locked(document.place.lock, document.name):
         index = indexes.opened(document.place.index)
         try:
             try:

@@ -35,7 +35,7 @@ from ralf.route import filed, history, state
 from ralf.route.family import document_of
 from ralf.route.load import load_state
 from ralf.route.write import open_route, utc_now
-from ralf.storage import durable, files, journal, shared_files
+from ralf.storage import durable, journal, locks, shared_files
 from ralf.storage.durable import removed, sync_below
 from ralf.storage.journal import Digest, required
 from ralf.tasks import folders
@@ -314,7 +314,7 @@ class _Forgetting:
         path = self._project.live_file(route)  # that of an archived one is brought back
         rewritten = False
         for _ in range(_MOST_TRIES):
-            with files.locked(self._project.worker_lock(route), f"{route}: the model's work"):
+            with locks.locked(self._project.worker_lock(route), f"{route}: the model's work"):
                 with open_route(self._project, route) as writer:
                     writer.absorb_edits()
                 if not self._rewrite(route):
@@ -341,7 +341,7 @@ class _Forgetting:
         The file goes first, for it shows the old words and would be taken for an edit of the new ones; who is broken
         off leaves a journal that makes it anew.
         """
-        with files.locked(self._project.route_lock(route), route):
+        with locks.locked(self._project.route_lock(route), route):
             found = load_state(self._project, route)
             is_ours = found is not None and found.status in ("current", "stale", "missing")
             if not is_ours and not _is_apart(self._project, route):
@@ -407,7 +407,7 @@ def _content(project: Project, digest: Digest) -> bytes:
 
 def alone(project: Project) -> AbstractContextManager[object]:
     """Hold the project's lock for forgetting: two at once would wait for each other's routes."""
-    return files.locked(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
+    return locks.locked(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
 
 
 def held(project: Project, names: Iterable[str]) -> ExitStack:
@@ -417,9 +417,9 @@ def held(project: Project, names: Iterable[str]) -> ExitStack:
     stack, names = ExitStack(), sorted(set(names))
     try:
         for name in names:
-            stack.enter_context(files.locked(project.worker_lock(name), f"{name}: the model's work"))
+            stack.enter_context(locks.locked(project.worker_lock(name), f"{name}: the model's work"))
         for name in names:
-            stack.enter_context(files.locked(project.route_lock(name), name))
+            stack.enter_context(locks.locked(project.route_lock(name), name))
     except BaseException:
         stack.close()
         raise

@@ -14,7 +14,7 @@ from ralf.memory import writing
 from ralf.memory.records import STREAMS
 from ralf.memory.writing import path_of
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.storage.check import Finding
 from ralf.storage.durable import removed
 from ralf.storage.journal import required
@@ -87,7 +87,7 @@ def rewritten(project: Project, stream: str, change: Callable[[], int]) -> int:
     agent = stream.removeprefix(STREAMS)
     is_left = bool(writing.record(project, agent, []).warnings)
     place = writing.document_of(project, agent).place
-    with files.locked(place.lock, agent):
+    with locks.locked(place.lock, agent):
         removed([*places.all_displaced(place), *([] if is_left else [place.file])])
         changed = change()
         if changed:  # a buffer of an editor that still holds the words is no edit of what the document is now

@@ -18,7 +18,7 @@ from ralf.project import Project
 from ralf.route import shared
 from ralf.route.load import load_state
 from ralf.route.write import utc_now
-from ralf.storage import durable, files, git_files, registry
+from ralf.storage import durable, files, git_files, locks, registry
 from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
 from ralf.text import cleaning
 
@@ -259,7 +259,7 @@ def adopt(project: Project) -> Registration:
 def _seal(project: Project, stream: str) -> None:
     route = stream.removeprefix("routes/")
     is_route = route != stream and cleaning.is_valid(route)
-    lock = files.locked(project.route_lock(route), route) if is_route else nullcontext()
+    lock = locks.locked(project.route_lock(route), route) if is_route else nullcontext()
     with lock, suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
         project.store.adopt(stream)
 

@@ -24,7 +24,7 @@ from ralf.route import load, state
 from ralf.route.family import stamp_of
 from ralf.route.history import counted
 from ralf.route.write import open_route
-from ralf.storage import files, journal as journals, journal_file
+from ralf.storage import journal as journals, journal_file, locks
 from ralf.storage.check import DAMAGED, ROUTES, Check, Scan, aside, check_of
 
 _DEAD = 3_600
@@ -107,7 +107,7 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
 def _route(mending: _Repair, route: str) -> None:
     project, check = mending.project, mending.check
     stream, path, shown = journals.stream_of(route), project.route_file(route), None
-    with files.locked(project.route_lock(route), route):
+    with locks.locked(project.route_lock(route), route):
         with check.writing(stream):
             scan = check.scan(stream)
             findings = list(verify.findings(project, route, scan))

@@ -14,7 +14,7 @@ from ralf.config import CHOICES, SECRET, Config, local_config
 from ralf.config.local_config import LocalConfig
 from ralf.errors import UsageError
 from ralf.project import Project
-from ralf.storage import durable, files
+from ralf.storage import durable, files, locks
 
 DEFAULT = "default"
 """Where the value of a setting comes from that nobody has set."""
@@ -147,7 +147,7 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
     value = None if values is None else _value(path, key, values, _kind(cls, key))
     if local:
         return local_config.set_local(project, key, value)
-    with files.locked(project.folder / "locks" / "config.lock", str(path)):
+    with locks.locked(project.folder / "locks" / "config.lock", str(path)):
         content = files.content_of(path, most=_MOST) if path.exists() else b""
         if not config.is_believed(project, content):  # asked of the bytes that are changed: git takes no lock of ours
             what = "came with the repository, and you have not accepted it: a change would accept all of it"

@@ -23,7 +23,7 @@ from ralf.project import Project
 from ralf.route import fold, history, state
 from ralf.route.family import document_of
 from ralf.route.state import MAX_BYTES
-from ralf.storage import durable, files
+from ralf.storage import durable, locks
 from ralf.storage.check import DAMAGED, ROUTES, Check, Finding, Scan, check_of
 from ralf.storage.files import content_of
 from ralf.storage.journal import stream_of, written
@@ -221,7 +221,7 @@ def _route(project: Project, check: Check, route: str) -> tuple[Scan, list[Findi
     scan, found = _looked(project, check, route)
     if any(finding.damage for finding in found):
         # Where nobody can write, no lock can be had either, and none is needed.
-        with suppress(OSError, UsageError), files.locked(project.route_lock(route), route), check.writing(scan.stream):
+        with suppress(OSError, UsageError), locks.locked(project.route_lock(route), route), check.writing(scan.stream):
             scan, found = _looked(project, check, route)
     return scan, [*found, *map(_left, check.left(scan.stream))]
 

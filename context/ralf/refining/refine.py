@@ -25,7 +25,7 @@ from ralf.route.entries import sessions_of
 from ralf.route.fold import entry_of, owed
 from ralf.route.load import load_state
 from ralf.route.write import open_route
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.talk.answer import Answer, BadAnswer, Refused, answer_of, checked, schema
 from ralf.talk.names import Quotes, Shown, texts_of
 from ralf.talk.turns import Talk, joined
@@ -310,7 +310,7 @@ def work(project: Project, route: str) -> list[Refinement]:
     asked: tuple[str, ...] = ()
     while (names := owed_now()) and names != asked:
         # What falls due while the lock is given back is seen by this loop, or by the worker that then gets the lock.
-        with suppress(Busy), files.locked(project.worker_lock(route), route, timeout=0):
+        with suppress(Busy), locks.locked(project.worker_lock(route), route, timeout=0):
             if owed_now() == names:  # no other worker has asked about them meanwhile
                 done.append(refine(project, route, names, command, cap=settings.cap))
         asked = names
@@ -324,7 +324,7 @@ def ask_now(
 
     Busy when a worker is at the route for longer than a call may take.
     """
-    with files.locked(project.worker_lock(route), f"{route}: the model's work", timeout=command.timeout):
+    with locks.locked(project.worker_lock(route), f"{route}: the model's work", timeout=command.timeout):
         state = load_state(project, route)
         entries = state.recorded.checkpoint_history if state is not None else ()
         open_ = [entry.checkpoint_id for entry in entries if not entry.refines]

@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import config, environment, project as projects, routing
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import durable, files, journal
+from ralf.storage import durable, files, journal, locks
 from ralf.storage.journal import stream_of
 
 _DAY = 86_400.0
@@ -87,7 +87,7 @@ def archive(project: Project, route: str) -> bool:
     from ralf.route.load import load_state  # few hooks and writes archive anything
 
     archiving, live = project.store.properties.archive, project.live_file(route)
-    with files.locked(project.route_lock(route), route, 0):
+    with locks.locked(project.route_lock(route), route, 0):
         routing.check_at_rest(project, route)
         state = load_state(project, route)
         if archiving is None or state is None or state.token is None or project.tracks(stream_of(route)):

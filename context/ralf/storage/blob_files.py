@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ralf.errors import BlobNotFound, Busy, DamagedBlob, UsageError
-from ralf.storage import durable, earlier, files
+from ralf.storage import durable, earlier, files, locks
 from ralf.storage.journal import Blob, Digest
 from ralf.text.patterns import regex
 
@@ -133,7 +133,7 @@ class Blobs:
         """See `ralf.storage.journal.Heap.sweep`."""
         if not self._top.is_dir():
             return 0
-        with files.locked(self._lock, "blobs"):
+        with locks.locked(self._lock, "blobs"):
             places = (self._top, *(path for path in self._top.glob("??") if not path.is_symlink()))
             return sum(map(_sweep, places))
 
@@ -141,7 +141,7 @@ class Blobs:
     def _putting(self) -> Iterator[None]:
         """Hold the blobs to write some, beside other writers; a writer that is alone first sweeps after dead ones."""
         files.make(self._lock.parent)
-        lock = files.LockFile(self._lock)
+        lock = locks.LockFile(self._lock)
         try:
             if lock.is_free():
                 _sweep(self._top)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
-from ralf.storage import durable, files
+from ralf.storage import durable, files, locks
 from ralf.storage.journal_file import MOST, Journal, unpacked
 from ralf.text.patterns import regex
 
@@ -77,7 +77,7 @@ def blob(folder: Path, digest: str) -> bytes | None:
 def bring_blobs(folder: Path, blobs: Path) -> None:
     """Have the blobs of a store's archive lie where all others do. OSError, Busy."""
     old = folder / "archive" / "blobs"
-    with files.locked(folder / "locks" / "archive.lock", "archive"):
+    with locks.locked(folder / "locks" / "archive.lock", "archive"):
         for path in old.glob("??/*"):
             if path.is_file() and not path.is_symlink() and not durable.is_temporary(path.name):
                 files.make(blobs / path.parent.name)

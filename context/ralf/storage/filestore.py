@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
-from ralf.storage import durable, earlier, files, journal_file
+from ralf.storage import durable, earlier, files, journal_file, locks
 from ralf.storage.journal import Blob, Digest, Entry, Properties, Token, Written
 from ralf.storage.journal_file import Header, Journal, Seen
 from ralf.text import cleaning
@@ -177,10 +177,10 @@ class Stream:
     def _exists(self) -> bool:
         return os.path.lexists(self.path) or os.path.lexists(self.packed)
 
-    def writing(self, timeout: float = files.LOCK_TIMEOUT) -> AbstractContextManager[None]:
+    def writing(self, timeout: float = locks.WAIT) -> AbstractContextManager[None]:
         """Hold the stream in order to write to its files. UsageError on a file system that is refused."""
         files.check(self._folder)
-        return files.locked(self._lock, self.name, timeout)
+        return locks.locked(self._lock, self.name, timeout)
 
     def sweep(self) -> list[Path]:
         """Remove what dead writers left, for a caller that holds the stream; returns the files."""

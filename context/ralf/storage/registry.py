@@ -19,7 +19,7 @@ from typing import Any
 
 from ralf import environment
 from ralf.errors import Damaged, OtherOwner, RalfError, UsageError
-from ralf.storage import files, git_files
+from ralf.storage import files, git_files, locks
 from ralf.text.frozen import dataclass
 
 # ---- a file that must be the user's own: no one else wrote it, and it did not come with a clone ----
@@ -212,7 +212,7 @@ def _changed(root: Path, change: Callable[[Registration | None, Registration], R
     if path is None:
         raise FileNotFoundError(f"{root}: this user has no home folder")
     _prepare(path.parent)
-    with files.locked(path.parent.with_suffix(".lock"), str(path)):
+    with locks.locked(path.parent.with_suffix(".lock"), str(path)):
         found = find(root)
         made = Registration(os.path.realpath(root), seal_key=os.urandom(32).hex(), cache=os.urandom(8).hex())
         after = change(found, made)

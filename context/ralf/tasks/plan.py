@@ -15,7 +15,7 @@ from pathlib import Path
 from ralf import config
 from ralf.errors import Busy, DamagedPlan, NotFound, UsageError
 from ralf.project import Project, find
-from ralf.storage import durable, files, users_files
+from ralf.storage import durable, files, locks, users_files
 from ralf.storage.files import content_of
 from ralf.tasks import planfile, store
 from ralf.tasks.model import TaskState
@@ -143,7 +143,7 @@ def _writing(project: Project) -> Iterator[list[str]]:
         if folder.is_symlink():
             raise UsageError(folder, "is a symbolic link: not followed", "remove the link")
     project.prepare()
-    with files.locked(project.folder / "locks" / "plan.lock", str(path)):
+    with locks.locked(project.folder / "locks" / "plan.lock", str(path)):
         kept = []
         for displaced in durable.sweep(path, grace=0):
             if _memory(project, displaced.content).exists():  # a writer died before it could give the file its name

@@ -25,7 +25,7 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
 from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
@@ -329,7 +329,7 @@ class Tasks:
                 writer.complete()
                 return work(writer)
 
-        lock = files.locked(self.project.folder / "locks" / "tasks.lock", "tasks", seen=True)
+        lock = locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks")
         with fenced("tasks"), lock:
             for attempt in range(_MOST_TRIES):
                 try:

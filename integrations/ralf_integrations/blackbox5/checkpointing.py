@@ -19,7 +19,7 @@ from ralf.environment import session as current_session
 from ralf.errors import Busy, RalfError, TranscriptNotFound
 from ralf.project import Project
 from ralf.route import offsets
-from ralf.storage import durable, files
+from ralf.storage import durable, files, locks
 from ralf.storage.files import content_of
 from ralf.text.cleaning import clean, one_line, without_middle
 from ralf.transcripts.reader import log_of_session, newest_logs, open_transcript
@@ -101,7 +101,7 @@ def act_once_per_crossing(project: Project, key: str, percent: float, mark: floa
     with suppress(Busy):
         project.prepare()
         path = project.cache / "budgets" / f"{name}.json"  # a project that is new has another one now
-        with files.locked(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
+        with locks.locked(project.folder / "locks" / "budgets" / f"{name}.lock", key, timeout=0):
             highest = _highest(path)
             if highest - FALLEN < percent <= highest:
                 return False

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralf.errors import Damaged, UsageError
-from ralf.storage import durable, files
+from ralf.storage import durable, locks
 from ralf.storage.files import content_of
 
 TRACKING = "tracking.json"
@@ -122,7 +122,7 @@ def _mapping(path: Path, tree: Any) -> dict[str, Any]:
 
 def _changed(path: Path, change: Callable[[Any], bool]) -> bool:
     """Change a JSON file, whole or not at all, one at a time; whether it was."""
-    with files.locked(path.with_name(f".{path.name}.lock"), str(path)):
+    with locks.locked(path.with_name(f".{path.name}.lock"), str(path)):
         try:
             tree = json.loads(content_of(path, most=_MOST))
         except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from ralf.errors import Busy, Damaged, RalfError
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.offsets import IngestOffset
-from ralf.storage import files
+from ralf.storage import locks
 from ralf.text import cleaning
 from ralf.transcripts import lines
 from ralf.transcripts.events import Position
@@ -78,7 +78,7 @@ def close_routes(project: Project, route: str, session: str, transcript: Path) -
     for left, border in found.left:
         if left == route:
             return
-        with files.locked(lock(project, left), f"{left}: its checkpoint", _PATIENCE), suppress(Damaged):
+        with locks.locked(lock(project, left), f"{left}: its checkpoint", _PATIENCE), suppress(Damaged):
             source = open_transcript(transcript)
             if is_owed(project, source, left, border):
                 begin = ingest_offset(project, left, session, source).position
@@ -188,7 +188,7 @@ def work(project: Project, route: str, session: str, client: str, transcript: Pa
     One process at a time works on a route; the second one looks again at what the first one left.
     """
     try:
-        with files.locked(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _PATIENCE):
+        with locks.locked(lock(project, route), f"{route}: its checkpoint", 0 if why == "due" else _PATIENCE):
             if why == "due":
                 return _make_due(project, route, session, client, transcript)
             if why in _OF_RUNS:
@@ -235,7 +235,7 @@ def _make_due(project: Project, route: str, session: str, client: str, transcrip
 
 def _is_taken(project: Project, route: str) -> bool:
     try:
-        with files.locked(lock(project, route), route, 0):
+        with locks.locked(lock(project, route), route, 0):
             return False
     except Busy:
         return True

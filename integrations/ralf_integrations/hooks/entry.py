@@ -22,7 +22,7 @@ from ralf import extensions, project as projects
 from ralf.environment import agent_name, lease, user_folder
 from ralf.errors import Busy, OtherOwner, RalfError, UsageError
 from ralf.project import Project
-from ralf.storage import files, registry
+from ralf.storage import files, locks, registry
 from ralf.storage.files import open_single_link
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line
@@ -202,14 +202,14 @@ def _alone(project: Project, payload: Payload) -> Iterator[bool]:
     with ExitStack() as stack:
         waited = False
         try:
-            stack.enter_context(files.locked(path, payload.session, 0))
+            stack.enter_context(locks.locked(path, payload.session, 0))
         except OSError:  # nothing can be written here: what is kept can be handed over all the same
             pass
         except Busy:
             waited = True
             with suppress(Busy):  # two at once are better than none
                 seconds = _LAST_PATIENCE if payload.event == "session-end" else _PATIENCE
-                stack.enter_context(files.locked(path, payload.session, seconds))
+                stack.enter_context(locks.locked(path, payload.session, seconds))
         yield waited
 
 
@@ -372,7 +372,7 @@ def _with_notices(said: Answer, session: Session, claim: ExitStack) -> tuple[Ans
         return said, []
     try:
         path = project.folder / "locks" / "inbox" / f"{cleaning.slug(payload.session)}.lock"
-        claim.enter_context(files.locked(path, payload.session, 0))
+        claim.enter_context(locks.locked(path, payload.session, 0))
     except Busy:  # another hook of the session hands them over at this moment
         return said, []
     waiting = inbox.waiting(project, payload.session)

@@ -17,7 +17,8 @@ from typing import Any
 from ralf.errors import Busy
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.files import LockFile, content_of
+from ralf.storage.files import content_of
+from ralf.storage.locks import LockFile
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.loop import processes
 

@@ -1,4 +1,4 @@
-"""What is done to a route after a person's edit of its file, while other writers wait."""
+"""What is done to a route after a person's edit of its file that no write has absorbed yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ralf.format import routefile
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
 from ralf.route.corrections import drop, revert
-from ralf.storage import files
 from storekit import journal_file, route_file
 
 ROUTE = "tide"
@@ -32,14 +31,6 @@ def path(root: Path) -> Path:
     return route_file(root, ROUTE)
 
 
-@pytest.fixture(autouse=True)
-def waits(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether another writer waits for the route."""
-    waits = [True]
-    monkeypatch.setattr(files, "is_lock_awaited", lambda _: waits[0])
-    return waits
-
-
 def add(path: Path, label: str = "DEC-003") -> None:
     """Add a decision, as a person does in an editor."""
     text = path.read_text(encoding="utf-8")
@@ -53,9 +44,8 @@ def take_out(path: Path, label: str) -> None:
     path.write_text(re.sub(rf'  - id: "{label}"\n(?:    .*\n)+', "", text), encoding="utf-8")
 
 
-def decisions(root: Path, waits: list[bool]) -> dict[str, Decision]:
-    """The decisions after the next writer, for which nobody waits."""
-    waits[0] = False
+def decisions(root: Path) -> dict[str, Decision]:
+    """The decisions after the next write."""
     ralf.record_decision(ROUTE, "Go on", root=root)
     file = route_file(root, ROUTE)
     found = routefile.parse(file.read_bytes(), file).decisions
@@ -63,23 +53,19 @@ def decisions(root: Path, waits: list[bool]) -> dict[str, Decision]:
     return {item.decision: item for item in found}
 
 
-def test_a_decision_that_a_person_wrote_into_the_file_can_be_dropped(root: Path, path: Path, waits: list[bool]) -> None:
+def test_a_decision_that_a_person_wrote_into_the_file_can_be_dropped(root: Path, path: Path) -> None:
     add(path)
     assert drop(ROUTE, "DEC-003", root=root).changed
-    assert decisions(root, waits)[BY_HAND].status == "dropped"
+    assert decisions(root)[BY_HAND].status == "dropped"
 
 
-def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(
-    root: Path, path: Path, waits: list[bool]
-) -> None:
+def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(root: Path, path: Path) -> None:
     add(path)
     made = ralf.record_decision(ROUTE, "Name tables in the plural", supersedes="DEC-003", root=root)
-    assert decisions(root, waits)[BY_HAND].superseded_by == made.id
+    assert decisions(root)[BY_HAND].superseded_by == made.id
 
 
-def test_a_persons_link_to_a_label_given_meanwhile_points_to_their_decision(
-    root: Path, path: Path, waits: list[bool]
-) -> None:
+def test_a_persons_link_to_a_label_given_meanwhile_points_to_their_decision(root: Path, path: Path) -> None:
     before = path.read_bytes()
     add(path)
     replaced = 'status: "superseded"\n    superseded_by: "DEC-003"'
@@ -87,15 +73,15 @@ def test_a_persons_link_to_a_label_given_meanwhile_points_to_their_decision(
     path.write_bytes(before)
     assert ralf.record_decision(ROUTE, "Decided meanwhile", root=root).id == "DEC-003"
     path.write_text(saved, encoding="utf-8")  # out of an editor that had the file open all the time
-    found = decisions(root, waits)
+    found = decisions(root)
     assert found["Decided meanwhile"].id == "DEC-003"
     assert found["Keep the old columns"].superseded_by == found[BY_HAND].id == "DEC-004"
 
 
-def test_a_revert_goes_back_behind_what_a_person_wrote_into_the_file(root: Path, path: Path, waits: list[bool]) -> None:
+def test_a_revert_goes_back_behind_what_a_person_wrote_into_the_file(root: Path, path: Path) -> None:
     add(path)
     revert(ROUTE, "r1", root=root)
-    assert BY_HAND not in decisions(root, waits)
+    assert BY_HAND not in decisions(root)
 
 
 @pytest.mark.ci
@@ -107,12 +93,10 @@ def test_what_a_person_wrote_into_the_file_can_be_forgotten(root: Path, path: Pa
     assert BY_HAND.encode() not in journal_file(root, ROUTE).read_bytes()
 
 
-def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(
-    root: Path, path: Path, waits: list[bool]
-) -> None:
+def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(root: Path, path: Path) -> None:
     take_out(path, "DEC-001")
     ralf.record_decision(ROUTE, "Keep the old columns", root=root)
-    assert decisions(root, waits)["Keep the old columns"].status == "active"
+    assert decisions(root)["Keep the old columns"].status == "active"
 
 
 def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(root: Path, path: Path) -> None:
