@@ -150,9 +150,13 @@ def test_a_decision_that_was_taken_out_of_the_file_is_dropped_but_known(project:
 @pytest.mark.ci
 def test_words_that_are_not_those_of_the_claim_are_shown_and_called_so(project: Path) -> None:
     label = label_of(project)
-    path = route_file(project, "tide")
-    sha256 = ralf.why("tide", label, root=project).source.sha256  # type: ignore[union-attr]
-    path.write_text(path.read_text(encoding="utf-8").replace(sha256, "0" * 16), encoding="utf-8")
+    path, source = route_file(project, "tide"), ralf.why("tide", label, root=project).source
+    assert source is not None
+    where = f'session: "{source.session}", first_line: {source.first_line}, last_line: {source.last_line}'
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace(f'- id: "{label}"\n', f'- id: "{label}"\n    source: {{{where}, sha256: "{"0" * 16}"}}\n')
+    )
     reason = ralf.why("tide", label, root=project)
     assert (reason.evidence, reason.matches) == ("kept", False)
     assert CHOICE in {quote.text for quote in reason.quotes}

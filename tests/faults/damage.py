@@ -39,7 +39,9 @@ from ralf.route import archive
 from ralf.storage.filestore import FileStore
 
 ROUTES = ("tide", "moon")
-_FRAME = re.compile(rb'(\{"id":"[^"]+","length":\d+,"sha256":"([0-9a-f]{32})"),"frame":"([^"]*)","record":')
+_FRAME = re.compile(
+    rb'(\{"id":"[^"]+","length":(?P<length>\d+),"sha256":"(?P<sum>[0-9a-f]{32})"),"frame":"(?P<frame>[^"]*)","record":'
+)
 
 
 class Failed(AssertionError):
@@ -161,7 +163,7 @@ def records_on_disk(root: Path) -> set[bytes]:
         for line in content.split(b"\n"):
             match = _FRAME.match(line)
             record = line[match.end() : -1] if match else b""
-            if match and (_sum(record, 32), _sum(match[1], 16)) == (match[2], match[3]):
+            if match and (_sum(record, 32), _sum(match[1], 16)) == (match["sum"], match["frame"]):
                 found.add(record)
     return found
 
@@ -252,7 +254,7 @@ def _in_damaged(root: Path) -> set[bytes]:
         if path.is_file():
             content = path.read_bytes()
             content = _unpacked(content) if ".gz" in path.name else content
-            found |= {content[match.end() : match.end() + int(match[1])] for match in _FRAME.finditer(content)}
+            found |= {content[match.end() : match.end() + int(match["length"])] for match in _FRAME.finditer(content)}
     return found
 
 
@@ -275,7 +277,7 @@ def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
     """Whether lines that were cut where a record begins or ends are kept in pieces, every byte of them."""
     for line in lines:
         begins = {match.start() for match in re.finditer(rb'\{"id":"', line)}
-        ends = {min(match.end() + int(match[1]) + 1, len(line)) for match in _FRAME.finditer(line)}
+        ends = {min(match.end() + int(match["length"]) + 1, len(line)) for match in _FRAME.finditer(line)}
         cuts = sorted({0, len(line), *begins, *ends})
         if not all(line[start:end].rstrip(b"\n") in plain for start, end in pairwise(cuts)):
             return False
@@ -288,7 +290,7 @@ def _pieces_are_kept(lines: list[bytes], plain: bytes) -> bool:
 @contextmanager
 def broken_repair() -> Iterator[None]:
     """A repair that removes what it cannot read."""
-    keep, aside = repairs._Repair.keep, repairs._Repair.aside
+    aside = repairs._Repair.aside
 
     def remove(self: repairs._Repair, path: Path, *_: object) -> Path:
         if path.suffix not in (".jsonl", ".gz"):
@@ -296,11 +298,11 @@ def broken_repair() -> Iterator[None]:
         self.note(path, "removed")
         return path
 
-    repairs._Repair.keep, repairs._Repair.aside = remove, remove  # type: ignore[method-assign]
+    repairs._Repair.aside = remove  # type: ignore[method-assign]
     try:
         yield
     finally:
-        repairs._Repair.keep, repairs._Repair.aside = keep, aside  # type: ignore[method-assign]
+        repairs._Repair.aside = aside  # type: ignore[method-assign]
 
 
 def run(rounds: int, seed: int = 0, *, stop: bool = True) -> dict[str, object]:

@@ -162,11 +162,11 @@ def _paths(facts: Sequence[PathFact]) -> Iterator[str]:
     did: tuple[str, ...] = ()
     for fact in facts:
         if run and fact.did != did:
-            yield from _wrapped(f"- {', '.join(did)}: ", run)
+            yield from _wrapped(f"- {one_line(', '.join(did))}: ", run)
             run = []
         did = fact.did
         run.append(fact.path)
-    yield from _wrapped(f"- {', '.join(did)}: ", run)
+    yield from _wrapped(f"- {one_line(', '.join(did))}: ", run)
 
 
 def _command(fact: CommandFact) -> str:
@@ -179,7 +179,9 @@ def _command(fact: CommandFact) -> str:
         f"{fact.omitted} characters omitted" if fact.omitted else "",
     ]
     first, *more = fact.command.split("\n")
-    return "\n".join([f"- {', '.join(filter(None, known))}: {one_line(first)}", *(f"  {name(line)}" for line in more)])
+    return "\n".join(
+        [f"- {one_line(', '.join(filter(None, known)))}: {one_line(first)}", *(f"  {name(line)}" for line in more)]
+    )
 
 
 def _error(fact: ErrorFact) -> str:
