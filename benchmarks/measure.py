@@ -212,10 +212,8 @@ def promised(rows: Sequence[Row]) -> list[Row]:
 
 _SECTIONS = {
     "Quality": ("quality",),
-    "Commands and hooks (speed)": (
-        *("commands", "durable_write", "hooks", "large_transcript", "one_checkpoint", "serving", "tokens"),
-    ),
-    "Storage and growth": ("growth", "storage", "stores"),
+    "Commands and hooks (speed)": (*("commands", "hooks", "large_transcript", "one_checkpoint", "serving", "tokens"),),
+    "Storage and growth": ("growth", "machinery", "storage", "stores"),
     "Search": ("search",),
     "Redaction and secrets": ("redaction",),
     "Trust": ("trust",),

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 import commands
-import durable_write
 import growth
 import hooks
 import large_transcript
+import machinery
 import one_checkpoint
 import search
 from measure import main
 
-ALL = (commands, hooks, durable_write, one_checkpoint, growth, large_transcript, search)
+ALL = (commands, hooks, machinery, one_checkpoint, growth, large_transcript, search)
 
 if __name__ == "__main__":
     statuses = []

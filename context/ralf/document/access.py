@@ -37,6 +37,7 @@ class Document(NamedTuple):
     """One document: its schema, its journal, and its files.
 
     restored  the state by its file alone, where the journal cannot be read to its end; None where that does not tell
+    signed    the body of a record that absorbs an edit, with who made it as far as anybody knows
     """
 
     family: Family
@@ -44,6 +45,7 @@ class Document(NamedTuple):
     stream: str
     place: Place
     restored: Callable[[], State | None] = lambda: None
+    signed: Callable[[Body], Body] = lambda body: body
 
     @property
     def name(self) -> str:
@@ -286,8 +288,9 @@ class Writer:
         if found.status == EDITED and found.body:
             digest = document.store.put_blob([text.encode()])
             save, is_again = Save(digest, found.stamp), bool(self.state.save_of(found.stamp))
-            if self.append(found.body, f"edit-{self.state.revision}-{digest}", BY_FILE, save=save):
-                self.absorbed.append((found.body, is_again))
+            body = document.signed(found.body)
+            if self.append(body, f"edit-{self.state.revision}-{digest}", BY_FILE, save=save):
+                self.absorbed.append((body, is_again))
         elif found.status in (NEW, DAMAGED) and displaced is not None:
             kept = document.place.file.with_suffix(f".displaced-{digest_of(content)[:8]}")
             displaced.rename(kept)

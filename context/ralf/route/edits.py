@@ -231,6 +231,25 @@ def body_of(changes: Sequence[merge.Change]) -> dict[str, Any]:
     return {"kind": "edit", "payload": {"timestamp": now(), "changes": list(changes)}}
 
 
+BY_HAND, BY_AGENT = "human-edit", "agent"
+"""Who made an edit of the file: nobody knows, and a person is most likely; the agent, by the record of its client."""
+
+
+def by_agent(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The same record as the agent's, with what it adds."""
+    payload = body["payload"]
+    return {**body, "payload": {**payload, "origin": BY_AGENT, "changes": _of_agent(payload["changes"])}}
+
+
+def _of_agent(tree: Any) -> Any:
+    if isinstance(tree, list):
+        return [_of_agent(inner) for inner in tree]
+    if not isinstance(tree, Mapping):
+        return tree
+    said = (("origin", BY_HAND), ("author", "file"))
+    return {key: BY_AGENT if (key, inner) in said else _of_agent(inner) for key, inner in tree.items()}
+
+
 def changes_of_edit(
     base: RouteContext,
     theirs: RouteContext,

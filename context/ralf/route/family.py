@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -151,7 +152,19 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
     family = RouteFamily(route, partial(redacted_file, project), partial(redacted, project))
     family = family if redacts else RouteFamily(route, str, dict)
     document = Document(family, project.store, journal.stream_of(route), place)
-    return document._replace(restored=lambda: _restored(document))
+    return document._replace(restored=lambda: _restored(document), signed=partial(_signed, project, route, file))
+
+
+def _signed(project: Project, route: str, file: Path, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record of an edit as the agent's, where a client's record says that its tool wrote the file since the last
+    record.
+    """
+    from ralf.facts.editor import is_by_agent  # an edit is seldom
+    from ralf.route import edits
+
+    last = journal.written(project.store, "routes").get(route)
+    since = datetime.fromtimestamp(last.written / 1e9 if last is not None else 0, UTC)
+    return edits.by_agent(body) if is_by_agent(project, file, since.strftime("%Y-%m-%dT%H:%M:%SZ")) else body
 
 
 def _restored(document: Document) -> State | None:

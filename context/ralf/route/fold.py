@@ -26,7 +26,7 @@ from ralf.model import (
     Todo,
     Tombstone,
 )
-from ralf.model.handover import KEPT, MOST_IN_FILE, Ended, number_of
+from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
 from ralf.route import cap, extracted
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
@@ -296,23 +296,25 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
     edited = replace(edited, decisions=tuple(extracted.still(context, edited)))
-    by_person = payload.get("origin", "human-edit") == "human-edit"
-    if by_person and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
-        edited = replace(edited, goal_origin="human-edit")  # it is the person's now
+    by = str(payload.get("origin", "human-edit"))
+    is_here = by in ("human-edit", "agent")
+    if is_here and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
+        edited = replace(edited, goal_origin=by)  # it is theirs now
     if edited.handover != context.handover:
-        at = str(payload.get("timestamp", "")) if by_person else None
-        edited = replace(edited, handover=_written_by_hand(context.handover, edited.handover, at))
-    if by_person and edited.decisions != context.decisions:
-        edited = replace(edited, decisions=_worded_by_hand(context.decisions, edited.decisions))
-    if by_person and "lost" not in payload and edited.active_work is not context.active_work:
+        at = str(payload.get("timestamp", "")) if is_here else None
+        author: Author = "agent" if by == "agent" else "file"
+        edited = replace(edited, handover=_written_by_hand(context.handover, edited.handover, at, author))
+    if is_here and edited.decisions != context.decisions:
+        edited = replace(edited, decisions=_worded_by_hand(context.decisions, edited.decisions, by))
+    if is_here and "lost" not in payload and edited.active_work is not context.active_work:
         edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
     return _accepted(cap.as_edited(context, all_labelled(edited)), payload)
 
 
-def _written_by_hand(before: Carried, after: Carried, at: str | None) -> Carried:
+def _written_by_hand(before: Carried, after: Carried, at: str | None, author: Author) -> Carried:
     """What is handed over after an edit of the file: an entry that it added has an id.
 
-    at  when a person made the edit: what it changed or added is the file's; None where somebody else did
+    at  when the edit was made here: what it changed or added is the author's; None where somebody else made it
     """
     known = {entry.id: entry for entry in before.kept}
     kept = list[Kept]()
@@ -321,21 +323,21 @@ def _written_by_hand(before: Carried, after: Carried, at: str | None) -> Carried
             ids = [*after.numbers, *(one.id for one in (*after.kept, *kept))]
             entry = replace(entry, id=next_id(KEPT[entry.kind], ids))
         is_same = at is None or known.get(entry.id) == entry
-        kept.append(entry if is_same else replace(entry, author="file", model="", at=at or entry.at))
+        kept.append(entry if is_same else replace(entry, author=author, model="", at=at or entry.at))
     last = after.last
     if at is not None and last is not None and last != before.last:
-        last = replace(last, author="file", model="", at=at or last.at)
+        last = replace(last, author=author, model="", at=at or last.at)
     return replace(after, last=last, kept=tuple(reversed(kept)), numbers=_numbers(after.numbers, kept))
 
 
-def _worded_by_hand(before: Sequence[Decision], after: Sequence[Decision]) -> tuple[Decision, ...]:
-    """Decisions after an edit of the file: one that it words otherwise is the file's, and no model ends it."""
+def _worded_by_hand(before: Sequence[Decision], after: Sequence[Decision], by: str) -> tuple[Decision, ...]:
+    """Decisions after an edit of the file: one that it words otherwise is of who edited it, and no model ends it."""
     known = {item.id: item for item in before}
     made = list[Decision]()
     for item in after:
         was = known.get(item.id)
         is_other = was is not None and was.origin == item.origin in _AUTHORS and _worded(was) != _worded(item)
-        made.append(replace(item, origin="human-edit", model="") if is_other else item)
+        made.append(replace(item, origin=by, model="") if is_other else item)
     return tuple(made)
 
 

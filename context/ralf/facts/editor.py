@@ -1,0 +1,67 @@
+"""Who edited a file of ralf: the agent, where a record of its client says that a tool wrote it; else nobody knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from ralf.errors import RalfError
+from ralf.facts.steps import Steps
+from ralf.model.entries import Step
+from ralf.project import Project
+from ralf.transcripts.events import START, Event, Position
+from ralf.transcripts.reader import Transcript, newest_logs, open_transcript
+
+_SESSIONS = 8  # of the newest transcripts are read
+
+_READ = 8 << 20  # bytes at the end of each
+
+_SECOND = len("2026-11-29T12:00:00")
+
+
+def is_by_agent(project: Project, path: Path, since: str) -> bool:
+    """Whether a client's record shows that a tool of its agent wrote a file at `since` (ISO 8601, UTC) or later.
+
+    Never fails: a log that cannot be read shows nothing.
+    """
+    wanted = os.path.realpath(path)
+    begun = _seconds(since)
+    with suppress(OSError):
+        for log in newest_logs(project)[:_SESSIONS]:
+            with suppress(OSError, RalfError):
+                if log.stat().st_mtime + 1 < begun:
+                    return False
+                if any(os.path.realpath(written) == wanted for written in _written(open_transcript(log), since)):
+                    return True
+    return False
+
+
+def _written(transcript: Transcript, since: str) -> Iterator[str]:
+    """The files that tools of a session wrote since a time."""
+    steps, cwd = Steps(""), transcript.cwd
+    for event in _newest(transcript):
+        cwd = event.cwd or cwd
+        if event.kind in ("call", "result") and event.timestamp[:_SECOND] >= since[:_SECOND]:
+            for step in (*steps.take(event), *(steps.pending if event.kind == "call" else ())):
+                if isinstance(step, Step):
+                    yield from (str(Path(step.folder or cwd, one)) for one, _ in step.files)
+
+
+def _newest(transcript: Transcript) -> Iterator[Event]:
+    size = transcript.size()
+    if size <= _READ or transcript.path.suffix != ".jsonl":
+        return transcript.events(START)
+    with transcript.path.open("rb") as file:
+        file.seek(size - _READ)
+        file.readline()
+        return transcript.events(Position(file.tell()))
+
+
+def _seconds(time: str) -> float:
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return 0.0

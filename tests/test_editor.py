@@ -1,0 +1,184 @@
+"""Whose an edit of a file is: the agent's where a client's record says that its tool wrote it, else nobody's known."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gemini_records as g
+import opencode_records as o
+import ralf
+import rollouts as r
+from kit.claude_log import ClaudeLog
+from ralf.facts.editor import is_by_agent
+from ralf.project import Project
+from ralf.route import handing_over, history
+
+BEFORE, LATER = "2026-02-01T00:00:00Z", "2027-06-01T00:00:00Z"
+Call = tuple[str, Mapping[str, Any], bool]
+"""A tool, its arguments, and whether it failed."""
+
+
+def claude_code(project: Project, home: Path, tool: str, given: Mapping[str, Any], failed: bool) -> None:
+    log = home / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
+    log.parent.mkdir(parents=True)
+    ClaudeLog(log, log.stem, project.root).calls(tool, given, "no" if failed else "done", failed=failed)
+
+
+def codex(project: Project, home: Path, tool: str, given: Mapping[str, Any], failed: bool) -> None:
+    folder = home / ".codex" / "sessions" / "2026" / "11" / "22"
+    name = f"rollout-2026-11-22T07-36-57-{r.SESSION}.jsonl"
+    call = r.custom(tool, given["patch"]) if "patch" in given else r.call(tool, given)
+    ended = (
+        r.output("no" if failed else "done", of="custom_tool_call_output")
+        if "patch" in given
+        else r.ran("", int(failed))
+    )
+    r.write(folder / name, r.meta(str(project.root)), r.turn(str(project.root)), call, ended)
+
+
+def gemini(project: Project, home: Path, tool: str, given: Mapping[str, Any], failed: bool) -> None:
+    folder = home / ".gemini" / "tmp" / "tides"
+    ran = g.called(
+        tool, dict(given), {"error" if failed else "output": "done"}, status="error" if failed else "success"
+    )
+    g.write(folder / "chats" / "session-x.jsonl", g.asked("go on"), g.said("", ran))
+    (folder / ".project_root").write_text(str(project.root))
+
+
+def opencode(project: Project, home: Path, tool: str, given: Mapping[str, Any], failed: bool) -> None:
+    call = o.CALL | {"tool": tool, "input": dict(given)}
+    ended = o.RESULT | {"tool": tool, "exit": int(failed), "status": "error" if failed else "completed"}
+    o.write(home / ".local/share/opencode/ralf" / f"{o.SESSION}.jsonl", call, ended, directory=str(project.root))
+
+
+CLIENTS: dict[str, tuple[Callable[..., None], Callable[[str], Call], Callable[[str], Call], str, str]] = {
+    "Claude Code": (
+        claude_code,
+        lambda path: ("Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, False),
+        lambda path: ("Write", {"file_path": path, "content": "b"}, False),
+        "Bash",
+        "command",
+    ),
+    "Codex": (
+        codex,
+        lambda path: (
+            "apply_patch",
+            {"patch": f"*** Begin Patch\n*** Update File: {path}\n-a\n+b\n*** End Patch"},
+            False,
+        ),
+        lambda path: ("apply_patch", {"patch": f"*** Begin Patch\n*** Add File: {path}\n+b\n*** End Patch"}, False),
+        "exec_command",
+        "cmd",
+    ),
+    "Gemini CLI": (
+        gemini,
+        lambda path: ("replace", {"file_path": path, "old_string": "a", "new_string": "b"}, False),
+        lambda path: ("write_file", {"file_path": path, "content": "b"}, False),
+        "run_shell_command",
+        "command",
+    ),
+    "opencode": (
+        opencode,
+        lambda path: ("edit", {"filePath": path, "oldString": "a", "newString": "b"}, False),
+        lambda path: ("write", {"filePath": path, "content": "b"}, False),
+        "bash",
+        "command",
+    ),
+}
+
+COMMANDS = {
+    "sed": "sed -i 's/a/b/' {}",
+    "a here document": "cat > {} <<'EOF'\nb\nEOF",
+    "a script": "python3 - <<'EOF'\nopen({!r}, 'w').write('b')\nEOF",
+    "a look": "cat {}",
+    "a failure": "sed -i 's/a/b/' {}",
+}
+
+ROWS = ["an edit", "a relative path", "a write", "another file", "an edit before the render", *COMMANDS]
+BY_AGENT = {"an edit", "a relative path", "a write", "sed", "a here document"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("row", ROWS)
+def test_an_edit_is_the_agents_where_a_record_of_its_client_says_that_its_tool_wrote_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, row: str
+) -> None:
+    home, root = tmp_path / "home", tmp_path / "project"
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    project = Project(root)
+    file = project.routes / "tide.md"
+    record, edit, write, shell, key = CLIENTS[client]
+    path = "other.md" if row == "another file" else str(file)
+    path = str(file.relative_to(root)) if row == "a relative path" or row in COMMANDS else path
+    if row in COMMANDS:
+        call = shell, {key: COMMANDS[row].format(path)}, row == "a failure"
+    else:
+        call = write(path) if row == "a write" else edit(path)
+    record(project, home, *call)
+    since = LATER if row == "an edit before the render" else BEFORE
+    assert is_by_agent(project, file, since) == (row in BY_AGENT)
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_else_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (tmp_path / "project").mkdir()
+    project = Project(tmp_path / "project")
+    handing_over.hand_over("tide", "## Now\nSo\n## Open\n- Who pays?\n", author="user", root=project.root)
+    ralf.record_decision("tide", "Keep levels for 15 seconds", origin="user", root=project.root)
+    path = project.routes / "tide.md"
+    text = path.read_text().replace("15 seconds", "20 seconds").replace("Who pays?", "Who pays for it?")
+    path.write_text(
+        text.replace("\n---\n\n*Kept", "\n- Sail at dawn\n\n---\n\n*Kept").replace(
+            "\n<!-- ralf:brief ends", "\n**Decided:**\n- Moor at the pier\n<!-- ralf:brief ends", 1
+        )
+    )
+    if is_recorded:
+        log = tmp_path / "home" / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
+        log.parent.mkdir(parents=True)
+        given = {"file_path": str(path), "old_string": "15", "new_string": "20"}
+        use = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": given}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.999Z")
+        ClaudeLog(log, log.stem, project.root).answers(use, timestamp=now)
+    ralf.record_decision("tide", "Go on", origin="user", root=project.root)
+    context = ralf.get_context("tide", root=project.root)
+    by = "agent" if is_recorded else "human-edit"
+    found = {item.decision: item.origin for item in context.decisions}
+    assert found == {"Keep levels for 20 seconds": by, "Moor at the pier": by, "Go on": "user"}
+    assert [(one.text, one.author) for one in context.handover.kept] == [
+        ("Who pays for it?", "agent" if is_recorded else "file")
+    ]
+    assert [event.who for event in history.log("tide", root=project.root)][1] == by
+
+
+def _slug(project: Project) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in str(project.root))
+
+
+def test_the_newest_edit_in_a_log_of_hundred_megabytes_is_found_in_its_last_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ralf.facts.editor._READ", 4_000)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    project = Project(tmp_path / "project")
+    path = tmp_path / "home" / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
+    path.parent.mkdir(parents=True)
+    log = ClaudeLog(path, path.stem, project.root)
+    log.edits("early.md")
+    for _ in range(20):
+        log.runs("ls", "x" * 400)
+    log.edits("late.md")
+    found = [is_by_agent(project, project.root / name, BEFORE) for name in ("early.md", "late.md")]
+    assert found == [False, True]
