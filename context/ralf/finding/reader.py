@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralf import project as projects, routing
 from ralf.document.index import NAME, Index, with_index
@@ -138,11 +140,50 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     journals = written(project.store, "routes")
     archived = routing.archived(project)
     names = [name for name in routing.names_of(project) if name not in archived]
-    found = with_index(project.room_for(NAME), lambda index: [_summary(project, name, index) for name in names])
+    found = with_index(project.room_for(NAME), lambda index: _summaries(project, names, journals, index))
     found = [replace(one, closed=_closed(project, one, journals.get(one.route))) for one in found]
     found.sort(key=lambda summary: summary.route)
     found.sort(key=lambda summary: summary.last_checkpoint, reverse=True)
     return found if since is None else [one for one in found if _is_since(one, journals.get(one.route, _NEVER), since)]
+
+
+_LISTED = "list"  # what the index has of summaries, as if it were a document: each with the marks of its files
+
+_SETTLED = 50_000_000  # nanoseconds after which a file that is written once more has another time
+
+
+def _summaries(
+    project: Project, names: Sequence[str], journals: Mapping[str, Written], index: Index | None
+) -> list[RouteSummary]:
+    """The summaries of routes: from the index where neither journal nor file has changed since."""
+    kept = index.state(_LISTED) if index is not None else None
+    known = dict(kept[1].under("")) if kept is not None else {}
+    routes, latest = f"{project.routes}/", time.time_ns() - _SETTLED
+    found, changed = list[RouteSummary](), dict[str, Any]()
+    for name in names:
+        marks = _marks(f"{routes}{name}.md", journals.get(name))
+        listed, fields = known.get(name, (None, ()))
+        if marks and listed == marks:
+            found.append(RouteSummary(*fields))
+            continue
+        summary = _summary(project, name, index)
+        found.append(summary)
+        if marks and max(marks[:4]) < latest and not summary.damage and not summary.foreign:
+            changed[name] = [marks, [getattr(summary, field) for field in RouteSummary.__slots__]]
+    if index is not None and changed:
+        index.keep(_LISTED, kept[0] if kept is not None else None, _LISTED, changed)
+    return found
+
+
+def _marks(file: str, journal: Written | None) -> list[int]:
+    """When a route's journal and its file were written, and which file it is; [] where one of them is not there."""
+    try:
+        found = os.stat(file, follow_symlinks=False)  # noqa: PTH116  # a path for each file would double a list's time
+    except OSError:
+        return []
+    if journal is None:
+        return []
+    return [journal.written, journal.changed, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
 
 
 def _closed(project: Project, one: RouteSummary, last: Written | None) -> str:
