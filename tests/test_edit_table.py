@@ -237,7 +237,7 @@ ROWS = {
 }
 
 TO_DO = {
-    "a formatter": "facts with other bullets are others",
+    "a formatter": "sections of checkpoints with other bullets are others",
     "what is now changed": "search has no hand-over that was edited",
     "a title above a checkpoint": "search has no section that was edited",
 }
