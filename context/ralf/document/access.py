@@ -13,7 +13,7 @@ from ralf.document.family import Family
 from ralf.document.index import Index, Unusable, with_index
 from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judge
 from ralf.document.place import Place
-from ralf.document.record import Record, new_mark, now
+from ralf.document.record import Record, now
 from ralf.document.state import State, caught_up, digest_of
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, UnknownToken
 from ralf.storage import durable, locks
@@ -190,6 +190,13 @@ def _state_of(document: Document, index: Index | None) -> tuple[State, Index | N
         return state, None
 
 
+def _mark_of(document: Document, first: Record) -> str:
+    """The mark of a document whose first record this is: the same of the same record, so that the same input makes the
+    same file, and unknown to whoever does not know that record.
+    """
+    return digest_of(document.family.encoded(first))[:8]
+
+
 def _content(place: Place) -> tuple[bytes, str]:
     """The file, and why it cannot be read."""
     try:
@@ -232,7 +239,9 @@ class Writer:
         is_shown  whether a file is to show this revision
         """
         document, state = self._document, self.state
-        made = Record(state.revision + 1, now(), body, by, "" if state.mark else new_mark(), save=save)
+        made = Record(state.revision + 1, now(), body, by, save=save)
+        if not state.mark:
+            made = made._replace(mark=_mark_of(document, made))
         if is_shown:
             then = state.above_with(made, name)
         else:
