@@ -57,40 +57,25 @@ def opencode(project: Project, home: Path, tool: str, given: Mapping[str, Any], 
     o.write(home / ".local/share/opencode/ralf" / f"{o.SESSION}.jsonl", call, ended, directory=str(project.root))
 
 
-CLIENTS: dict[str, tuple[Callable[..., None], Callable[[str], Call], Callable[[str], Call], str, str]] = {
-    "Claude Code": (
-        claude_code,
-        lambda path: ("Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, False),
-        lambda path: ("Write", {"file_path": path, "content": "b"}, False),
-        "Bash",
-        "command",
-    ),
-    "Codex": (
-        codex,
-        lambda path: (
-            "apply_patch",
-            {"patch": f"*** Begin Patch\n*** Update File: {path}\n-a\n+b\n*** End Patch"},
-            False,
-        ),
-        lambda path: ("apply_patch", {"patch": f"*** Begin Patch\n*** Add File: {path}\n+b\n*** End Patch"}, False),
-        "exec_command",
-        "cmd",
-    ),
-    "Gemini CLI": (
-        gemini,
-        lambda path: ("replace", {"file_path": path, "old_string": "a", "new_string": "b"}, False),
-        lambda path: ("write_file", {"file_path": path, "content": "b"}, False),
-        "run_shell_command",
-        "command",
-    ),
-    "opencode": (
-        opencode,
-        lambda path: ("edit", {"filePath": path, "oldString": "a", "newString": "b"}, False),
-        lambda path: ("write", {"filePath": path, "content": "b"}, False),
-        "bash",
-        "command",
-    ),
+PATCH = "*** Begin Patch\n*** {} File: {{}}\n+b\n*** End Patch"
+
+CLIENTS: dict[str, tuple[Callable[..., None], tuple[str, str], tuple[str, str], tuple[str, str]]] = {
+    "Claude Code": (claude_code, ("Edit", "file_path"), ("Write", "file_path"), ("Bash", "command")),
+    "Codex": (codex, ("apply_patch", "Update"), ("apply_patch", "Add"), ("exec_command", "cmd")),
+    "Gemini CLI": (gemini, ("replace", "file_path"), ("write_file", "file_path"), ("run_shell_command", "command")),
+    "opencode": (opencode, ("edit", "filePath"), ("write", "filePath"), ("bash", "command")),
 }
+"""Of each client: its log; its tools that edit and write a file, with the key of the path, or what a patch does; and
+its shell, with the key of the command.
+"""
+
+
+def call_of(tool: str, key: str, path: str) -> Call:
+    """A call of a tool that works on a file."""
+    if tool == "apply_patch":
+        return tool, {"patch": PATCH.format(key).format(path)}, False
+    return tool, {key: path, "old_string": "a", "new_string": "b", "content": "b"}, False
+
 
 COMMANDS = {
     "sed": "sed -i 's/a/b/' {}",
@@ -115,13 +100,13 @@ def test_an_edit_is_the_agents_where_a_record_of_its_client_says_that_its_tool_w
         monkeypatch.delenv(name, raising=False)
     project = Project(root)
     file = project.routes / "tide.md"
-    record, edit, write, shell, key = CLIENTS[client]
+    record, edit, write, (shell, key) = CLIENTS[client]
     path = "other.md" if row == "another file" else str(file)
     path = str(file.relative_to(root)) if row == "a relative path" or row in COMMANDS else path
     if row in COMMANDS:
         call = shell, {key: COMMANDS[row].format(path)}, row == "a failure"
     else:
-        call = write(path) if row == "a write" else edit(path)
+        call = call_of(*(write if row == "a write" else edit), path)
     record(project, home, *call)
     since = LATER if row == "an edit before the render" else BEFORE
     assert is_by_agent(project, file, since) == (row in BY_AGENT)

@@ -215,7 +215,7 @@ def _of_page(context: RouteContext) -> list[str]:
     wrong = (
         [] if found == as_read(context, page.decode()) else ["with its brief: the context is another when it is read"]
     )
-    if found.body.is_brief_edited or found.body.has_moved or found.body.brief != filed.brief_of(context):
+    if found.body.is_brief_edited or found.body.brief != filed.brief_of(context):
         wrong.append("with its brief: it does not stand alone between its marks")
     return wrong
 

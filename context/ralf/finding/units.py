@@ -34,9 +34,6 @@ _EMBEDDED = "extractive"  # the summarizer whose section has nothing but what th
 
 _SPOKEN = ("user", "assistant")
 
-Labelled = tuple[str, Record]
-"""A record with the label that the route file gives it, "" for none."""
-
 
 class Unit(NamedTuple):
     """What one hit shows: `kind` and `label` as `SearchHit` has them, a decision's status and successor, when it was,

@@ -449,12 +449,6 @@ def written_item(cls: type[T], lines: str) -> T | None:
     return _written.get((cls, lines))
 
 
-def know_by(cls: type[Any], lines: str, others: str) -> None:
-    """Know the dataclass that was written as these lines by others, too, which mean the same."""
-    if (item := written_item(cls, lines)) is not None:
-        remember(_written, (cls, others), item)
-
-
 def is_exact(tree: Any) -> bool:
     """Whether a tree is read as it was written: a number that is not canonical is read as text."""
     if isinstance(tree, dict | list):

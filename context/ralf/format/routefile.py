@@ -124,11 +124,6 @@ def parse(content: bytes, where: object) -> RouteContext:
     return replace(context, body=replace(context.body, comments=_kept(noted, context))) if noted else context
 
 
-def has_conflict(content: bytes) -> bool:
-    """Whether a file has the conflict markers of a merge, for which `parse` refuses it."""
-    return _CONFLICT.search(content.decode("utf-8", "replace").replace("\r", "\n")) is not None
-
-
 def _cut_out(lines: list[str], offset: int, where: object) -> tuple[list[str], list[str]]:
     """Take our parts, the brief and the facts, out of the lines, each with the blank line before it, and return their
     lines with both marks; nothing for one that is not there.

@@ -86,7 +86,6 @@ class Body:
     comments   of the front matter
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
     listed     the derived text below the history, as it was read
-    has_moved  whether lines that a person wrote into one of our parts stand in `before` now
     is_cut     whether the file has not our footer: what was below may have been cut off
     """
 
@@ -99,7 +98,6 @@ class Body:
     brief: str = field(default="", compare=False, metadata=NOT_STORED)
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
     listed: str = field(default="", compare=False, metadata=NOT_STORED)
-    has_moved: bool = field(default=False, compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
 
     @property

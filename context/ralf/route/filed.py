@@ -125,9 +125,8 @@ def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_
         found = replace(found, active_work=replace(found.active_work, now=now))
         known = {line for one in (found, base) if one is not None for line in brief_of(one).split("\n")}
         before.insert(1, "\n".join(_own(found.body.brief, known)))
-    notes, has_moved = "\n\n".join(filter(None, before)), body.has_moved or any(before[1:])
-    body = replace(found.body, before=notes, brief="", is_brief_edited=False, listed="", has_moved=has_moved)
-    return replace(found, body=body)
+    notes = "\n\n".join(filter(None, before))
+    return replace(found, body=replace(found.body, before=notes, brief="", is_brief_edited=False, listed=""))
 
 
 def _with_bullets(found: RouteContext, base: RouteContext, *, is_whole: bool) -> RouteContext:
