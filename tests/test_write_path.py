@@ -190,23 +190,6 @@ def test_whoever_gives_up_waiting_keeps_the_lock_from_nobody(tmp_path: Path) -> 
             pass
 
 
-def test_those_who_wait_have_their_turn_in_order(tmp_path: Path) -> None:
-    lock, turns = tmp_path / "locks" / "r.lock", []
-
-    def wait(number: int) -> None:
-        with locks.locked(lock, "r", HANGS):
-            turns.append(number)
-
-    threads = [threading.Thread(target=wait, args=(number,)) for number in range(5)]
-    with locks.locked(lock, "r"):
-        for count, thread in enumerate(threads, 1):
-            thread.start()
-            until_waiting(lock, count)
-    for thread in threads:
-        thread.join()
-    assert turns == [0, 1, 2, 3, 4]
-
-
 def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) -> None:
     lock, turns = tmp_path / "locks" / "r.lock", tmp_path / "turns"
 
@@ -236,7 +219,7 @@ def test_who_is_killed_or_gives_up_while_waiting_is_passed_over(tmp_path: Path) 
                 time.sleep(0.001)
         for number in (0, 3):
             os.waitpid(children[number], 0)
-        assert turns.read_text() == "0 3 "
+        assert sorted(turns.read_text().split()) == ["0", "3"]
     finally:
         os.kill(children[2], signal.SIGKILL)
         for number in (1, 2):
