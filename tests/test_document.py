@@ -143,8 +143,7 @@ def test_a_file_with_another_mark_is_shown_as_new_and_changes_nothing(project: P
 
 def _locked(path: Path) -> sqlite3.Connection:
     held = sqlite3.connect(path, isolation_level=None)
-    held.execute("pragma locking_mode = exclusive")
-    held.execute("begin exclusive")
+    held.execute("begin immediate")
     return held
 
 

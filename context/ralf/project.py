@@ -191,12 +191,13 @@ class Project:
         owner = self.owner
         if owner.registration is None and not owner.vouches:
             return None
-        path = self.indexes / index
+        from ralf.storage import files
+
         try:
-            self.make_room(path)
+            files.check(self.folder)
+            return self.indexes / index if self.git.is_hidden() else None
         except (OSError, RalfError):
             return None
-        return path
 
     def name_of(self, path: Path) -> str:
         """How a file is called in what is printed: one of the store from its folder on, the cache's by `cache/`; any
@@ -250,21 +251,21 @@ class Project:
             raise UsageError(archive, "is a symbolic link: not followed", _REMOVE)
         while folders:
             folder = folders.pop()
+            stamp, before = registry.settled_stamp(folder), _looked_through.get(folder)
+            if before is not None and before[0] == stamp:
+                folders += before[1]
+                continue
             try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.is_symlink():
-                            if entry.is_dir():
-                                raise UsageError(entry.path, "is a symbolic link: not followed", _REMOVE)
-                        elif entry.name not in _LEAVES and entry.is_dir():
-                            folders.append(entry.path)
-                        elif entry.name in _FOLDERS and folder == top and entry.is_file():
-                            raise _is_a_file(entry.path)
+                inner = list(_folders_in(folder, is_top=folder == top))
             except NotADirectoryError:
                 if folder == top:
                     raise _is_a_file(folder if os.path.lexists(folder) else os.fspath(self.folder.parent)) from None
             except OSError:  # not there, or not to be read: whoever needs it says so
                 continue
+            else:
+                folders += inner
+                if stamp:
+                    _looked_through[folder] = stamp, inner
 
     def check_owner(self) -> None:
         """OtherOwner where the store belongs to another user, whom nobody has named as safe."""
@@ -282,16 +283,15 @@ class Project:
             """Bound by `ralf/__init__`: whose a store is, is for higher floors to say."""
 
     def prepare(self) -> None:
-        """Make the folder, for this user only and hidden from git, and put right what is not so.
+        """Make the folder of a project that was just found, for this user only and hidden from git, and put right what
+        is not so.
 
-        UsageError where a link leads out of it, it belongs to another user, it lies on a file system that is refused,
-        or git tracks what would have to be put right; OSError.
+        UsageError where it lies on a file system that is refused, or git tracks what would have to be put right;
+        OSError.
         """
         from ralf.storage import files
 
         files.check(self.folder)
-        self.check_links()
-        self.check_owner()
         files.make(self.folder)
         files.tighten(self.folder)
         self.establish()
@@ -322,6 +322,22 @@ class Project:
             except RalfError:
                 raise refused from None
         files.make(path.parent)
+
+
+_looked_through: dict[str, tuple[tuple[int, ...], list[str]]] = {}  # by folder: its stamp, and the folders in it
+
+
+def _folders_in(folder: str, *, is_top: bool) -> Iterator[str]:
+    """The folders in a folder of the store that are to be looked through. Errors: `Project.check_links`."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                if entry.is_dir():
+                    raise UsageError(entry.path, "is a symbolic link: not followed", _REMOVE)
+            elif entry.name not in _LEAVES and entry.is_dir():
+                yield entry.path
+            elif entry.name in _FOLDERS and is_top and entry.is_file():
+                raise _is_a_file(entry.path)
 
 
 def _is_a_file(path: str) -> Damaged:

@@ -387,7 +387,6 @@ def checkpoint(
     """
     project = projects.find(root)
     route = routing.check_new(project, route)
-    project.check_links()
     source = (
         open_transcript(Path(transcript), root=project.root, as_text=as_text)
         if isinstance(transcript, str | os.PathLike)
@@ -436,7 +435,6 @@ def record_runs(
     """
     project = projects.find(root)
     route = routing.check_new(project, route)
-    project.check_links()
     told = [run.attempt for run in runs if run.attempt is not None]
     writer = write(project, route, told) if told else None
     return (*writer.warnings, *filter(None, [writer.damage])) if writer is not None else ()

@@ -15,9 +15,9 @@ from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judg
 from ralf.document.place import Place
 from ralf.document.record import Record, now
 from ralf.document.state import State, caught_up, digest_of
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, UnknownToken
+from ralf.errors import Conflict, DamagedJournal
 from ralf.storage import durable, locks
-from ralf.storage.journal import Save, Store, entry_at
+from ralf.storage.journal import Save, Store
 
 _MOST_TRIES = 8  # at a stream that somebody else rewrites, and at a file that is saved again and again
 
@@ -239,6 +239,8 @@ class Writer:
         is_shown  whether a file is to show this revision
         """
         document, state = self._document, self.state
+        if state.has(name):
+            return False
         made = Record(state.revision + 1, now(), body, by, save=save)
         if not state.mark:
             made = made._replace(mark=_mark_of(document, made))
@@ -249,7 +251,7 @@ class Writer:
             then.add(made, name)
         line = document.family.encoded(made._replace(render=then.render))
         token = document.store.append(document.stream, line, id=name, after=state.token)
-        if not self._has_landed(token, line, made.revision):
+        if not state.is_whole and document.store.head(document.stream) != token:  # the id is that of an earlier record
             return False
         state.become(then, token)
         return True
@@ -308,20 +310,6 @@ class Writer:
             self._leave(found.what)
         self._has_secrets = self._has_secrets or bool(is_new and text.encode() != content)
         return found
-
-    def _has_landed(self, token: str, line: bytes, revision: int) -> bool:
-        """Whether the journal has a record as it was written; False where an earlier one had its id."""
-        store, stream = self._document.store, self._document.stream
-        try:
-            found = entry_at(store, stream, token)
-        except UnknownToken:
-            found = None
-        if found is not None and found.record == line:
-            return True
-        record = self._document.family.decoded(stream, found) if found is not None else None
-        if record is not None and record.revision < revision:
-            return False
-        raise DamagedJournal(self._document.name, "what was written is not what is read back", MEND_JOURNAL)
 
     def _put(self, known: bytes) -> bool:
         """Put the file; False where somebody has saved another one meanwhile, which lies at `prev` now."""

@@ -6,9 +6,11 @@ No error of it reaches anyone. Whoever cannot use it folds the journal in memory
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -32,6 +34,10 @@ create table row(name text, key text, value text, primary key(name, key)) withou
 """
 
 _BESIDE = ("-wal", "-shm", "-journal")
+
+_MOST_OPEN = 8  # files that stay open
+
+_idle: dict[Path, list[tuple[sqlite3.Connection, int]]] = {}  # by file, with its inode; the longest unused first
 
 T = TypeVar("T")
 
@@ -59,38 +65,35 @@ class Index:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._turns: dict[str, int] = {}  # how often each document had been kept when its rows were asked for
-        files.make(path.parent)
-        os.close(open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT))  # for this user only, and no link
-        for ending in _BESIDE:
-            with suppress(FileNotFoundError):
-                os.close(open_single_link(f"{path}{ending}", os.O_RDONLY))
-        self._db = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
-        for setting in ("journal_mode = wal", "synchronous = normal", "trusted_schema = off", "cell_size_check = on"):
-            self._db.execute(f"pragma {setting}")
-        (version,) = self._db.execute("pragma user_version").fetchone()
-        if version == _VERSION:
-            return
-        if version > _VERSION:
-            raise Unusable
-        with self._db:
-            self._db.execute("begin immediate")
-            for statement in _SCHEMA.strip().split(";\n"):
-                self._db.execute(statement)
-            self._db.execute(f"pragma user_version = {_VERSION}")
+        self._db, self._inode = _idle_connection(path) or _connected(path)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Leave the file open for whoever opens it next in this process."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("rollback")
+        except sqlite3.Error:
+            self._db.close()
+            return
+        connections = _idle.pop(self._path, [])
+        _idle[self._path] = [*connections, (self._db, self._inode)]
+        if len(_idle) > _MOST_OPEN:
+            _close_idle(len(_idle) - _MOST_OPEN)
 
     def state(self, name: str) -> tuple[str, Source] | None:
         """The place up to which a document's journal is folded, and its rows, both of one moment; None for none."""
         with suppress(sqlite3.Error):
             self._db.execute("rollback")
         self._ask("begin")
-        found = self._ask("select token, turn from document where name = ?", name)
-        if not found:
+        found = self._ask(
+            "select user_version, token, turn from pragma_user_version left join document on name = ?", name
+        )
+        version, token, turn = found[0]
+        if version != _VERSION:
+            raise Unusable
+        if token is None:
             return None
-        token, self._turns[name] = found[0]
+        self._turns[name] = turn
         return token, _Kept(self, name)
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
@@ -99,6 +102,8 @@ class Index:
         before  the place of the journal then, None where the rows are all there are; token: the place by now
         """
         with suppress(sqlite3.Error, OSError, Unusable):
+            rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
+            gone = [(name, key) for key, value in changed.items() if value is None]
             self._db.execute("rollback") if self._db.in_transaction else None
             with self._db:
                 self._db.execute("begin immediate")
@@ -107,8 +112,6 @@ class Index:
                     self._db.execute("delete from row where name = ?", (name,))
                 elif found != (before, self._turns.get(name)):
                     return
-                rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
-                gone = [(name, key) for key, value in changed.items() if value is None]
                 self._db.executemany("delete from row where name = ? and key = ?", gone)
                 self._db.executemany("insert or replace into row values(?, ?, ?)", rows)
                 turn = self._turns[name] = found[1] + 1 if found else 1
@@ -168,6 +171,57 @@ def _value(text: Any) -> Any:
         return json.loads(text)
     except (TypeError, ValueError) as error:
         raise Unusable from error
+
+
+def _idle_connection(path: Path) -> tuple[sqlite3.Connection, int] | None:
+    """A connection of this process to the file that lies at a path, None for none."""
+    connections = _idle.get(path)
+    while connections:
+        try:
+            db, inode = connections.pop()
+        except IndexError:  # another thread has taken it
+            return None
+        with suppress(OSError):
+            if path.stat().st_ino == inode:  # the inode of an open file is not given to another one
+                return db, inode
+        db.close()
+    return None
+
+
+def _connected(path: Path) -> tuple[sqlite3.Connection, int]:
+    """A new connection to the file at a path, which is made where there is none; with its inode."""
+    files.make(path.parent)
+    descriptor = open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT)  # for this user only, and no link
+    inode = os.fstat(descriptor).st_ino
+    os.close(descriptor)
+    for ending in _BESIDE:
+        with suppress(FileNotFoundError):
+            os.close(open_single_link(f"{path}{ending}", os.O_RDONLY))
+    db = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    # Who closes a file last has to wait for the disk. So nobody does, not even a process that ends.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
+    for setting in ("journal_mode = wal", "synchronous = normal", "trusted_schema = off", "cell_size_check = on"):
+        db.execute(f"pragma {setting}")
+    (version,) = db.execute("pragma user_version").fetchone()
+    if version > _VERSION:
+        raise Unusable
+    if version < _VERSION:
+        with db:
+            db.execute("begin immediate")
+            for statement in _SCHEMA.strip().split(";\n"):
+                db.execute(statement)
+            db.execute(f"pragma user_version = {_VERSION}")
+    return db, inode
+
+
+def _close_idle(most: int = sys.maxsize) -> None:
+    """Close the connections to some files, those that were not used for the longest time first."""
+    for path in list(_idle)[:most]:
+        for db, _ in _idle.pop(path, ()):
+            db.close()
+
+
+os.register_at_fork(before=_close_idle)  # SQLite allows no connection to be open in both processes
 
 
 def opened(path: Path | None) -> Index | None:

@@ -67,14 +67,16 @@ def put(place: Place, made: bytes) -> None:
 
     Not durable: after a loss of power it may be missing, old or torn, and is made anew.
     """
-    files.make(place.prev.parent)
     new, target = os.fspath(place.prev), os.fspath(place.file)
     half = os.fspath(_beside(place, _NEW))
     with durable.naming(place.file):
-        descriptor = os.open(half, _WRITE, 0o600)
         try:
-            _give_as(descriptor, target)
-            os.fchmod(descriptor, _mode_of(target, place.mode))
+            descriptor = os.open(half, _WRITE, 0o600)
+        except FileNotFoundError:
+            files.make(place.prev.parent)
+            descriptor = os.open(half, _WRITE, 0o600)
+        try:
+            _give_rights(descriptor, target, place.mode)
             rest = memoryview(made)
             while rest:  # the last bytes before a disk is full are taken, then it says so
                 rest = rest[os.write(descriptor, rest) :]
@@ -93,21 +95,20 @@ def _beside(place: Place, ending: str) -> Path:
     return place.prev.with_name(f".{place.prev.name}{ending}")
 
 
-def _give_as(descriptor: int, path: str) -> None:
-    """Give a new version of a file to the owner of the old one, as root can."""
-    with suppress(OSError):
-        found = os.lstat(path)
-        if os.geteuid() == 0 and stat.S_ISREG(found.st_mode) and (found.st_uid or found.st_gid):
-            os.fchown(descriptor, found.st_uid, found.st_gid)
+def _give_rights(descriptor: int, path: str, mode: int) -> None:
+    """Give a new version of a file the mode that a person gave it, but for everybody's right to write, and the owner of
+    the old one, as root can.
 
-
-def _mode_of(path: str, new: int) -> int:
-    """The mode of a new version of a file: the one that a person gave it, but for everybody's right to write."""
+    mode  where there is no old one
+    """
     with suppress(OSError):
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode):
-            return 0o600 | (found.st_mode & 0o664)
-    return new
+            mode = 0o600 | (found.st_mode & 0o664)
+            if os.geteuid() == 0 and (found.st_uid or found.st_gid):
+                os.fchown(descriptor, found.st_uid, found.st_gid)
+    if mode != 0o600:
+        os.fchmod(descriptor, mode)
 
 
 def _swap(new: str, target: str, aside: str) -> None:

@@ -22,14 +22,16 @@ _EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "sa
 class State:
     """The state of a document at a place of its journal.
 
-    rows   of its family
-    token  the place of the newest record that is folded, None before the first
+    rows      of its family
+    token     the place of the newest record that is folded, None before the first
+    is_whole  whether all records up to there are; else it is by the file alone, and `has` knows no earlier ones
     """
 
     def __init__(self, family: Family, rows: Rows, token: Token | None) -> None:
         self.family = family
         self.rows = rows
         self.token = token
+        self.is_whole = True
         self._kept = token
         self._shown: bytes | None = None
         self._head: dict[str, Any] = rows.one(_HEAD) or dict(_EMPTY)
@@ -134,7 +136,7 @@ class State:
         """Be what a file shows that a record at a place names as its own: the rows of the family are there."""
         head = _EMPTY | {"revision": record.revision, "at": record.at, "mark": mark, "render": record.render}
         self._put(head)
-        self.token = token
+        self.token, self.is_whole = token, False
 
     def keep(self, stream: str, index: Index | None) -> None:
         """Leave in the index what changed since the state was read from it."""

@@ -89,7 +89,6 @@ def drop_evidence(
     needed; nothing was removed), OSError.
     """
     project = projects.find(root)
-    project.check_links()
     clock = time.time() if now is None else now
     limit = clock - parse_age(older_than).total_seconds()
     uses, named = _uses(project)

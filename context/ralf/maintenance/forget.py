@@ -115,7 +115,6 @@ def forget(
     (what cannot be read cannot be purged: nothing was done).
     """
     project = projects.find(root)
-    project.check_links()
     found = routing.existing(project, route)
     if (id is None) == (text is None):
         raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
@@ -526,7 +525,6 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     RouteNotFound, UsageError (a refused name), Busy, OSError, DamagedJournal (it is not known what other routes need).
     """
     project = projects.find(root)
-    project.check_links()
     if dry_run:
         found = routing.existing(project, route)
         routing.check_at_rest(project, found)

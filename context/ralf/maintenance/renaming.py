@@ -79,7 +79,6 @@ def rename_route(route: str, name: str, *, because: str = "", root: str | os.Pat
     DamagedJournal, OSError: then the route is as before, or in both streams until it is completed.
     """
     project = projects.find(root)
-    project.check_links()
     with alone(project):
         store = _store_of(project)
         for done in _complete_of(project, store, (route, name), because):

@@ -80,7 +80,6 @@ def record_decision(
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
     route = routing.check_new(project, route)
-    project.check_links()
     if supersedes:
         supersedes = history.label(supersedes, "DEC")
     redacted = redactor_for(project).text

@@ -100,7 +100,6 @@ def hand_over(
     if not made and not entries and not endings:
         raise UsageError(route, "a hand-over needs words", f"{command} <<'EOF'")
     route = routing.check_new(project, route)
-    project.check_links()
     with open_route(project, route) as writer:
         writer.absorb_edits()
         sessions = sessions_of(project, route)

@@ -117,7 +117,6 @@ def _steer(route: str, changed: Callable[[RouteContext], RouteContext], root: st
     """Record what a program makes of a route's context; nothing where it changes nothing."""
     project = projects.find(root)
     route = routing.check_new(project, route)
-    project.check_links()
     with open_route(project, route) as writer:
         writer.absorb_edits()
         after = changed(writer.context)

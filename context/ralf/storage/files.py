@@ -64,28 +64,38 @@ MAX_BYTES = 256 << 20
 
 def open_regular(path: str | Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO:
     """Open a regular file for reading; OSError for a pipe, a device, a folder, and for a link unless `follow`."""
+    return os.fdopen(_open_regular(path, follow=follow)[0], "rb", buffering)
+
+
+def _open_regular(path: str | Path, *, follow: bool) -> tuple[int, int]:
+    """A descriptor, and the size of the file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | CAREFUL & ~(os.O_NOFOLLOW if follow else 0))
     except OSError as error:
         if error.errno == errno.ELOOP and not follow and Path(path).is_symlink():
             raise OSError(errno.ELOOP, "is a symbolic link: not followed", os.fspath(path)) from None
         raise
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(descriptor, "rb", buffering)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode):
+        return descriptor, found.st_size
     os.close(descriptor)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
 
 
 def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> bytes:
     """Return the bytes of a file; OSError as for `open_regular`, and for more than `most` bytes."""
-    with open_regular(path, follow=follow) as file:
-        size = os.fstat(file.fileno()).st_size
+    descriptor, size = _open_regular(path, follow=follow)
+    try:
         if size > most:
             raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
-        return file.read(size)  # not `most`: room for all that is asked for is made beforehand
+        content = b""
+        while len(content) < size and (more := os.read(descriptor, size - len(content))):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)
 
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
