@@ -19,6 +19,7 @@ from tests.faults import samples
 import ralf
 from ralf import project, routing
 from ralf.config import Config
+from ralf.document import index
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
@@ -108,6 +109,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made") / "project"
     root.mkdir()
     samples.fill(root)
+    index.close_idle()  # what an open one has beside it comes and goes
     return root
 
 

@@ -283,15 +283,16 @@ class Project:
             """Bound by `ralf/__init__`: whose a store is, is for higher floors to say."""
 
     def prepare(self) -> None:
-        """Make the folder of a project that was just found, for this user only and hidden from git, and put right what
-        is not so.
+        """Make the folder, for this user only and hidden from git, and put right what is not so.
 
-        UsageError where it lies on a file system that is refused, or git tracks what would have to be put right;
-        OSError.
+        UsageError where a link leads out of it, it belongs to another user, it lies on a file system that is refused,
+        or git tracks what would have to be put right; OSError.
         """
         from ralf.storage import files
 
         files.check(self.folder)
+        self.check_links()
+        self.check_owner()
         files.make(self.folder)
         files.tighten(self.folder)
         self.establish()

@@ -78,7 +78,7 @@ class Index:
         connections = _idle.pop(self._path, [])
         _idle[self._path] = [*connections, (self._db, self._inode)]
         if len(_idle) > _MOST_OPEN:
-            _close_idle(len(_idle) - _MOST_OPEN)
+            close_idle(len(_idle) - _MOST_OPEN)
 
     def state(self, name: str) -> tuple[str, Source] | None:
         """The place up to which a document's journal is folded, and its rows, both of one moment; None for none."""
@@ -214,14 +214,14 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, int]:
     return db, inode
 
 
-def _close_idle(most: int = sys.maxsize) -> None:
+def close_idle(most: int = sys.maxsize) -> None:
     """Close the connections to some files, those that were not used for the longest time first."""
     for path in list(_idle)[:most]:
         for db, _ in _idle.pop(path, ()):
             db.close()
 
 
-os.register_at_fork(before=_close_idle)  # SQLite allows no connection to be open in both processes
+os.register_at_fork(before=close_idle)  # SQLite allows no connection to be open in both processes
 
 
 def opened(path: Path | None) -> Index | None:
