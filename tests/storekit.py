@@ -31,7 +31,7 @@ from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
-from ralf.storage import durable, registry
+from ralf.storage import registry
 from ralf.talk.answer import FORM
 from ralf.text import tokens
 
@@ -251,20 +251,19 @@ def known(root: Path, route: str) -> Path:
 
 
 def kept_bytes(root: Path, *, cache: bool = False) -> dict[str, bytes]:
-    """Every file of a store and its bytes, without the cache and what was displaced a moment ago."""
+    """Every file of a store and its bytes, without the cache."""
     top = context_of(root)
     found = {}
     for path in sorted(top.rglob("*")):
         name = path.relative_to(top).as_posix()
-        if path.is_file() and path.suffix != durable.SEEN_SUFFIX and (cache or not name.startswith("cache/")):
+        if path.is_file() and (cache or not name.startswith("cache/")):
             found[name] = path.read_bytes()
     return found
 
 
 def hidden(path: Path) -> list[str]:
-    """What lies beside a file under a hidden name, but for what was displaced and looked at a moment ago."""
-    names = (found.name for found in path.parent.iterdir() if found.name.startswith("."))
-    return sorted(name for name in names if not name.endswith(durable.SEEN_SUFFIX))
+    """What lies beside a file under a hidden name."""
+    return sorted(found.name for found in path.parent.iterdir() if found.name.startswith("."))
 
 
 def temporaries(root: Path) -> list[str]:

@@ -103,7 +103,6 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     [
         ("click", "cli/ralf_cli"),
         ("rich", "cli/ralf_cli"),
-        ("atomicwrites", "context/ralf/storage/durable.py"),
         ("tiktoken", "context/ralf/text/tokens.py"),
         ("frontmatter", "context/ralf/format/routefile.py"),
         ("yaml", "context/ralf/format/guarded_yaml.py"),

@@ -73,7 +73,7 @@ def export(
         click.echo(content, nl=False)
     else:
         try:
-            durable.write_file(Path(output), content, mode=0o644)
+            durable.write(Path(output), content, mode=0o644)
         except OSError as error:  # it names the file that was to be put into its place
             raise _unwritten(output, error) from None
         say(f"{output}: {in_bytes(len(content))}")

@@ -536,7 +536,6 @@ class GitView:
             durable.add(path, content.encode())  # so short that it needs no temporary file; and twice it is put right
             return
         with locks.locked(self._folder / "locks" / "ignore.lock", str(path)):
-            durable.sweep(path, grace=0)
             durable.write(path, content.encode())
 
     @property

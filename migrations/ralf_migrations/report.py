@@ -124,7 +124,7 @@ def keep(project: Project, report: MigrationReport) -> Path:
     if before != content:
         project.git.check_untracked(path)
         files.make(path.parent)
-        durable.write_file(path, content)
+        durable.write(path, content)
     return path
 
 

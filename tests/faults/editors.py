@@ -21,8 +21,6 @@ from pathlib import Path
 from tests import storekit
 from tests.faults import rig
 
-from ralf.storage import durable
-
 _PAUSE = 0.01  # seconds between two saves, on the average
 _OPEN = 0.005  # between reading the file and saving it, at most
 _A_STORE = 100  # saves before a new store is begun: each leaves a note in the file for ever
@@ -96,7 +94,6 @@ def _one_store(root: Path, way: str, saves: int, seed: str, found: rig.Found) ->
     for writer in writers:
         if os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]):
             found.note("failed", f"{way}: a writer ended with an error")
-    time.sleep(durable.GRACE)  # what was saved into a file that had just been displaced is looked at after it
     acknowledged = {*before, *pipe.markers()}
     found.acknowledged += len(acknowledged)
     rig.settle(root, acknowledged, found, f"{way}, {seed}", marker="after")

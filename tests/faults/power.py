@@ -34,7 +34,7 @@ from ralf.format import routefile
 from ralf.maintenance import forget, purge
 from ralf.maintenance.purge import Wording
 from ralf.route import archive, corrections, fold
-from ralf.storage import durable, journal
+from ralf.storage import journal
 from ralf.transcripts.events import read_evidence
 
 SESSION = Path(__file__).parents[2] / "examples" / "session.jsonl"
@@ -94,19 +94,7 @@ def _without_fsync(root: Path, acknowledged: Callable[[str], None]) -> None:
     ordinary_work(root, acknowledged)
 
 
-def _without_fsync_of_the_route_file(root: Path, acknowledged: Callable[[str], None]) -> None:
-    """All else that is written on the way to a new route file is synced: the journal, its blobs, the folders."""
-    fsync, hidden = os.fsync, f"{durable.TEMPORARY_PREFIX}{ROUTE}.md-"
-
-    def sync_others(descriptor: int) -> None:
-        if not Path(f"/proc/self/fd/{descriptor}").readlink().name.startswith(hidden):
-            fsync(descriptor)
-
-    os.fsync = sync_others
-    ordinary_work(root, acknowledged)
-
-
-BROKEN: dict[str, Work] = {"anything": _without_fsync, "the route file": _without_fsync_of_the_route_file}
+BROKEN: dict[str, Work] = {"anything": _without_fsync}
 """Work with a store that never syncs what the name says."""
 
 
@@ -237,8 +225,7 @@ def check(root: Path, marks: Sequence[str]) -> Iterator[str]:
     after = ralf.get_context(ROUTE, root=root)
     if after.decisions[-1].decision != "Go on after the lights are back" or after.warnings:
         yield f"torn after the next write: {after.warnings}"
-    files = (path for path in project.routes.iterdir() if path.suffix != durable.SEEN_SUFFIX)
-    left = [path.name for path in files if path.name not in (f"{ROUTE}.md", routefile.SCHEMA)]
+    left = [path.name for path in project.routes.iterdir() if path.name not in (f"{ROUTE}.md", routefile.SCHEMA)]
     if left:
         yield f"torn left behind after the next write: {left}"
 

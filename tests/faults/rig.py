@@ -297,11 +297,10 @@ _WAITS = re.compile(r"blobs/|journal/.*\.jsonl\.gz-")
 
 def leftovers(root: Path) -> list[str]:
     """What dead writers have left in a store, but for what only a checkpoint, or an archive, writes: that goes at the
-    next one. A file that was displaced and looked at waits for the next write.
+    next one.
     """
     top = storekit.context_of(root)
-    files = (path for path in top.rglob("*") if path.suffix != durable.SEEN_SUFFIX)
-    names = (path for path in files if path.name.startswith(durable.TEMPORARY_PREFIX) or ".tmp" in path.name)
+    names = (path for path in top.rglob("*") if path.name.startswith(durable.TEMPORARY_PREFIX) or ".tmp" in path.name)
     found = (path.relative_to(top).as_posix() for path in names)
     return sorted(name for name in found if not _WAITS.match(name))
 

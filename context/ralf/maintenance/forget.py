@@ -444,7 +444,7 @@ def _loose_files(project: Project) -> Iterator[Path]:
         inner[:] = [name for name in inner if Path(top) != project.folder or name not in _APART]
         found += [Path(top, name) for name in names]
     for path in sorted(found):
-        is_apart = durable.is_hidden(path.name) or _STORED.fullmatch(project.name_of(path)) is not None
+        is_apart = durable.is_temporary(path.name) or _STORED.fullmatch(project.name_of(path)) is not None
         is_apart = is_apart or (path.parent == project.folder / "prev" / "routes" and _is_route(project, path))
         if not is_apart and path.is_file() and not path.is_symlink():
             yield path

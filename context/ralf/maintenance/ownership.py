@@ -114,7 +114,7 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
             raise UsageError(where, what, hint) from None
     for step in steps:
         if step.path == project.config_file:
-            durable.write_file(step.path, CONFIG_TEXT.encode())
+            durable.write(step.path, CONFIG_TEXT.encode())
         elif step.path.name == ".gitignore" and share:
             project.git.share()
     if share:

@@ -192,7 +192,7 @@ class Stream:
 
     def left(self) -> list[Path]:
         """What dead writers left: temporary files, and what the journal's file has replaced."""
-        found = [*durable.hidden_beside(self.path), *durable.hidden_beside(self.packed)]
+        found = [*durable.temporaries_of(self.path), *durable.temporaries_of(self.packed)]
         with suppress(FileNotFoundError):
             if self.path.lstat().st_size and (parts := earlier.parts(self.path)):
                 with Journal(self.path) as journal:

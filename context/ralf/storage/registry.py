@@ -217,7 +217,7 @@ def _changed(root: Path, change: Callable[[Registration | None, Registration], R
         made = Registration(os.path.realpath(root), seal_key=os.urandom(32).hex(), cache=os.urandom(8).hex())
         after = change(found, made)
         if after != found:
-            durable.write_file(path, (json.dumps(asdict(after), indent=2, ensure_ascii=False) + "\n").encode())
+            durable.write(path, (json.dumps(asdict(after), indent=2, ensure_ascii=False) + "\n").encode())
     return after
 
 

@@ -48,7 +48,7 @@ def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
     counter = 1 + max((int(found["counter"]) for found in names if found), default=0)
     made = {"v": 1, "clone": clone, "counter": counter, **tree}
     content = json.dumps(made, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
-    durable.write_file(own / f"{counter:06d}-{hashlib.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
+    durable.write(own / f"{counter:06d}-{hashlib.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
 
 
 def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
@@ -60,7 +60,7 @@ def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
         made = change(text)
         if made != text:
             digest = hashlib.sha256(made.encode()).hexdigest()[:16]
-            durable.write_file(path.with_name(f"{file.counter:06d}-{digest}.json"), made.encode(), mode=0o644)
+            durable.write(path.with_name(f"{file.counter:06d}-{digest}.json"), made.encode(), mode=0o644)
             gone.append(path)
     durable.removed(gone)
     return gone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from pathlib import Path
 
 from ralf.errors import Busy, UsageError
@@ -38,17 +38,18 @@ def decoded(path: Path, found: bytes | None) -> str | None:
 
 
 def replace(path: Path, before: bytes | None, after: bytes, mode: int | None) -> None:
-    """Write a file in the place of what was seen there; Busy where somebody saves, or has saved, into it meanwhile.
+    """Write a file in the place of what was seen there; Busy where somebody has saved another one meanwhile.
 
     mode  None: that of the file
     """
-    try:
-        displaced = durable.exchange(path, after, hashlib.sha256(before or b"").hexdigest(), mode=mode)
-    except durable.BeingSaved:
-        raise Busy(path, "is being saved by another program: left as it is", "try again") from None
-    if displaced is None:
-        return
-    if displaced.content != before:
-        displaced.keep(path)
-        raise Busy(path, "was changed meanwhile: left as it is", "try again")
-    displaced.remove()
+    with durable.naming(path):
+        new = durable.made_beside(path, [after], mode=mode or 0o600, alike=mode is None)
+        aside = new.with_name(f"{new.name}.aside")
+        durable.swap(new, path, aside)
+        if os.path.lexists(new):
+            if new.is_symlink() or content_of(new, most=MOST) != before:
+                durable.swap(new, path, aside)
+                new.unlink()
+                raise Busy(path, "was changed meanwhile: left as it is", "try again")
+            new.unlink()
+        durable.sync_folder(path.parent)

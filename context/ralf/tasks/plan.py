@@ -145,12 +145,13 @@ def _writing(project: Project) -> Iterator[list[str]]:
     project.prepare()
     with locks.locked(project.folder / "locks" / "plan.lock", str(path)):
         kept = []
-        for displaced in durable.sweep(path, grace=0):
-            if _memory(project, displaced.content).exists():  # a writer died before it could give the file its name
-                displaced.remove()
+        for displaced in durable.temporaries_of(path):
+            content = displaced.read_bytes()
+            if _memory(project, content).exists():  # a writer died before it could give the file its name
+                displaced.unlink()
                 continue
-            place = path.with_name(f"plan.displaced-{_digest(displaced.content)[:8]}.yaml")
-            displaced.keep(place)
+            place = path.with_name(f"plan.displaced-{_digest(content)[:8]}.yaml")
+            displaced.rename(place)
             kept.append(f"{place}: was saved while the plan was written")
         yield kept
 
@@ -161,8 +162,10 @@ def _write(project: Project, before: bytes | None, content: bytes) -> None:
     files.make(memory.parent)
     durable.write(memory, _ABSENT if before is None else _PRESENT + before)
     with suppress(OSError):  # the newest are kept, and nothing that a dead writer left
-        found = sorted(memory.parent.iterdir(), key=lambda one: (not durable.is_hidden(one.name), one.stat().st_mtime))
-        whole = [one for one in found if not durable.is_hidden(one.name)]
+        found = sorted(
+            memory.parent.iterdir(), key=lambda one: (not durable.is_temporary(one.name), one.stat().st_mtime)
+        )
+        whole = [one for one in found if not durable.is_temporary(one.name)]
         for old in (*found[: -len(whole)], *whole[:-_MEMORIES]):
             old.unlink()
     if not path.parent.is_dir():

@@ -58,7 +58,7 @@ def install(folder: Path) -> tuple[list[Path], list[Path]]:
     """Write the drop-ins into a folder: those that are there now, and those whose place another file has. OSError."""
     ours, others = _sorted(folder)
     for path in ours:
-        durable.write_file(path, text(path.stem, folder).encode(), mode=_MODE)
+        durable.write(path, text(path.stem, folder).encode(), mode=_MODE)
     return ours, others
 
 

@@ -129,5 +129,5 @@ def _changed(path: Path, change: Callable[[Any], bool]) -> bool:
             raise Damaged(path, f"is no JSON: {error}", _MEND) from None
         if not change(tree):
             return False
-        durable.write_file(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
+        durable.write(path, json.dumps(tree, indent=2).encode("utf-8", "surrogatepass"), mode=_MODE)
         return True

@@ -337,7 +337,7 @@ def _remember(project: Project, path: Path, record: Record) -> None:
     project.prepare()
     place = _place(project, path)
     files.make(place.parent)
-    durable.write_file(place, json.dumps(asdict(record)).encode())
+    durable.write(place, json.dumps(asdict(record)).encode())
 
 
 def _forget(project: Project, path: Path) -> None:

@@ -63,7 +63,7 @@ def write(changes: dict[Path, bytes]) -> None:
     """Write them, the manifest last: a plugin is one when it is whole."""
     for path in sorted(changes, key=lambda path: path.name == "plugin.json"):
         safe_files.make(path.parent, mode=safe_files.NOT_WRITABLE_BY_OTHERS)
-        durable.write_file(path, changes[path], mode=path.parent.stat().st_mode & 0o644)
+        durable.write(path, changes[path], mode=path.parent.stat().st_mode & 0o644)
         if _content(path) != changes[path]:
             raise Busy(path, "was changed in the moment it was written", "look at it, and try again")
 

@@ -303,7 +303,7 @@ def _owes(project: Project, route: str, log: Path) -> bool:
 
 
 _NEEDED = (
-    *("atomicwrites", "ralf.api", "ralf.checkpointing.flow", "ralf.checkpointing.progress"),
+    *("ralf.api", "ralf.checkpointing.flow", "ralf.checkpointing.progress"),
     *("ralf.checkpointing.record", "ralf.facts.facts", "ralf.redact.assignments"),
     *("ralf.redact.redactor", "ralf.route.archive", "ralf.checkpointing.section", "ralf.tasks.standing"),
     *("ralf.transcripts.claude_code", "ralf.transcripts.codex", "ralf_integrations.blackbox5.client"),
