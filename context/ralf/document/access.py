@@ -29,15 +29,17 @@ Body = Mapping[str, Any]
 
 T = TypeVar("T")
 
-BY_FILE = "file"
-"""Who makes a record that absorbs an edit, as far as anybody knows."""
+BY_FILE, BY_AGENT = "file", "agent"
+"""Who makes a record that absorbs an edit: nobody knows, and a person is most likely; or the agent, by the record of
+its client.
+"""
 
 
 class Document(NamedTuple):
     """One document: its schema, its journal, and its files.
 
     restored  the state by its file alone, where the journal cannot be read to its end; None where that does not tell
-    signed    the body of a record that absorbs an edit, with who made it as far as anybody knows
+    author    who edited the file since the newest record, `BY_FILE` where nobody knows
     """
 
     family: Family
@@ -45,7 +47,7 @@ class Document(NamedTuple):
     stream: str
     place: Place
     restored: Callable[[], State | None] = lambda: None
-    signed: Callable[[Body], Body] = lambda body: body
+    author: Callable[[], str] = lambda: BY_FILE
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ def look(document: Document, index: Index | None, work: Callable[[Look], T]) -> 
     shown = state
     if found.status == EDITED and found.body:
         shown = state.above()
-        shown.add(Record(state.revision, now(), found.body, BY_FILE, render=state.render))
+        shown.add(Record(state.revision, now(), found.body, document.author(), render=state.render))
     left = f"{document.place.file}: {unread}: the journal is read" if unread else found.what
     warnings = (*warnings_of(document, state), *filter(None, [left]))
     result = work(Look(state, shown, found, content, unread, warnings))
@@ -299,9 +301,8 @@ class Writer:
         if found.status == EDITED and found.body:
             digest = document.store.put_blob([text.encode()])
             save, is_again = Save(digest, found.stamp), bool(self.state.save_of(found.stamp))
-            body = document.signed(found.body)
-            if self.append(body, f"edit-{self.state.revision}-{digest}", BY_FILE, save=save):
-                self.absorbed.append((body, is_again))
+            if self.append(found.body, f"edit-{self.state.revision}-{digest}", document.author(), save=save):
+                self.absorbed.append((found.body, is_again))
         elif found.status in (NEW, DAMAGED) and displaced is not None:
             kept = document.place.file.with_suffix(f".displaced-{digest_of(content)[:8]}")
             displaced.rename(kept)

@@ -1,17 +1,19 @@
-"""Who edited a file of ralf: the agent, where a record of its client says that a tool wrote it; else nobody knows."""
+"""Who edited the file of a document: the agent, where a record of its client says that a tool wrote it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ralf.document.access import BY_AGENT, BY_FILE
 from ralf.errors import RalfError
 from ralf.facts.steps import Steps
 from ralf.model.entries import Step
 from ralf.project import Project
+from ralf.storage.journal import written
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, newest_logs, open_transcript
 
@@ -20,6 +22,14 @@ _SESSIONS = 8  # of the newest transcripts are read
 _READ = 8 << 20  # bytes at the end of each
 
 _SECOND = len("2026-11-29T12:00:00")
+
+
+def author_of(project: Project, stream: str, path: Path) -> str:
+    """Who edited the file of a document since its stream was written: `BY_AGENT` as `is_by_agent`, else `BY_FILE`."""
+    folder, _, name = stream.rpartition("/")
+    last = written(project.store, folder).get(name)
+    since = datetime.fromtimestamp(last.written / 1e9 if last is not None else 0, UTC)
+    return BY_AGENT if is_by_agent(project, path, since.strftime("%Y-%m-%dT%H:%M:%SZ")) else BY_FILE
 
 
 def is_by_agent(project: Project, path: Path, since: str) -> bool:
@@ -34,7 +44,8 @@ def is_by_agent(project: Project, path: Path, since: str) -> bool:
             with suppress(OSError, RalfError):
                 if log.stat().st_mtime + 1 < begun:
                     return False
-                if any(os.path.realpath(written) == wanted for written in _written(open_transcript(log), since)):
+                found = _written(open_transcript(log), since) if _names(log, path.name) else ()
+                if any(os.path.realpath(one) == wanted for one in found):
                     return True
     return False
 
@@ -48,6 +59,15 @@ def _written(transcript: Transcript, since: str) -> Iterator[str]:
             for step in (*steps.take(event), *(steps.pending if event.kind == "call" else ())):
                 if isinstance(step, Step):
                     yield from (str(Path(step.folder or cwd, one)) for one, _ in step.files)
+
+
+def _names(log: Path, name: str) -> bool:
+    """Whether the part of a log that is read may name a file: to look for it costs far less than to read the events."""
+    if log.suffix != ".jsonl" or not name.isascii():
+        return True
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _READ))
+        return name.encode() in file.read()
 
 
 def _newest(transcript: Transcript) -> Iterator[Event]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ralf.document import place as places
-from ralf.document.access import Document
+from ralf.document.access import BY_AGENT, Document
 from ralf.document.family import Parsed, Stamp
 from ralf.document.index import NAME, Index, with_index
 from ralf.document.place import Place
@@ -109,7 +108,12 @@ def _of_journal(record: Record) -> journal.Record:
     found = record.body.get("record")
     if found is not None:
         return found  # type: ignore[no-any-return]
-    made = journal.Record(record.revision, record.body["kind"], record.body["payload"], render=record.render)
+    body = record.body
+    if record.by == BY_AGENT:
+        from ralf.route import edits
+
+        body = edits.by_agent(body)
+    made = journal.Record(record.revision, body["kind"], body["payload"], render=record.render)
     return journal.sealed(replace(made, mark=record.mark, save=record.save))
 
 
@@ -152,19 +156,13 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
     family = RouteFamily(route, partial(redacted_file, project), partial(redacted, project))
     family = family if redacts else RouteFamily(route, str, dict)
     document = Document(family, project.store, journal.stream_of(route), place)
-    return document._replace(restored=lambda: _restored(document), signed=partial(_signed, project, route, file))
 
+    def author() -> str:
+        from ralf.facts.editor import author_of  # an edit is seldom
 
-def _signed(project: Project, route: str, file: Path, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record of an edit as the agent's, where a client's record says that its tool wrote the file since the last
-    record.
-    """
-    from ralf.facts.editor import is_by_agent  # an edit is seldom
-    from ralf.route import edits
+        return author_of(project, document.stream, file)
 
-    last = journal.written(project.store, "routes").get(route)
-    since = datetime.fromtimestamp(last.written / 1e9 if last is not None else 0, UTC)
-    return edits.by_agent(body) if is_by_agent(project, file, since.strftime("%Y-%m-%dT%H:%M:%SZ")) else body
+    return document._replace(restored=lambda: _restored(document), author=author)
 
 
 def _restored(document: Document) -> State | None:
