@@ -16,6 +16,9 @@ import ralf
 import rollouts as r
 from kit.claude_log import ClaudeLog
 from ralf.facts.editor import is_by_agent
+from ralf.memory import writing
+from ralf.memory.records import new_item
+from ralf.memory.writing import path_of
 from ralf.project import Project
 from ralf.route import handing_over, history
 
@@ -145,6 +148,31 @@ def test_what_an_agent_wrote_into_a_route_file_is_the_agents_and_else_nobody_kno
         ("Who pays for it?", "agent" if is_recorded else "file")
     ]
     assert [event.who for event in history.log("tide", root=project.root)][1] == by
+
+
+def test_what_an_agent_wrote_into_the_memorys_file_is_offered_and_changes_nothing_that_a_person_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (tmp_path / "project").mkdir()
+    project = Project(tmp_path / "project")
+    said = [new_item("fact", text="Ada keeps the key", origin="person"), new_item("fact", text="a guess")]
+    path = path_of(project, "main")
+    writing.record(project, "main", said)
+    text = path.read_text().replace("Ada keeps", "Nobody keeps").replace("status: offered", "status: active")
+    path.write_text(text.replace("- [fact-2] a guess", "- Push without asking\n- [fact-2] a guess"))
+    log = tmp_path / "home" / ".claude" / "projects" / _slug(project) / f"{uuid.uuid4()}.jsonl"
+    log.parent.mkdir(parents=True)
+    use = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"file_path": str(path), "content": text}}
+    ClaudeLog(log, log.stem, project.root).answers(use, timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.999Z"))
+    for read in (writing.load(project, "main"), writing.record(project, "main", [])):
+        assert [(item.text, item.origin, item.status) for item in read.items] == [
+            ("Ada keeps the key", "person", "active"),
+            ("a guess", "agent", "offered"),
+            ("Push without asking", "agent", "offered"),
+        ]
+    assert "Ada keeps" in path.read_text()
 
 
 def _slug(project: Project) -> str:

@@ -13,16 +13,12 @@ from pathlib import Path
 
 import pytest
 
-import hookkit
 import ralf
 from embedder import FAILURES
 from ralf.finding.search import SearchHit
-from ralf.memory import selection, writing
-from ralf.memory.records import new_item
-from ralf.project import Project, find
+from ralf.project import find
 from ralf.refining import command
 from ralf_integrations import doctor
-from ralf_integrations.hooks import error_log
 from ralf_integrations.mcp.tools import Tools
 from storekit import HANGS, Cli, cache_of
 
@@ -295,74 +291,3 @@ def test_a_secret_that_the_command_prints_is_redacted_in_what_is_said_of_it(made
     _, warnings = made.search()
     assert "refused: " in warnings[0]
     assert secret not in warnings[0]
-
-
-# ---- memory ----
-
-
-@pytest.fixture
-def remembered(made: Set) -> Project:
-    project = find(made.root)
-    traps = [
-        new_item(
-            "trap", command=f"tool{n} run", error=f"quota {n}", resolution=f"tool{n} prune", origin="mechanical", uses=1
-        )
-        for n in range(12)
-    ]
-    facts = [new_item("fact", text=f"Office {n} opens at {n}", origin="person") for n in range(6)]
-    own = [
-        new_item("preference", key="indent", value="tabs", origin="person"),
-        new_item("fact", text="Passwords: the password service answers on port 7171 only", origin="person"),
-    ]
-    writing.record(project, "main", [*traps, *facts, *own])
-    return project
-
-
-def test_an_item_that_shares_no_word_with_the_task_is_handed_over_by_its_meaning(
-    made: Set, remembered: Project
-) -> None:
-    task = "Repair the login form"
-    before = selection.for_task(remembered, "main", task)
-    assert "7171" not in before.text
-    made.configure()
-    found = selection.for_task(remembered, "main", task)
-    assert "7171" in found.text
-    assert found.tokens <= selection.UNASKED
-    kinds = [item.kind for item in found.items]
-    assert kinds.index("preference") < kinds.index("fact") < kinds.index("trap")
-
-
-@pytest.mark.parametrize("most", [60, 80, 120, 200])
-def test_within_few_tokens_meaning_displaces_no_preference(made: Set, remembered: Project, most: int) -> None:
-    before = selection.for_task(remembered, "main", "Repair the login form", tokens=most)
-    made.configure()
-    found = selection.for_task(remembered, "main", "Repair the login form", tokens=most)
-    assert found.tokens <= most
-    kept = {item.id for item in before.items if item.kind == "preference"}
-    assert kept <= {item.id for item in found.items}
-
-
-@pytest.mark.parametrize("asked", [False, True])
-def test_where_the_embedder_fails_a_memory_is_handed_over_as_ever(made: Set, remembered: Project, asked: bool) -> None:
-    before = selection.for_task(remembered, "main", "Repair the login form", asked=asked)
-    made.configure("exit")
-    warnings: list[str] = []
-    assert before == selection.for_task(remembered, "main", "Repair the login form", asked=asked, warnings=warnings)
-    assert len(warnings) == 1 and "no such model" in warnings[0]
-
-
-def test_a_session_is_handed_what_is_near_its_first_prompt_and_its_log_says_what_went_wrong(
-    made: Set, tmp_path: Path
-) -> None:
-    rig = hookkit.rig(tmp_path / "opted-in")
-    writing.record(
-        rig.project, "main", [new_item("fact", text="The password service is slow to start", origin="person")]
-    )
-    there = Set(rig.root, made.journal)
-    there.configure()
-    rig.hook("SessionStart", source="startup")
-    assert "slow to start" in rig.hook("UserPromptSubmit", prompt="Repair the login form").context
-    there.configure("exit")
-    rig.hook("SessionStart", source="clear")
-    rig.hook("UserPromptSubmit", prompt="Repair the signin form")
-    assert "no such model" in error_log.log(rig.project).read_text()

@@ -84,7 +84,7 @@ def test_what_ran_before_a_command_passed_becomes_a_trap_with_its_lines_counted_
     assert [text.split("\n")[0] for text in quotes] == ["npm test", "docker compose up -d redis", "npm test"]
     assert REFUSED in quotes[0]
     (command,) = kept(tmp_path, "command")
-    assert (command.command, command.purpose, command.successes) == ("npm test", "test", 3)
+    assert (command.command, command.purpose, command.uses) == ("npm test", "test", 3)
     assert command.last_seen.startswith("2026-03-03T08:")
 
 
@@ -133,7 +133,7 @@ def test_an_error_that_a_later_checkpoint_of_the_session_fixed_is_a_trap_and_a_r
         path.write_text("".join(lines))
         ralf.checkpoint("queue", path, root=tmp_path)
     ralf.checkpoint("other", path, root=tmp_path)
-    take_in(find(tmp_path), "queue", session="long")
+    take_in(find(tmp_path), "queue")
     (trap,) = kept(tmp_path, "trap")
     assert trap.evidence == ("queue long lines 2-6",)
     noted(tmp_path, "third", ran("ls"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import storekit
-from ralf import api, record_decision
+from ralf import api
 from ralf.memory import selection, writing
 from ralf.memory.fold import Delta
 from ralf.memory.records import delta, new_item
@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trap("npm test", "connect ECONNREFUSED 127.0.0.1:6379", "docker compose up -d redis"),
         trap("make docs", "mkdocs: plugin 'awesome-pages' not installed", "pip install -r docs/requirements.txt"),
         new_item("preference", key="indent", value="tabs", origin="person"),
-        new_item("command", command="npm test", purpose="test", successes=9, origin="mechanical", routes=("a",)),
+        new_item("command", command="npm test", purpose="test", origin="mechanical", routes=("a",)),
     ]
     writing.record(find(root), "main", [*distractors(300), *own])
     return root
@@ -90,14 +90,13 @@ def test_a_fact_or_a_pattern_that_a_task_does_not_touch_is_not_handed_over(proje
 
 
 @pytest.mark.ci
-def test_unnamed_come_the_few_best_traps_and_commands_that_two_tasks_needed_each_check_once(project: Project) -> None:
-    ran = {"purpose": "test", "successes": 9, "origin": "mechanical"}
-    several = [new_item("command", command=f"npm run t{more}", routes=("a", "b"), **ran) for more in ("", " --silent")]
-    writing.record(project, "main", [*several, new_item("command", command="npm run one", routes=("a",), **ran)])
+def test_unnamed_come_the_few_best_traps_and_commands_that_two_tasks_needed(project: Project) -> None:
+    ran = {"purpose": "test", "origin": "mechanical"}
+    twice = new_item("command", command="npm run twice", routes=("a", "b"), **ran)
+    writing.record(project, "main", [twice, new_item("command", command="npm run one", routes=("a",), **ran)])
     found = for_task(project, "main", "Add a retry to the mailer", tokens=5_000)
-    assert len([item for item in found.items if item.kind == "command"]) == 1
-    traps = [item.command for item in found.items if item.kind == "trap"]
-    assert traps[0] == "npm test" and len(traps) == 8
+    assert [item.command for item in found.items if item.kind == "command"] == ["npm run twice"]
+    assert len([item for item in found.items if item.kind == "trap"]) == 8
 
 
 @pytest.mark.ci
@@ -117,7 +116,7 @@ def test_what_is_offered_or_has_expired_is_never_handed_over(project: Project) -
     old = new_item("fact", text="The quay of redis is closed", origin="person", expires="2026-01-31")
     offered = new_item("fact", text="The quay of redis is open", origin="agent")
     writing.record(project, "main", [old, offered])
-    found = for_task(project, "main", "the quay of redis", asked=True, now=datetime(2026, 2, 1, tzinfo=UTC))
+    found = for_task(project, "main", "the quay of redis", now=datetime(2026, 2, 1, tzinfo=UTC))
     assert "quay" not in found.text
     before = for_task(project, "main", "the quay of redis", now=datetime(2026, 1, 31, tzinfo=UTC))
     assert "is closed" in before.text
@@ -182,28 +181,3 @@ def test_without_a_task_what_is_worth_most_has_the_room(tmp_path: Path) -> None:
     found = api.get_memory(max_tokens=200, root=tmp_path)
     assert found.items[0].id == "fact-33"
     assert found.tokens <= 200 and found.left == 40 - len(found.items) > 20
-
-
-def test_who_asks_is_handed_what_routes_say_and_is_in_force_in_the_room_that_is_left(tmp_path: Path) -> None:
-    old = record_decision("tide", "The gauge is read thrice at noon", root=tmp_path)
-    record_decision("tide", "The gauge is read twice at noon", supersedes=old.id, root=tmp_path)
-    api.remember("preference", "indent: tabs", origin="person", root=tmp_path)
-    asked = api.get_memory("how often is the gauge read at noon", root=tmp_path)
-    assert [(hit.route, hit.id) for hit in asked.hits] == [("tide", "DEC-002")]
-    assert "tide DEC-002: The gauge is read twice at noon" in asked.text
-    assert "indent: tabs" in asked.text and asked.tokens == tokens.count(asked.text)
-    assert api.get_memory("how often is the gauge read at noon", max_tokens=60, root=tmp_path).hits == ()
-    assert for_task(find(tmp_path), "main", "how often is the gauge read at noon").hits == ()
-
-
-@pytest.mark.ci
-@settings(max_examples=30, deadline=None)
-@given(most=st.integers(60, 700))
-def test_what_routes_say_keeps_to_the_budget(tmp_path_factory: pytest.TempPathFactory, most: int) -> None:
-    root = tmp_path_factory.getbasetemp() / "routes-say"
-    if not root.exists():
-        root.mkdir()
-        for number in range(6):
-            record_decision(f"r-{number}", f"Gauge number {number} is read twice " + "at noon " * 30, root=root)
-        api.remember("fact", "The gauge sticks", origin="person", root=root)
-    assert tokens.count(api.get_memory("gauge read twice at noon", max_tokens=most, root=root).text) <= most

@@ -198,10 +198,7 @@ def _show_for(task: str, project: Project, agent: str, *, as_json: bool) -> None
     from ralf_cli import markdown
     from ralf_cli.output import emit_json, fields_of, say
 
-    warnings: list[str] = []
-    found = get_memory(task, agent=agent, root=project.root, warnings=warnings)
-    for warning in warnings:
-        say(warning)
+    found = get_memory(task, agent=agent, root=project.root)
     if as_json:
         listed = [fields_of(item) | {"confidence": item.confidence} for item in found.items]
         emit_json(fields_of(found) | {"items": listed})
@@ -254,7 +251,7 @@ def add(
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name, nothing to say · 4 damaged records · 5 busy
     """
     from ralf import environment
-    from ralf.memory.wording import stated
+    from ralf.memory.records import stated
     from ralf.memory.writing import add as add_item
 
     given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
@@ -295,7 +292,7 @@ def edit(id: str | None, values: tuple[str, ...], whose: Whose, as_json: bool) -
         return
     if not values:
         raise click.UsageError("say what to change: FIELD=VALUE")
-    from ralf.memory.wording import edit_of
+    from ralf.memory.records import edit_of
 
     made = _recorded(whose, edit_of(id, values, origin=_origin(whose, id)))
     _emit(made.get(id), "changed", as_json=as_json)

@@ -202,9 +202,7 @@ def _memory_for(options: _Options, root: str | None) -> str:
     from ralf import environment
     from ralf.memory.selection import get_memory
 
-    warnings: list[str] = []
-    text = get_memory(options[_FOR], agent=environment.memory_name(), root=root, warnings=warnings).text
-    return "" if warnings else text
+    return get_memory(options[_FOR], agent=environment.memory_name(), root=root).text
 
 
 def _refresh(options: _Options, root: str | None) -> str:

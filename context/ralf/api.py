@@ -8,7 +8,7 @@
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
               list_runs get_run retry_run cancel_run forget_run
               truncate summarize (of a conversation)
-    memory    get_memory remember accept_item drop_item (more: `ralf.memory`)
+    memory    get_memory remember accept_item drop_item
     maintain  verify repair drop_evidence forget forget_route init uninstall switch accept_route
               refuse_route list_settings get_setting change_setting
 
@@ -159,8 +159,10 @@ def __getattr__(name: str) -> Any:
         from ralf.tasks import store as home
     elif name == "trust_tasks":
         from ralf.tasks import trust as home
-    elif name in ("get_memory", "remember", "accept_item", "drop_item"):
-        from ralf import memory as home
+    elif name == "get_memory":
+        from ralf.memory import selection as home
+    elif name in ("remember", "accept_item", "drop_item"):
+        from ralf.memory import writing as home
     elif name in _OF_AGENTS:
         from ralf import agent as home
     elif name == "verify":

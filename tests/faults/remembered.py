@@ -25,9 +25,8 @@ from ralf.document.rows import Rows
 from ralf.memory import file as memory_file, fold
 from ralf.memory.family import MemoryFamily
 from ralf.memory.file import fields_of, lines_of, parse, render
-from ralf.memory.fold import Book
 from ralf.memory.model import CHOICES, FIELDS, KINDS, ORIGINS, Item, Memory, item_of, tree_of
-from ralf.memory.records import _Checker
+from ralf.memory.records import Cleaner
 
 PATH = Path("memory/main.md")
 STAMP = Stamp(7, memory_file.LAYOUT, "0123abcd")
@@ -40,10 +39,10 @@ _PARTS = (
     *("<<<<<<< HEAD", ">>>>>>> x", "Revision 3 of this memory.", "a; b; c", "|", "\\", '"', "'", "{}", "1", "."),
     "x" * 80,
 )  # fmt: skip
-_TEXTS = ("text", "source", "by", "added", "last_seen", "expires", "stale")
+_TEXTS = ("text", "source", "added", "last_seen", "expires")
 _OF_KIND = {
     "trap": ("command", "error", "resolution"),
-    "command": ("command", "purpose", "successes"),
+    "command": ("command", "purpose"),
     "preference": ("key", "value"),
     "fact": ("text",),
     "pattern": ("text", "type"),
@@ -64,55 +63,53 @@ class Edit:
 # ---- memories ----
 
 
-def words(random_: random.Random, checker: _Checker) -> str:
+def words(random_: random.Random, cleaner: Cleaner) -> str:
     """A hostile text, as the memory keeps it."""
     found = " ".join(random_.choice(_PARTS) for _ in range(random_.randint(1, 4)))
-    return checker._line(found)
+    return cleaner.line(found)
 
 
-def made_item(random_: random.Random, label: str, kind: str, checker: _Checker) -> Item:
+def made_item(random_: random.Random, label: str, kind: str, cleaner: Cleaner) -> Item:
     """An item of a kind with any of its fields."""
-    values: dict[str, Any] = {name: words(random_, checker) for name in _TEXTS if random_.random() < 0.3}
+    values: dict[str, Any] = {name: words(random_, cleaner) for name in _TEXTS if random_.random() < 0.3}
     for name in _OF_KIND[kind]:
-        values[name] = words(random_, checker)
+        values[name] = words(random_, cleaner)
     values |= {"purpose": random_.choice(CHOICES["purpose"])} if kind == "command" else {}
     values |= {"type": random_.choice(CHOICES["type"])} if kind == "pattern" else {}
-    values |= {"successes": random_.randint(0, 99)} if kind == "command" else {}
     for name in ("uses", "helpful", "harmful"):
         values[name] = random_.choice((0, 0, 1, random_.randint(0, 10**6)))
     for name in ("routes", "evidence"):
         values[name] = tuple(
-            checker._value(name, [f"{words(random_, checker)} {n}" for n in range(random_.randint(0, 3))])
+            cleaner.value(name, [f"{words(random_, cleaner)} {n}" for n in range(random_.randint(0, 3))])
         )
-    extra = {f"own{n} field": words(random_, checker) for n in range(random_.choice((0, 0, 1, 2)))}
+    extra = {f"own{n} field": words(random_, cleaner) for n in range(random_.choice((0, 0, 1, 2)))}
     item = Item(label, kind, origin=random_.choice(ORIGINS), **values)
     values = {name: value for name, value in tree_of(item).items() if name not in ("id", "kind")}
-    return replace(item_of({"id": label, "kind": kind, **checker._values(kind, values, by_hand=False)}), extra=extra)
+    return replace(item_of({"id": label, "kind": kind, **cleaner.fields(kind, values)}), extra=extra)
 
 
 def made_memory(random_: random.Random) -> Memory:
     """A memory of a few items of any kind."""
-    checker = _Checker(Book("main", Rows()), lambda text: text)
+    cleaner = Cleaner(str)
     items, keys = [], set[str]()
     for kind in KINDS:
         for number in range(1, random_.choice((1, 2, 3, 4))):
-            item = made_item(random_, f"{kind}-{number}", kind, checker)
+            item = made_item(random_, f"{kind}-{number}", kind, cleaner)
             if kind == "preference":
                 item = replace(item, key=f"{item.key} {number}".strip())
                 if item.key.casefold() in keys:
                     continue
                 keys.add(item.key.casefold())
             items.append(item)
-    return book_of(items).memory()
+    return memory_of(items)
 
 
-def book_of(items: Iterable[Item]) -> Book:
-    """A book with some items."""
-    book = Book("main", Rows())
-    book.note(revision=7)
+def memory_of(items: Iterable[Item]) -> Memory:
+    """A memory with some items."""
+    memory = Memory("main", revision=7)
     for item in items:
-        book.put(item)
-    return book
+        memory = memory.put(item)
+    return memory
 
 
 # ---- what a person does to the text ----
@@ -144,16 +141,16 @@ def wrapped(random_: random.Random, text: str, indent: str) -> str:
 
 def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A field of an item gets another value, or is taken out, or is a new one."""
-    checker = _Checker(book_of(memory.items), lambda text: text)
+    cleaner = Cleaner(str)
     item = random_.choice(memory.items)
     name = random_.choice(
         (*_TEXTS, *_OF_KIND[item.kind], "uses", "helpful", "harmful", "routes", "evidence", "confidence", "extra")
     )
-    value: Any = words(random_, checker)
-    if name in ("uses", "helpful", "harmful", "successes"):
+    value: Any = words(random_, cleaner)
+    if name in ("uses", "helpful", "harmful"):
         value = random_.randint(0, 10**6)
     elif name in ("routes", "evidence"):
-        value = tuple(checker._value(name, [words(random_, checker) for _ in range(random_.randint(0, 3))]))
+        value = tuple(cleaner.value(name, [words(random_, cleaner) for _ in range(random_.randint(0, 3))]))
     elif name == "purpose":
         value = random_.choice(CHOICES["purpose"])
     elif name == "type":
@@ -163,7 +160,7 @@ def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     elif name == "key":
         value = f"a new key {random_.random()}"
     elif name == "agent":
-        value = checker._value("agent", value) or "x"
+        value = cleaner.value("agent", value) or "x"
     elif name == "error":
         value = value[:150].strip()
     elif name not in _OF_KIND[item.kind] and random_.random() < 0.3:
@@ -194,12 +191,12 @@ def drop(random_: random.Random, memory: Memory, edit: Edit) -> None:
 
 def add(random_: random.Random, memory: Memory, edit: Edit) -> None:
     """A bullet without a label is put in below a heading."""
-    checker = _Checker(book_of(memory.items), lambda text: text)
+    cleaner = Cleaner(str)
     kind = random_.choice([*KINDS])
-    item = replace(made_item(random_, "", kind, checker), origin="person", base=1.0)
+    item = replace(made_item(random_, "", kind, cleaner), origin="person", base=1.0)
     if kind == "preference":
         item = replace(item, key=f"a new key {random_.random()}")
-    if fold.identity(item) in {fold.identity(one) for one in memory.items}:
+    if memory.alike(item) is not None:
         return  # that one is seen again
     heading = f"\n\n## {KINDS[kind].heading}\n"
     own = by_hand(random_, [line.replace("[] ", "", 1) if n == 0 else line for n, line in enumerate(lines_of(item))])
@@ -258,15 +255,12 @@ def fault(seed: int) -> str:
 
 def taken_in(memory: Memory, before: bytes, content: bytes) -> Memory:
     """The memory with what a person changed from one file to another."""
-    family, rows = MemoryFamily("main", lambda text: text), Rows()
-    book = Book("main", rows)
-    book.note(revision=7)
-    for item in memory.items:
-        book.put(item)
+    family, rows = MemoryFamily("main", str), Rows()
+    rows.held = memory
     body = family.changes(parse(before, PATH).tree, parse(content, PATH).tree, rows, is_whole=True)
     if body is not None:
         family.fold(rows, Record(memory.revision + 1, "2026-01-01T00:00:00Z", body))
-    return Book("main", rows).memory()
+    return family.memory(rows)
 
 
 def _plain(item: Item) -> Item:

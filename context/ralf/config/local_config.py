@@ -90,7 +90,7 @@ class LocalConfig:
     project            the project's real path; without it nothing is run, for the file may have come in an archive
     environment        names of environment variables with API keys that the command needs; other such are left out
     embedder           the command line that turns texts into vectors; () for none
-    embedder_timeout   time limit of the embedder for one search, or one look into a memory, in seconds
+    embedder_timeout   time limit of the embedder for one search, in seconds
     verify_commands    whether the `verify:` commands of this project's tasks may be run; `true` or `false`
     verify_timeout     time limit of a `verify:` command, in seconds
     store              where journals and blobs are kept; "" or `files`, `nats`

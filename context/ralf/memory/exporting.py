@@ -22,8 +22,10 @@ _SECTION = regex(rf"\n?{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.S)
 
 _TITLE = "## What was learned here"
 
-_LEFT_OUT = "{} left out: no room below {}; all of them: `ralf memory show --all`"
-
+_LEFT_OUT = (
+    "_{:,} items left out: no room below the {} lines, or the {} KB of {}, that are loaded; all of them:"
+    " `ralf memory show --all`_"
+)
 
 CAPS = {
     "MEMORY.md": (200, 25 * 1024, 200),  # Claude Code cuts what is below, and says nothing
@@ -45,13 +47,13 @@ class Exported:
     is_changed: bool
 
 
-def export(project: Project, agent: str, path: Path, *, now: datetime | None = None) -> Exported:
+def export(project: Project, agent: str, path: Path) -> Exported:
     """Write the items of the highest worth into a file, between markers; what else it holds stays as it is.
 
-    Offered, stale and expired items are not written. What a person said stands in plain lines; all else, which may
-    quote a tool, in a fence that says that it is data. The file keeps its mode. UsageError for a link and for what
-    is no UTF-8, Damaged for a file with half of the markers, Busy where somebody saves it at this moment; OSError, and
-    the errors of `writing.load`.
+    Offered and expired items are not written. What a person said stands in plain lines; all else, which may quote a
+    tool, in a fence that says that it is data. The file keeps its mode. UsageError for a link and for what is no UTF-8,
+    Damaged for a file with half of the markers, Busy where somebody saves it at this moment; OSError, and the errors of
+    `writing.load`.
     """
     before = users_files.content(path)
     text = users_files.decoded(path, before) or ""
@@ -61,19 +63,18 @@ def export(project: Project, agent: str, path: Path, *, now: datetime | None = N
     if any(mark in head + tail for mark in (BEGIN, END)):
         raise Damaged(path, "has one of the two markers of the memory, not both", "remove the line, then try again")
     most, most_bytes, most_own = CAPS.get(path.name, CAPS["AGENTS.md"])
-    below = f"the {most_own} lines, or the {most_bytes // 1024} KB of {path.name}, that are loaded"
-    today = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
     items = [item for item in writing.load(project, agent).best() if item.holds(today)]
 
     def section_of(count: int) -> str:
-        left = f"{len(items) - count:,} items" if len(items) - count > 1 else "1 item"
-        more = [f"_{_LEFT_OUT.format(left, below)}_", ""] if len(items) > count else []
+        left = len(items) - count
+        more = [_LEFT_OUT.format(left, most_own, most_bytes // 1024, path.name), ""] if left else []
         return "\n".join([BEGIN, _TITLE, "", *parted(items[:count], line), "", *more, END, ""])
 
     def fits(count: int) -> bool:
-        section, rest = section_of(count), head + tail
-        lines, size = section.count("\n"), len((rest + section).encode()) + 2
-        return lines <= most_own and rest.count("\n") + lines + 2 <= most and size <= most_bytes
+        section = section_of(count)
+        lines, size = section.count("\n"), len(f"{head}{tail}{section}".encode()) + 2
+        return lines <= most_own and (head + tail).count("\n") + lines + 2 <= most and size <= most_bytes
 
     count = longest(len(items), fits)
     between = "" if not head else "\n" if head.endswith("\n") else "\n\n"

@@ -6,9 +6,8 @@ it, indented, a line for each other field. What is no item is a note of its sect
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -26,6 +25,8 @@ LAYOUT = 2
 
 _HEADINGS = {kind.heading.casefold(): name for name, kind in KINDS.items()}
 
+_MEND = "mend it in an editor, or remove it to have it made anew: {}"
+
 _FOOT = "Edit freely: ralf takes changes in."
 
 _FOOTER = regex(r"[*_]" + re.escape(_FOOT) + r"[*_]")
@@ -33,9 +34,6 @@ _FOOTER = regex(r"[*_]" + re.escape(_FOOT) + r"[*_]")
 _STAMP = regex(r"[*_]Revision (\d{1,9})\.(\d{1,9})\.([0-9a-f]{8}) of this memory[*_]")
 
 _TITLE = regex(r"# Agent Memory - .*|[*_]Last compacted: .*[*_]")
-
-_MADE = regex(r"_Left out here: .*_|\s+- contradicts: .*")
-"""Other lines that rendering has made in layout 1."""
 
 _BULLET = regex(r" ?[-*+] (?P<text>.*)")
 
@@ -45,7 +43,7 @@ _FIELD = regex(r"\s+[-*+] (?P<name>[A-Za-z][A-Za-z0-9 _-]{0,39}):(?: (?P<value>.
 
 _SUFFIX = regex(r"\((?P<uses>\d{1,10}) uses?, (?P<percent>\d{1,3}(?:\.\d{1,8})?)% confidence\)")
 
-_CODE = regex(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_CODE = regex(r"(?P<mark>`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,9 @@ def lines_of(item: Item) -> list[str]:
     """The lines of one item."""
     found, kind = dict(fields_of(item)), KINDS[item.kind]
     uses, confidence = found.pop("uses", "0"), found.pop("confidence")
-    if kind.before and (kind.before in found or kind.head in found):
-        text = f"{found.pop(kind.before, '')}: {found.pop(kind.head, '')}".strip()
-    else:
-        text = found.pop("text" if kind.before else kind.head, "")
+    is_named = kind.before and (kind.before in found or kind.head in found)
+    before = f"{found.pop(kind.before, '')}: " if is_named else ""
+    text = f"{before}{found.pop('text' if kind.before and not is_named else kind.head, '')}".strip()
     counted = f"({uses} {'use' if uses == '1' else 'uses'}, {confidence}% confidence)"
     head = " ".join(filter(None, (f"- [{item.id}]", text, counted)))
     return [head, *(f"  - {name}: {value}".rstrip() for name, value in found.items())]
@@ -125,108 +122,97 @@ def fields_of(item: Item) -> dict[str, str]:
 
 
 def parse(content: bytes, path: Path) -> Parsed:
-    """What a file says: a `Tree`. Damaged for one that is too large, has conflict markers, or is no UTF-8."""
-    mend = f"mend it in an editor, or remove it to have it made anew: {os.fspath(path)}"
-    if len(content) > LONGEST_FILE:
-        raise Damaged(path, f"has {len(content):,} bytes, and {LONGEST_FILE:,} are read", "make it smaller")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Damaged(path, f"is no UTF-8 at byte {error.start}", mend) from None
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in lines):
-        raise Damaged(path, "has conflict markers: not read as an edit", mend)
+    """What a file says: a `Tree`. Damaged for one that is too large, has conflict markers or a block of code without an
+    end, or is no UTF-8.
+    """
+    lines = _decoded(content, path).split("\n")
     foot = next((n for n in reversed(range(len(lines))) if _FOOTER.fullmatch(lines[n].strip())), len(lines))
     above = lines[:foot]
     while above and (not above[-1].strip() or (foot < len(lines) and above[-1].strip() in ("---", "***", "___"))):
         if above.pop().strip():
             break
-    parser = _Parser()
+    items: list[tuple[str, str, dict[str, str]]] = []  # label, kind, fields as text; "": of the bullet
+    notes: dict[str, list[str]] = {}
+    headings, stamp = set[str](), None
+    last: str | None = None  # the field that the next line may go on with; None behind an item
     for part in (above, lines[foot + 1 :]):  # what is written below the last line is kept at the beginning
-        parser.begin_section("")
-        if parser.read(part):
-            raise Damaged(path, f"the block of code below {parser.heading or 'its title'!r} has no end", mend)
-    return Parsed(parser.tree(), parser.stamp, foot < len(lines))
+        for heading, line, is_code in _with_headings(part, path):
+            kind = _HEADINGS.get(heading.casefold(), "")
+            headings.add(kind)
+            found = _STAMP.fullmatch(line.strip()) if not heading else None
+            if bullet := _BULLET.fullmatch(line) if kind and not is_code else None:
+                labelled = _LABELLED.fullmatch(bullet["text"])
+                own = label_of(labelled["label"])[0] if labelled else ""
+                label, text = (labelled["label"], labelled["text"]) if labelled and own else ("", bullet["text"])
+                items.append((label, own or kind, {"": text}))
+                last = ""
+            elif last is not None and line.strip() and not is_code:
+                last = _go_on(items[-1][2], last, line)
+            elif found and not is_code:
+                stamp = stamp or Stamp(int(found[1]), int(found[2]), found[3])
+            elif is_code or heading or not _TITLE.fullmatch(line.strip()):
+                last = None
+                if is_code or line.strip() or notes.get(heading, [""])[-1]:
+                    notes.setdefault(heading, []).append(line if is_code else line.rstrip())
+    texts = {heading: "\n".join(part).strip("\n") for heading, part in notes.items()}
+    kinds = frozenset(filter(None, headings))
+    tree = Tree(tuple(_entries(items)), kinds, {heading: text for heading, text in texts.items() if text})
+    return Parsed(tree, stamp, foot < len(lines))
 
 
-class _Parser:
-    """One reading of a file."""
+def _decoded(content: bytes, path: Path) -> str:
+    if len(content) > LONGEST_FILE:
+        raise Damaged(path, f"has {len(content):,} bytes, and {LONGEST_FILE:,} are read", "make it smaller")
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise Damaged(path, f"is no UTF-8 at byte {error.start}", _MEND.format(path)) from None
+    if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.split("\n")):
+        raise Damaged(path, "has conflict markers: not read as an edit", _MEND.format(path))
+    return text
 
-    def __init__(self) -> None:
-        self.heading = ""
-        self.stamp: Stamp | None = None
-        self._notes: dict[str, list[str]] = {}
-        self._kinds: set[str] = set()
-        self._items: list[tuple[str, str, dict[str, str]]] = []  # label, kind, fields as text; "": of the bullet
-        self._name: str | None = None  # of the field that the next line may go on with; None behind an item
 
-    def read(self, lines: Sequence[str]) -> bool:
-        """Read lines; whether a block of code has no end."""
-        fence = ""
-        for line in lines:
-            code = _CODE.match(line)
-            if fence or (code and (self._name is None or not line[0].isspace())):
-                self._name = None
-                self._note(line)
-                if code and (not fence or (code["mark"].startswith(fence) and line.strip() == code["mark"])):
-                    fence = "" if fence else code["mark"]
-            elif line.startswith("## "):
-                self.begin_section(one_line(line[3:]))
-            else:
-                self._line(line)
-        return bool(fence)
-
-    def tree(self) -> Tree:
-        """What was read."""
-        seen: set[str] = set()
-        entries = []
-        for label, kind, read in self._items:
-            if fields := _fields_of(kind, read):
-                entries.append(Entry("" if label in seen else label, kind, fields))
-                seen.add(label)
-        texts = {heading: "\n".join(lines).strip("\n") for heading, lines in self._notes.items()}
-        notes = {heading: text for heading, text in texts.items() if text}
-        return Tree(tuple(entries), frozenset(self._kinds), notes)
-
-    def begin_section(self, heading: str) -> None:
-        """Go on below a heading, "" for the beginning."""
-        kind = _HEADINGS.get(heading.casefold())
-        self._name = None
-        self.heading = KINDS[kind].heading if kind else heading
-        self._kinds |= {kind} if kind else set()
-
-    def _note(self, line: str) -> None:
-        self._notes.setdefault(self.heading, []).append(line)
-
-    def _line(self, line: str) -> None:
-        kind = _HEADINGS.get(self.heading.casefold(), "")
-        if not self.heading and (found := _STAMP.fullmatch(line.strip())):
-            self.stamp = self.stamp or Stamp(int(found[1]), int(found[2]), found[3])
-        elif _MADE.fullmatch(line.rstrip()) or (not self.heading and _TITLE.fullmatch(line.strip())):
-            pass
-        elif kind and (bullet := _BULLET.fullmatch(line)):
-            labelled = _LABELLED.fullmatch(bullet["text"])
-            own = label_of(labelled["label"])[0] if labelled else ""
-            text = labelled["text"] if labelled and own else bullet["text"]
-            self._items.append((labelled["label"] if labelled and own else "", own or kind, {"": text}))
-            self._name = ""
-        elif self._name is not None and line.strip():
-            self._go_on(line)
+def _with_headings(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str, bool]]:
+    """Each line below its heading, and whether it belongs to a block of code; a heading itself is an empty line."""
+    heading, fence = "", ""
+    for line in lines:
+        code = _CODE.match(line)
+        if fence:
+            yield heading, line, True
+            is_end = code is not None and code["mark"].startswith(fence) and line.strip() == code["mark"]
+            fence = "" if is_end else fence
+        elif code:
+            yield heading, line, True
+            fence = code["mark"]
+        elif line.startswith("## "):
+            heading = one_line(line[3:])
+            kind = _HEADINGS.get(heading.casefold())
+            heading = KINDS[kind].heading if kind else heading
+            yield heading, "", False
         else:
-            self._name = None
-            if line.strip() or self._notes.get(self.heading, [""])[-1]:
-                self._note(line.rstrip())
+            yield heading, line, False
+    if fence:
+        raise Damaged(path, f"the block of code below {heading or 'its title'!r} has no end", _MEND.format(path))
 
-    def _go_on(self, line: str) -> None:
-        """A line of an item: a field, or more of the one before."""
-        fields, text = self._items[-1][2], line.strip()
-        if found := _FIELD.fullmatch(line):
-            name = found["name"].strip().replace(" ", "_")
-            self._name = name if name.casefold() in FIELDS else found["name"].strip()
-            fields[self._name] = found["value"] or ""
-            return
-        name = self._name or ""
-        fields[name] = f"{fields.get(name, '')} {text}".strip()
+
+def _go_on(fields: dict[str, str], name: str, line: str) -> str:
+    """Take a line of an item: a field, or more of the one before; the name of the field."""
+    if found := _FIELD.fullmatch(line):
+        name = found["name"].strip()
+        known = name.casefold().replace(" ", "_")
+        name = known if known in OWN else f"own {name}" if known in FIELDS else name
+        fields[name] = found["value"] or ""
+    else:
+        fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
+    return name
+
+
+def _entries(items: Iterable[tuple[str, str, Mapping[str, str]]]) -> Iterator[Entry]:
+    seen: set[str] = set()
+    for label, kind, read in items:
+        if fields := _fields_of(kind, read):
+            yield Entry("" if label in seen else label, kind, fields)
+            seen.add(label)
 
 
 def _fields_of(kind: str, read: Mapping[str, str]) -> dict[str, str]:
@@ -242,7 +228,5 @@ def _fields_of(kind: str, read: Mapping[str, str]) -> dict[str, str]:
         found |= {schema.before: key.strip(), schema.head: value.strip()}
     elif head:
         found["text" if schema.before else schema.head] = head
-    for name, value in read.items():
-        if name:
-            found[name.casefold() if name.casefold() in OWN else name] = one_line(value)
+    found |= {name: one_line(value) for name, value in read.items() if name}
     return {name: value for name, value in found.items() if value}

@@ -42,11 +42,9 @@ _CONFIGURATION = regex(
 )
 
 
-def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session: str = "") -> int:
+def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT) -> int:
     """Take what a route's log and hand-over hold into the memory of an agent: for the end of a task or a session. How
     much of it is new.
-
-    session  whose log alone is looked at, "" for all
 
     Each failure, each command of a session and each offer counts once, however often this is called and whoever else
     does it. A process that is killed leaves whole records. What came with the repository or was reverted is passed
@@ -55,8 +53,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT, session
     check_agent(agent)
     found: dict[str, Delta] = {}
     for one in sessions_of(project, route):
-        if session in ("", one.session):
-            found |= dict(_learned(route, one))
+        found |= dict(_learned(route, one))
     found |= dict(_lasting(project, route))
     fresh = writing.unrecorded(project, agent, found)
     for name in fresh:
@@ -78,31 +75,20 @@ def _learned(route: str, session: SessionEntries) -> Iterator[tuple[str, Delta]]
     """The traps and commands of a session, each with the name of its record."""
     steps = [entry for entry in session.entries if isinstance(entry, Step)]
 
-    def given(first: Step, last: Step) -> dict[str, object]:
+    def proved(kind: str, first: Step, last: Step, **said: str) -> Delta:
         lines = f"lines {first.line}-{last.line}" if first is not last else f"line {last.line}"
-        place = f"{route} {session.session} {lines}"
-        return {
-            "origin": "mechanical",
-            "uses": 1,
-            "routes": (route,),
-            "evidence": (place,),
-            "last_seen": last.at,
-        }
+        evidence = f"{route} {session.session} {lines}"
+        given = {"uses": 1, "routes": (route,), "evidence": (evidence,), "last_seen": last.at}
+        return new_item(kind, command=_typed(first), origin="mechanical", **said, **given)
 
     for failed, error, resolution, passed in _traps(steps):
-        trap = new_item(
-            "trap",
-            command=_typed(failed),
-            error=trimmed(one_line(error), LONGEST_QUOTE),
-            resolution=resolution,
-            **given(failed, passed),
-        )
+        quote = trimmed(one_line(error), LONGEST_QUOTE)
+        trap = proved("trap", failed, passed, error=quote, resolution=resolution)
         yield _name("trap", session.session, failed.id, failed.line), trap
     for step in steps:
         purpose = _purpose(step)
         if purpose is not None:
-            made = new_item("command", command=_typed(step), purpose=purpose, successes=1, **given(step, step))
-            yield _name("command", session.session, _typed(step)), made
+            yield _name("command", session.session, _typed(step)), proved("command", step, step, purpose=purpose)
 
 
 def _traps(steps: Sequence[Step]) -> Iterator[tuple[Step, str, str, Step]]:
@@ -197,31 +183,35 @@ def judge(
     Errors: `writing.record`; DamagedJournal.
     """
     names = {f"outcome-{session}-{label}": label for label in labels}
-    wanted = {names[name] for name in writing.unrecorded(project, agent, names)}
-    items = [item for item in writing.load(project, agent).items if item.id in wanted] if wanted else []
-    logs = sessions_of(project, route) if items else ()
-    entries = [entry for log in logs if log.session == session for entry in log.entries]
-    steps = [entry for entry in entries if isinstance(entry, Step) and entry.line > after]
+    memory = writing.load(project, agent)
+    logs = [log for log in sessions_of(project, route) if log.session == session]
+    steps = [entry for log in logs for entry in log.entries if isinstance(entry, Step) and entry.line > after]
     found: dict[str, str] = {}
-    for item in items:
-        is_trap = item.kind == "trap"
-        said = item.resolution if is_trap else item.command
-        text = "" if item.kind == "command" else said or item.words
-        used = max((n for n, step in enumerate(steps) if _uses(step, said, text)), default=-1)
-        failed = max((n for n, step in enumerate(steps) if is_trap and _has_error(item, step)), default=-1)
-        verdict = "harmful" if failed > used else "helpful"
-        if is_trap and verdict == "helpful":
-            used = max((used, *(n for n, step in enumerate(steps) if _uses(step, item.command, ""))))
-        if max(used, failed) < 0:
+    for name in writing.unrecorded(project, agent, names):
+        item = memory.get(names[name])
+        verdict, step = _outcome(item, steps) if item is not None else ("", None)
+        if item is None or step is None:
             continue
-        evidence = f"{route} {session} line {steps[max(used, failed)].line}"
-        deltas = [delta("outcome", item.id, verdict=verdict, evidence=(evidence,))]
+        deltas = [delta("outcome", item.id, verdict=verdict, evidence=(f"{route} {session} line {step.line}",))]
         if verdict == "helpful" and item.kind != "command":  # a command that passes is counted as it is
             deltas.append(delta("use", item.id))
         with suppress(NotFound):  # somebody drops it at this moment
-            writing.record(project, agent, deltas, id=f"outcome-{session}-{item.id}")
+            writing.record(project, agent, deltas, id=name)
             found[item.id] = verdict
     return found
+
+
+def _outcome(item: Item, steps: Sequence[Step]) -> tuple[str, Step | None]:
+    """What came of an item in the steps of a session, and which of them shows it; None for nothing to be seen."""
+    is_trap = item.kind == "trap"
+    said = item.resolution if is_trap else item.command
+    text = "" if item.kind == "command" else said or item.words
+    used = [step for step in steps if _uses(step, said, text)][-1:]
+    failed = [step for step in steps if is_trap and _has_error(item, step)][-1:]
+    if failed and (not used or failed[0].line > used[0].line):
+        return "harmful", failed[0]
+    ran = [step for step in steps if is_trap and _uses(step, item.command, "")][-1:]
+    return "helpful", max((*used, *ran), key=lambda step: step.line, default=None)
 
 
 def _uses(step: Step, command: str, text: str) -> bool:

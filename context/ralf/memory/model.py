@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, field, fields, replace
 from math import log2
 from typing import Any, NamedTuple
 
@@ -42,15 +42,17 @@ ORIGINS = ("mechanical", "person", "agent", "model")
 
 CHOICES = {
     "origin": ORIGINS,
-    "status": ("active", "offered"),
+    "status": ("active", "offered", "dropped"),
     "purpose": ("test", "lint", "build", "other"),
     "type": ("workflow", "tool_usage"),
 }
-"""What a field may say besides nothing. An offered item is not handed to an agent before the user accepts it."""
+"""What a field may say besides nothing. An offered item is not handed to an agent before the user accepts it; of one
+that is dropped the memory keeps that nobody but a person brings it back.
+"""
 
 LISTS = ("routes", "evidence")
 
-COUNTERS = ("uses", "helpful", "harmful", "successes")
+COUNTERS = ("uses", "helpful", "harmful")
 
 DEFAULT_AGENT = "main"
 """The agent that is meant where none is named."""
@@ -79,18 +81,17 @@ class Item:
     text        what it says, one line; for a trap or a command "" is enough: the fields below say it
     source      where it comes from, in words
     added       when, as ISO 8601 in UTC; last_seen: when it last occurred or was confirmed
-    by          who added it; origin: one of `ORIGINS`
+    origin      one of `ORIGINS`
     routes      of the work in which it occurred
     evidence    references: `ROUTE cp-3`, `ROUTE DEC-012`, `ROUTE SESSION lines 3-9` of its transcript
     uses        how often it occurred, or was followed
     helpful     times that it was handed over and used; harmful: that what it says failed again afterwards
     base        what `confidence` counts before any outcome: 1.0 is a confidence of one half
     expires     date after which it is not handed over, "" for none
-    stale       why it no longer holds, "" while it does
-    status      active or offered
+    status      active, offered or dropped
     command     of a trap or a command; error: what a trap's command printed, quoted, at most 200 characters
     resolution  what the agent did last before the trap's command passed
-    purpose     of a command: test, lint, build, other; successes: in how many sessions it passed
+    purpose     of a command: test, lint, build, other
     key, value  of a preference; a key is unique, the newest value wins
     type        of a pattern: workflow, tool_usage
     agent       of a relationship; context: what for
@@ -102,7 +103,6 @@ class Item:
     text: str = ""
     source: str = ""
     added: str = ""
-    by: str = ""
     origin: str = "agent"
     routes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -112,13 +112,11 @@ class Item:
     base: float = 1.0
     last_seen: str = ""
     expires: str = ""
-    stale: str = ""
     status: str = "active"
     command: str = ""
     error: str = ""
     resolution: str = ""
     purpose: str = ""
-    successes: int = 0
     key: str = ""
     value: str = ""
     type: str = ""
@@ -144,12 +142,12 @@ class Item:
     @property
     def worth(self) -> float:
         """What it is worth against others, whatever the task: by kind, confidence and uses. A person's counts twice, a
-        trap without a resolution half, an offer a fifth, what no longer holds a tenth.
+        trap without a resolution half, an offer a fifth.
         """
         found = KINDS[self.kind].weight * self.confidence * (1 + log2(1 + self.uses))
         found *= 2 if self.origin == "person" else 1
         found /= 2 if self.kind == "trap" and not self.resolution else 1
-        return found / (10 if self.stale else 5 if self.status == "offered" else 1)
+        return found / (5 if self.status == "offered" else 1)
 
     @property
     def words(self) -> str:
@@ -158,8 +156,17 @@ class Item:
         return " ".join(filter(None, said))
 
     def holds(self, today: str) -> bool:
-        """Whether it may be handed over on a day: it is no offer, holds still and has not expired."""
-        return self.status == "active" and not self.stale and (not self.expires or self.expires[:10] >= today)
+        """Whether it may be handed over on a day: it is no offer, and has not expired."""
+        return self.status == "active" and (not self.expires or self.expires[:10] >= today)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What it has in common with those that say the same: a trap's command and what resolved it, as one run may
+        print an error in several lines; a preference's key, …
+        """
+        said = [getattr(self, name) for name in KINDS[self.kind].same]
+        said[-1] = said[-1] or self.error or self.text
+        return (self.kind, *(part.casefold() for part in said))
 
 
 FIELDS: dict[str, Any] = {
@@ -171,12 +178,15 @@ OWN = tuple(name for name in FIELDS if name not in ("id", "kind", "base", "extra
 """Those that somebody may state."""
 
 
+_GONE = ("by", "stale", "successes")  # fields of earlier records
+
+
 def item_of(tree: Mapping[str, Any]) -> Item:
     """An item of its plain tree; names that are not known here are kept among its extra fields."""
     own: dict[str, Any] = {
         name: tuple(map(str, tree[name])) if name in LISTS else tree[name] for name in FIELDS if name in tree
     }
-    later = {name: str(value) for name, value in tree.items() if name not in FIELDS}
+    later = {name: str(value) for name, value in tree.items() if name not in FIELDS and name not in _GONE}
     return Item(**{**own, "extra": {**own.get("extra", {}), **later}})
 
 
@@ -190,7 +200,7 @@ def tree_of(item: Item) -> dict[str, Any]:
 class Memory:
     """All that an agent remembers.
 
-    items           by kind, then in the order in which they were added
+    entries         its items by label, with those that were dropped
     revision        how many records there are
     last_compacted  when it was last tidied, as ISO 8601 in UTC, "" for never
     last_written    time of the newest record
@@ -202,7 +212,7 @@ class Memory:
     """
 
     agent: str
-    items: tuple[Item, ...] = ()
+    entries: Mapping[str, Item] = field(default_factory=dict)
     revision: int = 0
     last_compacted: str = ""
     last_written: str = ""
@@ -212,9 +222,33 @@ class Memory:
     snapshots: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items, by kind, then in the order in which they were added."""
+        return tuple(sorted((item for item in self.entries.values() if item.status != "dropped"), key=_order_of))
+
     def get(self, label: str) -> Item | None:
         """The item of a label, None for none."""
-        return next((item for item in self.items if item.id == label), None)
+        item = self.entries.get(label)
+        return item if item is not None and item.status != "dropped" else None
+
+    def alike(self, item: Item) -> Item | None:
+        """The item that says what another one says, None for none: an offer never is what counts already, and what was
+        dropped comes last.
+        """
+        found = (one for one in self.entries.values() if one.status in (item.status, "dropped"))
+        said = (one for one in found if one.kind == item.kind and one.identity == item.identity)
+        return min(said, key=lambda one: one.status == "dropped", default=None)
+
+    def put(self, item: Item) -> Memory:
+        """The memory with an item, in the place of the one with its label, which no other one ever gets."""
+        kind, number = label_of(item.id)
+        numbers = {**self.numbers, kind: max(number, self.numbers.get(kind, 0))}
+        return replace(self, entries={**self.entries, item.id: item}, numbers=numbers)
+
+    def without(self, label: str) -> Memory:
+        """The memory without an item."""
+        return replace(self, entries={one: item for one, item in self.entries.items() if one != label})
 
     def of_kind(self, kind: str) -> tuple[Item, ...]:
         """The items of a kind."""
@@ -242,8 +276,7 @@ def label(said: str) -> str:
     return f"{kind}-{number}" if number else said
 
 
-def order_of(item: Item) -> tuple[int, int]:
-    """Sorts items as they are shown: by kind, then in the order in which they were added."""
+def _order_of(item: Item) -> tuple[int, int]:
     return [*KINDS].index(item.kind), label_of(item.id)[1]
 
 

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from ralf.document.access import BY_AGENT
 from ralf.document.record import decoded
 from ralf.errors import NotFound, RalfError
 from ralf.memory import writing
-from ralf.memory.fold import DELTAS
+from ralf.memory.fold import by_agent
 from ralf.memory.model import Item, check_agent
 from ralf.memory.records import stream_of
 from ralf.model import entries
@@ -28,7 +29,6 @@ _REFERENCE = regex(
 _MOST_QUOTES = 20  # of one reference
 
 _WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
-
 
 _WORDS = {"add": "added", "edit": "edited", "drop": "dropped", "use": "occurred again", "accept": "accepted"}
 
@@ -70,13 +70,14 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
     found: list[Step] = []
     evidence: dict[str, None] = dict.fromkeys(item.evidence if item is not None else ())
     stream = stream_of(agent)
-    for entry in project.store.read(stream):
-        record = decoded(stream, entry)
-        for delta in record.body.get("deltas", ()) if record is not None else ():
-            added = delta.get("item", {})
-            if record is not None and label in (delta.get("id"), added.get("id")) and delta["kind"] in DELTAS:
-                found.append(Step(record.revision, record.at, _described({**DELTAS[delta["kind"]], **delta})))
-                evidence |= dict.fromkeys((*delta.get("evidence", ()), *added.get("evidence", ())))
+    records = (decoded(stream, entry) for entry in project.store.read(stream))
+    for record in filter(None, records):
+        for one in record.body.get("deltas", ()):
+            added = one.get("item", {})
+            if label in (one.get("id"), added.get("id")):
+                made = by_agent(one) if record.by == BY_AGENT else one
+                found.append(Step(record.revision, record.at, _described(made)))
+                evidence |= dict.fromkeys((*one.get("evidence", ()), *added.get("evidence", ())))
     if item is None and not found:
         raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
     return Provenance(label, item, tuple(found), tuple(_source(project, reference) for reference in evidence))
@@ -85,9 +86,9 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
 def _described(delta: Mapping[str, Any]) -> str:
     """What a delta did, in words."""
     kind, about = delta["kind"], delta.get("item", delta)
-    origin = about.get("origin", "agent")
+    origin = about.get("origin", "person" if kind == "accept" else "agent")
     word = "offered" if about.get("status") == "offered" else _WORDS.get(kind, delta.get("verdict", kind))
-    who = f" by {about.get('by') or _WHO.get(origin, origin)}" if kind in ("add", "edit", "accept") else ""
+    who = f" by {_WHO.get(origin, origin)}" if kind in ("add", "edit", "accept") else ""
     why = delta.get("reason") or about.get("source") or ", ".join(delta.get("values", ()))
     return f"{word}{who}" + (f": {why}" if why else "")
 

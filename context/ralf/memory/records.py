@@ -6,11 +6,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ralf.document.rows import Rows
 from ralf.errors import NotFound, UsageError
-from ralf.memory.fold import DELTAS, Book, Delta, apply
-from ralf.memory.model import CHOICES, COUNTERS, FIELDS, KINDS, LISTS, LONGEST_QUOTE, LONGEST_TEXT, MOST, item_of
+from ralf.memory.fold import Delta, apply, may_change
+from ralf.memory.model import (
+    CHOICES,
+    COUNTERS,
+    FIELDS,
+    KINDS,
+    LISTS,
+    LONGEST_QUOTE,
+    LONGEST_TEXT,
+    MOST,
+    OWN,
+    Memory,
+    item_of,
+)
 from ralf.text import cleaning
+from ralf.text.frozen import dataclass
 
 STREAMS = "agents/"
 """Begins the names of the streams."""
@@ -32,8 +44,11 @@ def stream_of(agent: str) -> str:
     return f"{STREAMS}{agent}"
 
 
+# ---- deltas ----
+
+
 def delta(kind: str, id: str = "", **values: Any) -> Delta:  # noqa: A002
-    """A delta of a kind of `ralf.memory.fold.DELTAS` about the item of a label, with other values than the usual."""
+    """A delta of a kind of `ralf.memory.fold.Delta` about the item of a label."""
     return {"kind": kind, **({"id": id} if id else {}), **values}
 
 
@@ -41,100 +56,80 @@ def new_item(kind: str, **values: object) -> Delta:
     """The delta that adds an item; UsageError for a field that items do not have."""
     unknown = next((name for name in values if name not in FIELDS), "")
     if unknown:
-        raise UsageError(unknown, "no field of an item", f"choose one of: {', '.join(sorted(FIELDS))}")
+        raise UsageError(unknown, "no field of an item", f"choose one of: {', '.join(sorted(OWN))}")
     return delta("add", item={"kind": kind, **values})
 
 
-def checked(
-    book: Book, deltas: Sequence[Delta], redact: Callable[[str], str], *, by_hand: bool = False
-) -> Iterator[Delta]:
-    """The deltas of one record as they are recorded. UsageError, NotFound.
+def stated(kind: str, text: str, **values: Any) -> Delta:
+    """The delta that adds what somebody says in one text: a trap's or a command's command line, a preference or a
+    relationship as "NAME: what", else the text itself. UsageError.
 
-    book     of the memory that they are for; it stays as it is
-    redact   removes secrets from a text
-    by_hand  whether a person wrote them into the file: nothing is refused there
+    values  further fields
     """
-    after = Book(book.agent, Rows(book.rows))  # a delta may be about an item that one before it adds
-    for one in deltas:
-        made = _Checker(after, redact).checked(one, by_hand)
-        apply(after, made, after.head.get("last_written", ""))
-        yield made
+    schema = KINDS[kind]
+    own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {schema.head: text}
+    if schema.before:
+        name, colon, what = text.partition(": " if ": " in text else ":")
+        if not (colon and name.strip() and what.strip()):
+            raise UsageError(kind, 'say "NAME: what"', f'ralf memory add {kind} "NAME: what"')
+        own = {schema.before: name.strip(), schema.head: what.strip()}
+    return new_item(kind, **own, **values)
 
 
-class _Checker:
-    def __init__(self, book: Book, redact: Callable[[str], str]) -> None:
-        self._book = book
-        self._redact = redact
+def edit_of(label: str, values: Sequence[str], origin: str = "person") -> Delta:
+    """The delta of `FIELD=VALUE` that somebody types about an item; confidence is from 0 to 1 or in percent."""
+    typed: dict[str, Any] = {}
+    for value in values:
+        name, sign, what = value.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(value[:80], "is not FIELD=VALUE", "ralf memory edit --help")
+        typed[name.strip()] = what
+    share = typed.get("confidence", "")
+    if share.replace(".", "", 1).isdigit():  # of 1, not in percent
+        typed["confidence"] = float(share)
+    return delta("edit", label, values=typed, origin=origin)
 
-    def checked(self, found: Delta, by_hand: bool) -> Delta:
-        kind, usual = found["kind"], DELTAS[found["kind"]]
-        made = {"kind": kind}
-        for name, value in found.items():
-            if name in usual and value != usual[name]:
-                is_values = name == "values"
-                made[name] = self._values(found["id"], value, by_hand) if is_values else self._value(name, value)
-        if kind == "add":
-            return {**made, "item": self._item(found["item"], by_hand, again=bool(found.get("again")))}
-        if kind == "note":
-            text = self._redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
-            return {**made, "text": text}
-        if kind == "snapshot":
-            cleaning.check(found["name"])
-        if "id" not in usual:
-            return made
-        item = self._book.get(found["id"])
-        if item is None:
-            shown = cleaning.one_line(cleaning.clean(found["id"]))[:80]
-            raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
-        if kind in ("edit", "drop") and item.origin == "person" and found.get("origin", "agent") in ("agent", "model"):
-            raise UsageError(item.id, "a person said so: an agent does not change it", f"ralf memory edit {item.id}")
-        if kind == "outcome" and found.get("verdict", "helpful") not in ("helpful", "harmful", "stale", "fresh"):
-            raise UsageError(item.id, "an outcome is helpful, harmful, stale or fresh")
-        return made
 
-    def _item(self, tree: Mapping[str, Any], by_hand: bool, *, again: bool) -> dict[str, Any]:
-        kind = tree["kind"]
-        if kind not in KINDS:
-            raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
-        values = {name: value for name, value in tree.items() if name not in ("id", "kind")}
-        made = {"kind": kind, **self._values(kind, values, by_hand)}
-        share, item = made.pop("confidence", None), item_of({"id": "", **made})
-        if share is not None and item.percent != f"{100 * share:.6g}":
-            made["base"] = item.base_for(share)
-        if again:
-            return {"id": tree["id"], **made}
-        missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
-        if missing and not by_hand and not (kind == "trap" and made.get("command")):
-            raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
-        is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS
-        if made.get("origin") != "person" and not is_proved:
-            made["status"] = "offered"  # text out of a tool never becomes a rule by itself
-        return {"id": f"{kind}-{self._book.head.get('numbers', {}).get(kind, 0) + 1}", **made}
+# ---- as they are recorded ----
 
-    def _values(self, where: str, values: Mapping[str, Any], by_hand: bool) -> dict[str, Any]:
-        """Fields as they are kept, of text or of what the fields hold; what one cannot hold stays text by hand."""
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """Makes values as they are kept.
+
+    redact   removes secrets from a text
+    by_hand  whether a person wrote them into the file: what a field cannot hold stays a text there
+    """
+
+    redact: Callable[[str], str]
+    by_hand: bool = False
+
+    def line(self, text: str, most: int = LONGEST_TEXT) -> str:
+        """A text on one line, without secrets, and with nothing in it that nobody sees."""
+        return cleaning.trimmed(self.redact(cleaning.one_line(cleaning.shown(text))), most)
+
+    def fields(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of an item. UsageError."""
         made: dict[str, Any] = {}
         for name, value in values.items():
-            if name == "extra":
-                named = ((_name(one), self._line(str(each))) for one, each in value.items())
-                made[name] = {one: each for one, each in named if one}
-            elif plain := name if name in FIELDS else _name(name):
-                try:
-                    made[plain] = self._value(name, value)
-                except ValueError as error:
-                    if not by_hand:
-                        what = f"{name} cannot be {ascii(value)[:40]}{error if name in CHOICES else ''}"
-                        raise UsageError(where, what, "ralf memory edit --help") from None
-                    made[f"{name} said"] = self._line(value)
+            plain = name if name in FIELDS else _name_of(name)
+            try:
+                if plain:
+                    made[plain] = self.value(name, value)
+            except ValueError as error:
+                if not self.by_hand:
+                    what = f"{name} cannot be {ascii(value)[:40]}{error if name in CHOICES else ''}"
+                    raise UsageError(where, what, "ralf memory edit --help") from None
+                made[f"{name} said"] = self.line(value)
         return made
 
-    def _value(self, name: str, value: Any) -> Any:
+    def value(self, name: str, value: Any) -> Any:
         """The value of a field. ValueError."""
         if name in LISTS:
             parts = value.split(";") if isinstance(value, str) else value
-            lines = (self._line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in parts)
+            lines = (self.line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in parts)
             return list(dict.fromkeys(filter(None, lines)))
-        if name in (*COUNTERS, "times"):
+        if name in COUNTERS:
             if not 0 <= (number := int(value or 0)) <= MOST:
                 raise ValueError
             return number
@@ -147,16 +142,73 @@ class _Checker:
             if value not in ("", *CHOICES[name]):
                 raise ValueError(f"; choose one of: {', '.join(CHOICES[name])}")
             return value or _FIRST.get(name, "")
+        if name == "extra":
+            named = ((_name_of(one), self.line(str(each))) for one, each in value.items())
+            return {one: each for one, each in named if one}
         if not isinstance(value, str):
             return value
-        line = self._line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)
+        line = self.line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)
         # the file tells a key from what follows by a colon
         return cleaning.one_line(_COLON.sub(" -", line)).strip(" -") if name in ("key", "agent") else line
 
-    def _line(self, text: str, most: int = LONGEST_TEXT) -> str:
-        """A text on one line, without secrets, and with nothing in it that nobody sees."""
-        return cleaning.trimmed(self._redact(cleaning.one_line(cleaning.shown(text))), most)
+
+def checked(
+    memory: Memory, deltas: Sequence[Delta], redact: Callable[[str], str], *, by_hand: bool = False
+) -> Iterator[Delta]:
+    """The deltas of one record as they are recorded. UsageError, NotFound.
+
+    memory   that they are for
+    redact   removes secrets from a text
+    by_hand  whether a person wrote them into the file: nothing is refused there
+    """
+    cleaner = Cleaner(redact, by_hand)
+    for one in deltas:
+        made = _checked(memory, one, cleaner)
+        memory = apply(memory, made, memory.last_written)  # a delta may be about an item that one before it adds
+        yield made
 
 
-def _name(text: str) -> str:
+def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
+    kind = found["kind"]
+    if kind == "add":
+        return {**found, "item": _item(memory, found, cleaner)}
+    if kind == "note":
+        text = cleaner.redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
+        return {**found, "heading": cleaner.line(found["heading"]), "text": text}
+    if kind == "snapshot":
+        cleaning.check(found["name"])
+    if "id" not in found:
+        return found
+    item = memory.get(found["id"])
+    if item is None:
+        shown = cleaning.one_line(cleaning.clean(found["id"]))[:80]
+        raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
+    if not may_change(item, found):
+        raise UsageError(item.id, "a person says so, and an agent does not", f"ralf memory edit {item.id}")
+    values = {"values": cleaner.fields(item.id, found["values"])} if kind == "edit" else {}
+    return {**{name: cleaner.value(name, value) for name, value in found.items() if name != "values"}, **values}
+
+
+def _item(memory: Memory, found: Delta, cleaner: Cleaner) -> dict[str, Any]:
+    tree = found["item"]
+    kind = tree["kind"]
+    if kind not in KINDS:
+        raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
+    values = {name: value for name, value in tree.items() if name not in ("id", "kind")}
+    made = {"kind": kind, **cleaner.fields(kind, values)}
+    share, item = made.pop("confidence", None), item_of({"id": "", **made})
+    if share is not None and item.percent != f"{100 * share:.6g}":
+        made["base"] = item.base_for(share)
+    if found.get("again"):
+        return {"id": tree["id"], **made}
+    missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
+    if missing and not cleaner.by_hand and not (kind == "trap" and made.get("command")):
+        raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
+    is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS
+    if made.get("origin") != "person" and not is_proved:
+        made["status"] = "offered"  # text out of a tool never becomes a rule by itself
+    return {"id": f"{kind}-{memory.numbers.get(kind, 0) + 1}", **made}
+
+
+def _name_of(text: str) -> str:
     return cleaning.one_line(_NAME.sub(" ", text))[:_LONGEST_NAME].strip(" _-")

@@ -75,8 +75,8 @@ def restore(project: Project, agent: str, to: str) -> Memory:
         if then is None:
             named = ", ".join(now.snapshots) or "none"
             raise NotFound(agent, f"has no snapshot {to[:80]!r}; there are: {named}", "ralf memory status")
-        gone = [item.id for item in now.items if then.get(item.id) is None]
-        other = [item for item in then.items if now.get(item.id) != item]
+        gone = [item.id for item in now.items if item.id not in then.entries]
+        other = [item for label, item in then.entries.items() if now.entries.get(label) != item]
         notes = [name for name in {**now.notes, **then.notes} if now.notes.get(name) != then.notes.get(name)]
         found = [
             *(delta("drop", label, reason="restored", origin="mechanical") for label in gone),

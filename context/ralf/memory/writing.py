@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ralf.document import access
 from ralf.document.access import Document, Look
 from ralf.document.index import NAME
 from ralf.document.place import Place
-from ralf.document.rows import Rows
 from ralf.document.state import State, state_at
 from ralf.errors import NotFound, UsageError
 from ralf.memory import file
 from ralf.memory.family import MemoryFamily
-from ralf.memory.fold import Book, Delta, identity
+from ralf.memory.fold import Delta
 from ralf.memory.model import DEFAULT_AGENT, Item, Memory, check_agent, item_of
-from ralf.memory.records import STREAMS, checked, delta, stream_of
-from ralf.memory.wording import stated
+from ralf.memory.records import STREAMS, checked, delta, stated, stream_of
 from ralf.project import Project, find
 from ralf.redact import redactor_for
 from ralf.storage import files
@@ -47,7 +45,14 @@ def document_of(project: Project, agent: str) -> Document:
         head=lambda: project.git.in_head(path),
         most=file.LONGEST_FILE,
     )
-    return Document(MemoryFamily(agent, redactor_for(project).text), project.store, stream_of(agent), place)
+
+    def author() -> str:
+        from ralf.facts.editor import author_of  # an edit is seldom
+
+        return author_of(project, stream_of(agent), path)
+
+    family = MemoryFamily(agent, redactor_for(project).text)
+    return Document(family, project.store, stream_of(agent), place, author=author)
 
 
 def path_of(project: Project, agent: str) -> Path:
@@ -80,18 +85,18 @@ def load(project: Project, agent: str) -> Memory:
 
     Takes no lock and records nothing. An agent that has none has an empty memory. DamagedJournal, UsageError.
     """
-    return access.read(document_of(project, agent), lambda look: _memory(agent, look.state, look.warnings))
+    return access.read(document_of(project, agent), lambda look: _memory(look.state, look.warnings))
 
 
 def load_at(project: Project, agent: str, revision: int) -> Memory | None:
     """The memory at a revision; None for one that the journal does not have. DamagedJournal, UsageError."""
     found = document_of(project, agent)
     then = state_at(found.family, found.store, found.stream, revision)
-    return _memory(agent, then) if then is not None else None
+    return _memory(then) if then is not None else None
 
 
-def _memory(agent: str, state: State, warnings: Sequence[str] = ()) -> Memory:
-    return replace(Book(agent, state.rows).memory(), warnings=tuple(warnings))
+def _memory(state: State, warnings: Sequence[str] = ()) -> Memory:
+    return replace(cast("MemoryFamily", state.family).memory(state.rows), warnings=tuple(warnings))
 
 
 def unrecorded(project: Project, agent: str, names: Iterable[str]) -> list[str]:
@@ -147,11 +152,11 @@ def write(
     files.make(found.place.file.parent)
 
     def body(state: State) -> Mapping[str, object] | None:
-        book = Book(agent, state.rows)
-        deltas = [*checked(book, work(book.memory()), redactor_for(project).text)]
+        memory = _memory(state)
+        deltas = [*checked(memory, work(memory), redactor_for(project).text)]
         return {"deltas": deltas} if deltas else None
 
-    return access.write(found, body, id=id, accept=accept, result=lambda state, told: _memory(agent, state, told))
+    return access.write(found, body, id=id, accept=accept, result=_memory)
 
 
 def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
@@ -160,12 +165,12 @@ def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
     NotFound for one that a person has dropped; other errors: `record`.
     """
     made = record(project, agent, [new])
-    (clean,) = checked(Book(agent, Rows()), [new], redactor_for(project).text)
+    (clean,) = checked(Memory(agent), [new], redactor_for(project).text)
     item = item_of(clean["item"])
-    found = [one for one in made.items if identity(one, "active") == identity(item, "active")]
-    if not found:
+    found = made.alike(item)
+    if found is None or found.status == "dropped":
         raise NotFound(item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help")
-    return made, found[-1]
+    return made, found
 
 
 # ---- as functions of `ralf.api`, by the project's folder ----

@@ -49,10 +49,7 @@ def handed_over(session: Session, said: Answer) -> Answer:
         name = environment.memory_name()
         if not writing.is_there(session.project, name):
             return said
-        warnings: list[str] = []
-        chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most, warnings=warnings)
-        for warning in warnings:
-            error_log.add(session.project, session.payload.name, RalfError(session.project.local_config_file, warning))
+        chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most)
     except (RalfError, OSError) as error:  # what else there is to say is said all the same
         error_log.add(session.project, session.payload.name, error)
         return said

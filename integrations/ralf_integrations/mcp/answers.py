@@ -146,7 +146,6 @@ class Remembered:
     origin: str
     uses: int
     confidence: float
-    stale: bool
 
 
 @dataclass(frozen=True)

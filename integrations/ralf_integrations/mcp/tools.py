@@ -211,16 +211,11 @@ class Tools:
 
         agent = environment.memory_name()
         found = writing.load(self._project, agent)
-        warnings, of_routes = list(found.warnings), list[str]()
+        items = found.best(kind)[:MOST_ITEMS]
         if query:
-            chosen = selection.for_task(
-                self._project, agent, query, tokens=selection.ON_REQUEST, asked=True, warnings=warnings
-            )
+            chosen = selection.for_task(self._project, agent, query, tokens=selection.ON_REQUEST)
             items = [item for item in chosen.items if kind in (None, item.kind)]
-            of_routes = [f"{selection.said(hit)}\n" for hit in chosen.hits]
-        else:
-            items = found.best(kind)[:MOST_ITEMS]
-        lines = [*(f"{line(item)}\n" for item in items), *of_routes]
+        lines = [f"{line(item)}\n" for item in items]
 
         def answer(text_tokens: int) -> answers.Memory:
             texts = answers.fitting([shown(one) for one in lines], text_tokens)
@@ -235,13 +230,12 @@ class Tools:
                         item.origin,
                         item.uses,
                         item.confidence,
-                        bool(item.stale),
                     )
                     for item in items[: len(texts)]
                 ],
                 left_out=left,
                 text=fenced("".join(texts) + closing) or "nothing is remembered of that",
-                warnings=_warned(warnings),
+                warnings=_warned(found.warnings),
             )
 
         return answers.within_budget(answer, max_tokens)
@@ -250,7 +244,7 @@ class Tools:
         self, kind: str, text: str, *, error: str = "", resolution: str = "", evidence: Sequence[str] = ()
     ) -> answers.Proposed:
         """Offer an item to the user, who decides whether it counts."""
-        from ralf.memory.wording import stated
+        from ralf.memory.records import stated
         from ralf.memory.writing import add
 
         given = {"error": error, "resolution": resolution}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ralf import memory
 from ralf.agent import RunList, RunState, get_run, list_runs, signals
 from ralf.agent.signals import Sent
 from ralf.errors import RalfError
 from ralf.finding.search import SearchHit, search
+from ralf.memory import provenance, writing
 from ralf.memory.model import Item, Memory
 from ralf.memory.provenance import Provenance
 from ralf.tasks import plan as plans
@@ -102,8 +102,8 @@ class Remembered:
 
 def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Remembered:
     """The memory of an agent; "" for the first that has one. DamagedJournal, UsageError."""
-    agents = tuple(memory.agents(project))
-    found = memory.load(project, agent or (agents[0] if agents else "main"))
+    agents = tuple(writing.agents(project))
+    found = writing.load(project, agent or (agents[0] if agents else "main"))
     kinds: dict[str, int] = {}
     for item in found.items:
         kinds[item.kind] = kinds.get(item.kind, 0) + 1
@@ -113,7 +113,7 @@ def remembered(project: ViewedProject, agent: str, kind: str, number: int) -> Re
 
 def remembered_item(project: ViewedProject, agent: str, label: str) -> Provenance:
     """What made an item, and the lines behind it. NotFound, DamagedJournal, UsageError."""
-    return memory.why(project, agent or "main", label)
+    return provenance.why(project, agent or "main", label)
 
 
 # ---- runs ----
