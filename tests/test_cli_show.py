@@ -44,7 +44,7 @@ def test_json_of_a_section_holds_its_fields_and_of_a_brief_no_history(show: Run)
     whole = show("--json").json()
     for section, keys in (
         ("goal", {"goal", "goal_origin", "began_as"}),
-        ("work", {"handover", "active_work", "unresolved", "since"}),
+        ("work", {"handover", "active_work", "since"}),
         ("decisions", {"decisions", "pinned"}),
         ("facts", {"facts"}),
         ("history", {"checkpoints", "history"}),

@@ -65,19 +65,6 @@ def test_a_decision_that_a_person_wrote_into_the_file_can_be_superseded(root: Pa
     assert decisions(root)[BY_HAND].superseded_by == made.id
 
 
-def test_a_persons_link_to_a_label_given_meanwhile_points_to_their_decision(root: Path, path: Path) -> None:
-    before = path.read_bytes()
-    add(path)
-    replaced = 'status: "superseded"\n    superseded_by: "DEC-003"'
-    saved = path.read_text(encoding="utf-8").replace('status: "active"', replaced, 1)
-    path.write_bytes(before)
-    assert ralf.record_decision(ROUTE, "Decided meanwhile", root=root).id == "DEC-003"
-    path.write_text(saved, encoding="utf-8")  # out of an editor that had the file open all the time
-    found = decisions(root)
-    assert found["Decided meanwhile"].id == "DEC-003"
-    assert found["Keep the old columns"].superseded_by == found[BY_HAND].id == "DEC-004"
-
-
 def test_a_revert_goes_back_behind_what_a_person_wrote_into_the_file(root: Path, path: Path) -> None:
     add(path)
     revert(ROUTE, "r1", root=root)

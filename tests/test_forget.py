@@ -174,13 +174,13 @@ def test_earlier_words_of_a_decision_are_forgotten_with_the_present_ones(root: P
     assert places(root, WORDS) == places(root, other) == []
 
 
-def test_what_else_was_said_of_a_decision_and_is_not_settled_is_forgotten_too(root: Path) -> None:
+def test_the_other_value_of_a_field_that_two_changed_is_forgotten_too(root: Path) -> None:
     label, other = label_of(root), "The key lies with the lighthouse keeper"
     at = ["decisions", label, "decision"]
     with open_route(projects.find(root), ROUTE) as writer:
         writer.absorb_edits()
-        changes = [{"at": ["unresolved"], "value": [{"at": at, "also": [other, "at sea"]}]}]
-        writer.append("edit", {"changes": changes}, id="made")
+        conflicts = [{"at": at, "also": [other, "at sea"]}]
+        writer.append("edit", {"changes": [], "conflicts": conflicts}, id="made")
         writer.render_file()
     forget(ROUTE, label, root=root)
     assert places(root, WORDS) == places(root, other) == places(root, "at sea") == []

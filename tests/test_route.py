@@ -351,8 +351,8 @@ def test_checkpoints_after_an_import_go_on_with_its_numbers() -> None:
 @settings(quick, max_examples=examples(15))
 def test_a_hand_edit_applied_is_the_edited_file(base: RouteContext, theirs: RouteContext) -> None:
     header = replace(base.context_checkpoint, revision=3, mark="", version=FORMAT_VERSION, decision_count=0)
-    base = replace(base, context_checkpoint=header, decisions=(), unresolved=())
-    theirs = replace(theirs, context_checkpoint=header, decisions=(), unresolved=())
+    base = replace(base, context_checkpoint=header, decisions=())
+    theirs = replace(theirs, context_checkpoint=header, decisions=())
     changes = json.loads(json.dumps(changes_of_edit(base, theirs, base)))
     taken = apply(base, Record(3, "edit", {"changes": changes}))
     taken = replace(taken, context_checkpoint=replace(taken.context_checkpoint, mark=""))

@@ -395,30 +395,10 @@ def test_what_cannot_be_done_is_a_page_that_says_why(own: tuple[Project, Client]
         ("drop", {"id": "DEC-9"}, 404, "has no decision DEC-009"),
         ("decide", {"decision": " "}, 400, "a decision needs words"),
         ("decide", {"decision": "x", "supersedes": "DEC-9"}, 404, "tide: "),
-        ("resolve", {"at": "{"}, 400, "which field is meant?"),
         ("refuse", {}, 404, "nothing in it is foreign"),
     ):
         answer = client.post(f"/routes/tide/{action}", hidden | fields)
         assert (answer.status, why in Page(answer.text).words) == (status, True), answer.text[-500:]
-
-
-@pytest.mark.parametrize(("take", "reason"), [("", "Ann asked for it"), ("0", "the linter asks for it")])
-def test_a_field_that_two_sides_changed_is_settled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: str, reason: str
-) -> None:
-    for name, value in webkit.environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    project = Project(tmp_path)
-    ownership.init(project, share=False)
-    webkit._routes(project)
-    with served(project) as (_, client):
-        said = words(client, "/routes/storage")
-        assert "Ann asked for it" in said and "the linter asks for it" in said
-        assert "Resolved." in send(client, "/routes/storage", "/routes/storage/resolve", take=take)
-        assert "/routes/storage/resolve" not in client.get("/routes/storage").forms()
-    context = ralf.get_context("storage", root=tmp_path)
-    assert context.unresolved == ()
-    assert context.decisions[-1].rationale == reason
 
 
 def test_what_is_foreign_is_refused_until_something_else_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

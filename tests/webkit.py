@@ -128,26 +128,11 @@ def _routes(project: Project) -> None:
         root=root,
     )
     api.record_decision("storage", "Name tables in the plural", rationale="we always did", origin="agent", root=root)
-    file = project.route_file("storage")
-    earlier = file.read_text()
-    listed = [
-        {"id": "DEC-004", "decision": "Name tables in the plural", "rationale": "the linter asks for it"},
-    ]
-    kept = [one for one in json.loads(json.dumps(_decisions(root))) if one["id"] != "DEC-004"]
-    api.change("storage", {"decisions": [*kept, *listed]}, root=root)
-    file.write_text(earlier.replace("we always did", "Ann asked for it"))
-    api.take_in("storage", root=root)
     api.change(
         "archive",
         {"goal": "Move readings older than a year to cold storage", "active_work": {"work_status": "completed"}},
         root=root,
     )
-
-
-def _decisions(root: Path) -> list[dict[str, Any]]:
-    from ralf.format.codec import to_tree
-
-    return [to_tree(one) for one in ralf.get_context("storage", root=root).decisions]
 
 
 def _sessions(project: Project, folder: Path) -> None:

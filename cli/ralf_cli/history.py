@@ -24,7 +24,6 @@ _HEADINGS = {
     "checkpoints": "Checkpoints",
     "facts": "Facts",
     "notes": "Notes around the history",
-    "unresolved": "Unresolved",
     "other": "Other keys",
 }
 
@@ -162,7 +161,7 @@ def emit_words(words: Iterable[Told]) -> None:
         if told.subject != heading:
             heading = told.subject
             click.secho(_HEADINGS.get(heading, heading), bold=True)
-        name = f" {told.id}" if told.subject in ("decisions", "checkpoints", "unresolved") else ""
+        name = f" {told.id}" if told.subject in ("decisions", "checkpoints") else ""
         click.echo(f"  {told.what}{name}: {told.text}")
 
 

@@ -15,7 +15,7 @@ _KEPT = (*_ALWAYS, "goal", "decisions", "history")  # whatever they hold
 
 _OF_SECTION = {
     "goal": ("goal", "goal_origin", "began_as"),
-    "work": ("handover", "active_work", "unresolved", "since"),
+    "work": ("handover", "active_work", "since"),
     "decisions": ("decisions", "pinned"),
     "facts": ("facts",),
     "history": ("checkpoints", "history"),
@@ -54,7 +54,7 @@ _PROBE = 60  # characters of it: the text may cut what follows
 _Unit = tuple[tuple[str, ...], int]
 """An item that can go: the keys that lead to its list, or to a section of the history, and its number there."""
 
-_LAST = ("since", "folded", "unresolved", "began_as", "active_work", "handover", "goal_origin", "goal")
+_LAST = ("since", "folded", "began_as", "active_work", "handover", "goal_origin", "goal")
 """What is taken out as a whole, the goal last."""
 
 

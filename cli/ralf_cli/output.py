@@ -87,7 +87,6 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "decisions": [to_tree(decision) for decision in context.decisions],
         "pinned": [to_tree(pin) for pin in context.pinned],
         "active_work": to_tree(context.active_work),
-        "unresolved": [to_tree(entry) for entry in context.unresolved],
         "facts": to_tree(context.facts),
         "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
         "history": context.history,

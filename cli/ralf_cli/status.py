@@ -88,9 +88,6 @@ def status(route: str | None, root: str | None, as_json: bool) -> Status:
     if found.foreign:
         click.echo(f"foreign          it holds what came with the repository: ralf context trust {found.route}")
     _show_foreign([one.route for one in summaries if one.foreign])
-    if found.unresolved:
-        fields = f"{found.unresolved} field{'s' * (found.unresolved != 1)} with two values"
-        click.echo(f"unresolved       {fields}: ralf context verify; to settle: ralf context edit {found.route}")
     for name, count in sorted(Counter(note.by for note in new).items()):
         click.echo(f"shared           {count:,} new by {name}: ralf context trust {quote(name)}")
     if accepted and not project.git.shares():

@@ -2,7 +2,7 @@
 
     read      get_context render list_routes status search why log diff context_at
     write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop undo undoable resolve open_file take_in change use rename_route close_route
+              revert drop undo undoable open_file take_in change use rename_route close_route
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
         drop as drop,
         open_file as open_file,
         record_decision as record_decision,
-        resolve as resolve,
         revert as revert,
         take_in as take_in,
     )
@@ -133,7 +132,7 @@ def __getattr__(name: str) -> Any:
         from ralf.conversation import truncation as home
     elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
-    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert", "resolve"):
+    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
         from ralf.route import corrections as home
     elif name in ("undo", "undoable"):
         from ralf.route import undoing as home

@@ -321,7 +321,6 @@ BROKEN: dict[str, Callable[[], Any]] = {
     "apply without order": lambda: _forgetful(lambda change: "order" not in change),
     "apply without removals": lambda: _forgetful(lambda change: not change.get("removed")),
     "revert without sections": _without_sections,
-    "edit that keeps one value": lambda: ("unresolved.of_edit", lambda base, newest, found: []),
 }
 
 
@@ -330,7 +329,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": corrections, "unresolved": edits}[place.split(".")[0]],
+        {"merge": merge, "reversion": corrections}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

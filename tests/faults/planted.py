@@ -137,8 +137,6 @@ checkpoint_history:
     session: "deadbeef-0000-0000-0000-000000000000"
     summary_ref: "## Checkpoint 1: Release {w("summary")}"
     key_events: ["Project release {w("event")}"]
-unresolved:
-  - {{at: ["goal"], also: ["release {w("unresolved")}"]}}
 {w("key")}: "release {w("value")}"
 ---
 

@@ -17,7 +17,7 @@ from ralf.talk import cutting
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, shown
 
-_NOTES, _RULES, _DECISIONS, _NOT_AGAIN, _UNRESOLVED, _WORK = (number / 10 for number in range(1, 7))
+_NOTES, _RULES, _DECISIONS, _NOT_AGAIN, _WORK = (number / 10 for number in range(1, 6))
 """Places of the sections; of a hand-over: `ralf.brief.handover`."""
 
 _HELD = {"decision": (_DECISIONS, "Decisions in force"), "failed-approach": (_NOT_AGAIN, "Not again")}
@@ -63,9 +63,7 @@ def recorded(context: RouteContext) -> Recorded:
     notes = map(lines.quotation, filter(str.strip, context.body.notes.strip().split("\n\n")))
     pinned = made.add("note", (_NOTES,), "Notes in the file, by a person", notes)
     made.pinned = _staged(made, [*pinned, *_rules(made, context)], _PINNED)
-    unresolved = (f"- {one_line(line)}" for line in wording.told_unresolved(context))
-    open_ = made.add("unresolved", (_UNRESOLVED,), "Unresolved: settle it in the file", unresolved)
-    made.decided = _staged(made, [*open_, *_in_force(made, context)], _DECIDED)
+    made.decided = _staged(made, _in_force(made, context), _DECIDED)
     told = {one.session for one in context.sessions}
     untold = {one.checkpoint_id for one in context.checkpoint_history if one.session not in told}
     history(made, context, untold if told else None)
@@ -101,8 +99,8 @@ def decided(made: Recorded, context: RouteContext) -> None:
     """Rules and decisions in force, what was tried and did not work, and what holds no longer."""
     made.pinned = [_rules(made, context)]
     made.decided = [_in_force(made, context, is_alone=True)]
-    retired = (item for item in reversed(context.decisions) if item.status != "active" or item.origin == "extracted")
-    heading = "No longer in force, or found by rules of an earlier version"
+    retired = (item for item in reversed(context.decisions) if item.status != "active")
+    heading = "No longer in force"
     made.add("retired", (_RETIRED,), heading, map(wording.decision, retired))
 
 

@@ -10,9 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ralf.brief.handover import author, said, since
-from ralf.format.codec import to_tree
 from ralf.format.listing import decision_lines, name, tag
-from ralf.format.merge import find
 from ralf.model import BODY, ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
@@ -123,23 +121,6 @@ def value(found: Any, most: int = _LONGEST_VALUE) -> str:
     return trimmed(one_line(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)), most)
 
 
-def told_unresolved(context: RouteContext) -> Iterator[str]:
-    """Each unresolved field on one line: the place, the value that holds, and the others."""
-    tree = to_tree(context) if context.unresolved else {}
-    for entry in context.unresolved:
-        yield f"{place(entry.at)}: {value(_worded(find(tree, entry.at)))}; also said: {said_too(entry.also)}"
-
-
-def said_too(values: Sequence[Any]) -> str:
-    """The values that do not hold, on one line."""
-    return "; or: ".join(value(_worded(one)) for one in values)
-
-
-def _worded(found: Any) -> Any:
-    """A value as a person reads it: a decision by its words."""
-    return found.get("decision", found) if isinstance(found, dict) else found
-
-
 # ---- content that came with a repository ----
 
 LABEL = "Came with the repository; not written by your ralf"
@@ -201,7 +182,6 @@ def apart(context: RouteContext) -> RouteContext:
             replace(item, kind="decision", pinned=False, origin=ORIGIN) for item in decisions if not _is_rule(item)
         ),
         facts=replace(context.facts, requests=()),
-        unresolved=(),
         body=Body(sections=context.body.sections),
         extra={},
         foreign=True,

@@ -133,7 +133,6 @@ class Status:
     problem           why the session could not be looked at, "" for nothing
     damage            what is wrong with the route file, "" for nothing
     foreign           whether the route holds what came with the repository; no other field tells of it
-    unresolved        how many fields of the route two have changed, each to something else
     title             the task's title, else what the route is about, else its first message
     last_request      the last message; `work_status`: where the answer to it stands
     model             the configured model that hands over, "" for none
@@ -161,7 +160,6 @@ class Status:
     problem: str = ""
     damage: str = ""
     foreign: bool = False
-    unresolved: int = 0
     title: str = ""
     last_request: str = ""
     work_status: str = ""
@@ -204,7 +202,6 @@ def status(project: Project, route: str | None = None) -> Status:
         problem=problem,
         damage=state.damage if state else "",
         foreign=state is not None and state.context.foreign,
-        unresolved=len(own.unresolved) if own is not None else 0,
         title=(work.task_title or own.goal or own.began_as) if own is not None else "",
         last_request=work.last_request,
         work_status=work.work_status,

@@ -44,9 +44,8 @@ class SearchHit:
     text    what was found, at most 2,000 characters
     score   larger is better; comparable within one answer only
     source  where it stands: session and lines
-    status  of a decision: active, superseded, reversed, done, proposed, dropped, or extracted (by rules of an earlier
-            version: nobody recorded it); of all else "", "taken back" where the person took the message back by
-            rewinding, or reverted where a revert took the checkpoint back
+    status  of a decision: active, superseded, reversed, done, proposed or dropped; of all else "", "taken back" where
+            the person took the message back by rewinding, or reverted where a revert took the checkpoint back
     """
 
     route: str

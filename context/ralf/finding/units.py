@@ -12,10 +12,10 @@ from ralf.brief import lines
 from ralf.document.index import Index
 from ralf.errors import NotFound
 from ralf.format.codec import from_tree
-from ralf.model import EXTRACTED, Decision, Header, RouteContext, Section
+from ralf.model import Decision, Header, RouteContext, Section
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import cap, extracted, history, shared
+from ralf.route import cap, history, shared
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
 from ralf.route.shared import Others
@@ -261,10 +261,7 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
             found[label] = replace(found[label], status=status, superseded_by=successor)
 
     for record in records:
-        by_rules = record.kind == "checkpoint" and extracted.is_by_rules(record.payload)
         for decision in _brought(record):
-            if by_rules and decision.origin in extracted.BY_RULES:
-                decision = replace(decision, origin=EXTRACTED)
             if record.kind != "checkpoint" or decision.id not in found:
                 found[decision.id] = decision
             ended(decision.supersedes, "superseded", decision.id)
@@ -299,11 +296,9 @@ def _decision(decision: Decision) -> Unit:
     by = f"by {decision.extra['by']}" if decision.origin == shared.ORIGIN else ""
     parts = [decision.decision, decision.rationale, rejected, *labels, by]
     text = "\n".join(part for part in parts if part and isinstance(part, str))
-    is_extracted = decision.origin == EXTRACTED and decision.status == "active"
-    status = EXTRACTED if is_extracted else decision.status
     source = decision.source
     place = (source.session, source.first_line, source.last_line) if source is not None else ()
-    return Unit("decision", decision.id, text, status, decision.superseded_by, decision.timestamp, *place)
+    return Unit("decision", decision.id, text, decision.status, decision.superseded_by, decision.timestamp, *place)
 
 
 def _brought(record: Record) -> Iterator[Decision]:

@@ -292,7 +292,6 @@ IDENTITY = {
     "open_files": "path",
     "dropped": "id",
     "forgotten": "id",
-    "unresolved": "at",
     "comments": "key",
     "pinned": "id",
     "kept": "id",

@@ -490,7 +490,6 @@ def _decision(label: str, trees: Iterable[Mapping[str, Any]]) -> Target | None:
                 said.setdefault(text, Decision(str(tree["id"]), str(tree.get("kind", "decision")), decision=text))
                 if tree.get("clone"):
                     signed = {key: str(tree.get(key, "")) for key in ("timestamp", "clone")}
-                    signed["aliases"] = tuple(map(str, tree.get("aliases", ())))
             others |= {str(tree.get("rationale", "")), *map(str, tree.get("alternatives", ()))}
         at = [str(key) for key in tree.get("at", ())]
         if at == ["decisions", label, "decision"]:
@@ -547,7 +546,7 @@ def _dicts(tree: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _values(change: Mapping[str, Any]) -> list[str]:
-    """What a change by hand puts in a place, or what else was said of it (`unresolved`)."""
+    """What a change by hand puts in a place, or what else was said of it (`conflicts`)."""
     value = change.get("value", change.get("also", ()))
     values = value if isinstance(value, (list, tuple)) else [value]
     return [inner for inner in values if isinstance(inner, str)]

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from ralf.brief import wording
-from ralf.brief.wording import MANY, ORIGIN, told_unresolved
+from ralf.brief.wording import MANY, ORIGIN
 from ralf.errors import Busy, DamagedRouteFile
 from ralf.format import merge
 from ralf.format.codec import Tree, from_tree, to_tree
@@ -30,7 +30,7 @@ _WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors com
 
 _HANDED = ("last", "kept", "offers")
 
-_WORDLESS = ("status", "aliases", "supersedes", "superseded_by")  # fields whose change leaves an item whose it was
+_WORDLESS = ("status", "supersedes", "superseded_by")  # fields whose change leaves an item whose it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +187,11 @@ def _lines(project: Project, route: str, state: State, theirs: foreign.Theirs) -
         return state.context.foreign_notes
     ours = state.recorded
     known, words = set(wording.told(ours, MANY)), {_claim(item) for item in ours.decisions}
-    marks = [entry for entry in after.unresolved if entry not in ours.unresolved]
     news = replace(after, decisions=tuple(item for item in after.decisions if _claim(item) not in words))
     lines = (line for line in wording.told(news, MANY) if line not in known or line.startswith(_OF_DECISIONS))
     left = set(wording.told(after, MANY))
     gone = (f"gone: {line}" for line in known - left if line.startswith(_OF_WORK))
-    unresolved = (f"unresolved: {line}" for line in told_unresolved(replace(after, unresolved=tuple(marks))))
-    return wording.bounded([*unresolved, *foreign.dropped_lines(ours, after), *lines, *sorted(gone)])
+    return wording.bounded([*foreign.dropped_lines(ours, after), *lines, *sorted(gone)])
 
 
 _OF_DECISIONS = tuple(f"{name} " for name in wording.SECTIONS["decisions"])
@@ -202,7 +200,7 @@ _OF_WORK = ("next step: ", "blocked: ", "found: ")
 
 def _claim(item: Decision) -> str:
     """What tells a decision from what it was, but for its labels, its links and whose it is."""
-    return repr(replace(item, id="", aliases=(), supersedes="", superseded_by="", origin=""))
+    return repr(replace(item, id="", supersedes="", superseded_by="", origin=""))
 
 
 def _digest(state: State, theirs: foreign.Theirs) -> str:

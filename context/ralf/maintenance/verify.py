@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ralf import config, project as projects, routing
 from ralf.agent import contents
-from ralf.brief.wording import told_unresolved
 from ralf.document import access
 from ralf.document.access import Look
 from ralf.document.judging import EDITED, HALF, NEW
@@ -108,8 +107,6 @@ def _file(project: Project, route: str, has_records: bool) -> Iterator[Finding]:
         if has_records:
             yield Finding(path, "is missing", _AGAIN, damage=False)
         return
-    for line in told_unresolved(found):
-        yield Finding(path, f"two values: {line}; to settle it: ralf context edit {route}", damage=False)
     move = routing.move_of(project, found.route) if cleaning.is_valid(found.route) else None
     if move is not None and move.new == route:
         yield Finding(path, f"shows the route when it was called {found.route}", _AGAIN, damage=False)

@@ -13,7 +13,6 @@ from ralf.model.context import (
 )
 from ralf.model.handover import Carried as Carried, HandOver as HandOver, Kept as Kept
 from ralf.model.items import (
-    EXTRACTED as EXTRACTED,
     FEW_ENTRIES as FEW_ENTRIES,
     MOST_SOURCES as MOST_SOURCES,
     NOT_STORED as NOT_STORED,
@@ -40,6 +39,5 @@ from ralf.model.items import (
     TestFact as TestFact,
     Todo as Todo,
     Tombstone as Tombstone,
-    Unresolved as Unresolved,
     WorkingTree as WorkingTree,
 )

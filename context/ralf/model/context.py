@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ralf.model.entries import SessionEntries
 from ralf.model.handover import Carried
 from ralf.model.items import (
-    EXTRACTED,
     NOT_STORED,
     ActiveWork,
     Checkpoint,
@@ -20,7 +19,6 @@ from ralf.model.items import (
     Section,
     Spend,
     Tombstone,
-    Unresolved,
 )
 from ralf.model.kept import with_decisions
 from ralf.text.frozen import dataclass
@@ -127,7 +125,6 @@ class RouteContext:
     handover     what was handed over last, and what it left open, done and found; `carried`: with the decisions
     decisions    oldest first, of every status
     active_work  where the work stands
-    unresolved   fields that two sides changed at the same time: the other values
     pinned       messages that every brief shows
     facts        what was taken from the transcripts mechanically
     checkpoints  the checkpoint history, oldest first
@@ -155,7 +152,6 @@ class RouteContext:
     began_as: str = ""
     handover: Carried = field(default_factory=Carried)
     active_work: ActiveWork = field(default_factory=ActiveWork)
-    unresolved: tuple[Unresolved, ...] = ()
     decisions: tuple[Decision, ...] = ()
     pinned: tuple[Pin, ...] = ()
     facts: Facts = field(default_factory=Facts)
@@ -239,7 +235,7 @@ class RouteContext:
     @property
     def active_decisions(self) -> tuple[Decision, ...]:
         """The decisions, rules and failed approaches that somebody recorded and that hold, oldest first."""
-        return tuple(item for item in self.decisions if item.status == "active" and item.origin != EXTRACTED)
+        return tuple(item for item in self.decisions if item.status == "active")
 
     def with_pin(self, pin: Pin) -> RouteContext:
         """The same context with a message pinned; one that is pinned stays pinned once."""

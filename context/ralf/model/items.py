@@ -53,10 +53,9 @@ class Decision:
     alternatives  each "option: why not", or the option alone
     source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
     origin        user, agent, model (`model`: its name), answer (a person's to a tool's question, or a plan that they
-                  approved), human-edit or import; unknown, where a writer did not say whose it is; `EXTRACTED`
+                  approved), human-edit or import; unknown, where a writer did not say whose it is
     not_found     names in it that stand nowhere in the record
     ended         who ended it, why and when, where another hand-over did
-    aliases       labels that it has, or had, in other clones of a shared route
     clone         tag of the clone that recorded it, where route files are shared; "" else
     """
 
@@ -76,7 +75,6 @@ class Decision:
     model: str = ""
     not_found: tuple[str, ...] = ()
     ended: Ended | None = None
-    aliases: tuple[str, ...] = ()
     clone: str = ""
     extra: Extra = field(default_factory=dict)
 
@@ -84,10 +82,6 @@ class Decision:
     def always_written(self) -> tuple[str, ...]:
         """The status is told even where it is active, but not of one whose details the cap has folded."""
         return ("status",) if self.timestamp or self.rationale or self.source is not None else ()
-
-
-EXTRACTED = "extracted"
-"""The origin of what rules of an earlier version took for a decision: search finds it, nobody is handed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +118,6 @@ class Pin:
     at: str = ""
     words: str = ""
     origin: str = ""
-    extra: Extra = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Unresolved:
-    """A field that a person changed in the file while it changed in the journal, too: see `ralf.route.unresolved`.
-
-    at    the keys to it, a list item under its identity
-    also  the values that do not stand there, None for one that was removed
-    """
-
-    at: tuple[str, ...] = ()
-    also: tuple[Any, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
@@ -382,7 +363,6 @@ class Checkpoint:
     unrefined      why the model that was asked did not improve it
     settled        no model is asked about it again
     origin         import, where it was made of a file and no session; "" else
-    aliases        ids that it has, or had, in other clones of a shared route
     """
 
     checkpoint_id: str = ""
@@ -401,7 +381,6 @@ class Checkpoint:
     unrefined: str = ""
     settled: bool = False
     origin: str = ""
-    aliases: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 

@@ -60,5 +60,5 @@ def decision_of(entry: Kept) -> Decision:
 
 def with_decisions(carried: Carried, decisions: tuple[Decision, ...]) -> Carried:
     """What a route hands over with its decisions in force, newest first."""
-    held = [item for item in reversed(decisions) if item.status == "active" and item.origin != "extracted"]
+    held = [item for item in reversed(decisions) if item.status == "active"]
     return replace(carried, kept=(*map(of_decision, held), *carried.kept))

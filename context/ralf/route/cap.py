@@ -60,7 +60,7 @@ def _records_of(stone: Tombstone) -> Iterator[str]:
 def _records(decision: Decision) -> list[str]:
     if not (decision.clone and decision.timestamp):
         return []
-    signed = (f"{label} {decision.timestamp} {decision.clone}" for label in (decision.id, *decision.aliases) if label)
+    signed = (f"{label} {decision.timestamp} {decision.clone}" for label in (decision.id,))
     hashes = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).hexdigest() for one in signed)
     return [hashed[:_RECORD_DIGITS] for hashed in hashes]
 
@@ -441,10 +441,6 @@ def _facts(name: str, wanted: Callable[[Any], bool] = lambda _: True, *, keep: i
     return _Kind(oldest, without)
 
 
-def _unresolved(context: RouteContext, going: list[Any]) -> RouteContext:
-    return replace(context, unresolved=context.unresolved[len(going) :])
-
-
 def _costs(items: Iterable[Any]) -> Iterator[tuple[Any, int]]:
     return ((item, _cost(item)) for item in items)
 
@@ -485,7 +481,6 @@ _ORDER: tuple[tuple[_Kind, int], ...] = (
     (_decisions(_is_done), TARGET),
     *((_facts(kind, keep=FEW_FACTS[kind]), TARGET) for kind in _FACTS),
     (_entries(FEW_ENTRIES), TARGET),
-    (_Kind(lambda context: _costs(context.unresolved), _unresolved), CAP),
     (_decisions(lambda decision: not decision.pinned), CAP),  # not one more than has to go
     *((_facts(kind, keep=0), CAP) for kind in _FACTS),
     (_Kind(_long, _without_decisions), CAP),

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ralf.brief.wording import PLACES, place, plain, said_too, value
+from ralf.brief.wording import PLACES, plain, value
 from ralf.format.codec import to_tree
 from ralf.model import FEW_ENTRIES, Decision, Facts, RouteContext
 from ralf.text.cleaning import one_line, trimmed
 
-SUBJECTS = ("goal", "handover", "decisions", "work", "checkpoints", "facts", "notes", "unresolved", "other")
+SUBJECTS = ("goal", "handover", "decisions", "work", "checkpoints", "facts", "notes", "other")
 """What is described, in this order."""
 
 _SHORT, _MOST = 120, 1_500  # characters of one of two values, and of a text
@@ -83,8 +83,6 @@ def _values(context: RouteContext) -> Iterator[tuple[_Field, Any]]:
             yield ("work", key, f"{plain(key)}: ", ""), found
     for key, name in PLACES.items():
         yield ("notes", name, f"{name}: ", ""), body.get(key)
-    for one in context.unresolved:
-        yield ("unresolved", place(one.at), "also: ", said_too(one.also)), True
     for key, found in context.extra.items():
         yield ("other", key, f"{key}: ", ""), found
 

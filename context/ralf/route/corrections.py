@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
-from ralf.brief.wording import place
 from ralf.errors import Busy, NotFound, UsageError
 from ralf.format import merge
 from ralf.format.codec import BadTree, Tree, from_tree, to_tree
 from ralf.format.merge import Change
-from ralf.model import EXTRACTED, Checkpoint, Decision, RouteContext
+from ralf.model import Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import cap, edits, fold, history, shared, state
@@ -108,8 +107,8 @@ def record_decision(
             made = replace(made, supersedes=supersedes)
         words = edits.said(made)
         decisions = writer.context.decisions
-        for known, its_words in zip(decisions, edits.all_said(decisions), strict=True):
-            if known.status != "active" or known.origin == EXTRACTED or its_words != words:
+        for known in decisions:
+            if known.status != "active" or edits.said(known) != words:
                 continue
             if not supersedes and _adds_nothing(made, known):
                 return known
@@ -337,49 +336,6 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
         writer.append("drop", payload, id=f"drop-{decision.id}-{uuid.uuid4().hex}")
         writer.render_file()
     return Dropped(found, replace(decision, status="dropped"), changed=True)
-
-
-# ---- resolve: of a field that two sides changed, one value stands ----
-
-
-def resolve(
-    route: str, at: Iterable[str], *, take: int | None = None, root: str | os.PathLike[str] | None = None
-) -> bool:
-    """Settle a field that a person and the journal changed at the same time (`RouteContext.unresolved`), by the
-    person's word; whether there was anything to settle.
-
-    at    the keys to the field, as its entry has them
-    take  which of the entry's other values is to stand there, from 0; None: what stands there stays
-
-    Durable, and shown, as a decision is. Raises RouteNotFound, NotFound (no such other value), UsageError (a refused
-    name), Busy, OSError, DamagedJournal.
-    """
-    project, found = routing.find(route, root)
-    keys = tuple(at)
-    if len(keys) > 1 and keys[0] == "decisions":
-        keys = (keys[0], keys[1], *keys[2:])
-    with open_route(project, found) as writer:
-        writer.absorb_edits()
-        before = writer.context
-        entry = next((one for one in before.unresolved if one.at == keys), None)
-        if entry is None:
-            return False
-        if take is not None and not 0 <= take < len(entry.also):
-            raise NotFound(found, f"{place(keys)}: no other value {take}", f"ralf context show {found} --section work")
-        left = tuple(one for one in before.unresolved if one is not entry)
-        changes = merge.diff(to_tree(before), to_tree(replace(before, unresolved=left)))
-        if take is not None:
-            value = entry.also[take]
-            set_ = {"removed": True} if value is None else {"value": value}
-            changes = [{"at": list(keys), **set_}, *changes]
-        changes = [state.redacted(project, one) for one in changes]
-        writer.append(
-            "edit",
-            {"timestamp": utc_now(), "origin": "human-edit", "changes": changes},
-            id=f"resolve-{uuid.uuid4().hex}",
-        )
-        writer.render_file()
-    return True
 
 
 def decision_of(project: Project, context: RouteContext, label: str) -> Decision | None:

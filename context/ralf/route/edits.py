@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ralf.document.record import now
 from ralf.format import merge
-from ralf.format.codec import ById, Tree, from_tree, shared, to_tree
-from ralf.model import EXTRACTED, MOST_SOURCES, Decision, RouteContext, Section, Tombstone
+from ralf.format.codec import Tree, from_tree, shared, to_tree
+from ralf.model import MOST_SOURCES, Decision, RouteContext, Section
 from ralf.route import cap
-from ralf.route.unresolved import of_edit
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
 
@@ -30,149 +29,100 @@ def said(decision: Decision) -> str:
 
 _LABEL = regex(r"DEC-([0-9]{1,9})(?:-[0-9a-f]{6})?\Z")
 
-
-LINKS = ("supersedes", "superseded_by")
+_LINKS = ("supersedes", "superseded_by")
 
 
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str = "") -> Mapping[str, Any]:
-    """The payload of a record that is about to be appended to `context`, its new decisions with their labels. See
-    `labels_given`.
-    """
-    return labels_given(context, kind, payload, clone=clone)[0]
-
-
-def labels_given(
-    context: RouteContext, kind: str, payload: Mapping[str, Any], apart: Container[str] = (), *, clone: str = ""
-) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The payload of a record that is about to be appended to `context`, its new decisions with their labels; and by
-    `#n` the label of the nth decision of the list, "" for one that is left out as it was dropped.
+    """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
-    it tells nothing that is not known. One that was dropped is left out; only a record of a decision, which a person
-    makes, or a person's hand-over brings it back. `#n`, the nth decision of the list, becomes that one's label in
-    `supersedes` and `superseded_by`. The labels stand in the record, so that whoever reads it, and however much has
-    been folded away, calls them the same.
+    it tells nothing new. One that was dropped is left out; only a record of a decision, which a person makes, or a
+    person's hand-over brings it back. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
+    `superseded_by`. The labels stand in the record, so that every reader calls them the same.
 
-    apart  which of them, as `#n`, get a label of their own, also where one in the same words is active
     clone  the tag behind the number of a label, where this clone shares what it decides; "": none
     """
-    if kind not in ("checkpoint", "refinement", "decision", "handover"):
-        return payload, {}
-    if kind == "decision" and not payload.get("decision"):
-        return payload, {}  # said before
-    items = [payload.get("decision", {})] if kind == "decision" else payload.get("decisions", ())
-    active: dict[str, list[Decision]] = {}
-    taken: set[str] = set()
-    if not all(item.get("id") for item in items):  # else they have been labelled, and nothing need be looked up
-        for decision, words in zip(context.decisions, _said.of(context.decisions), strict=True):
-            if decision.status == "active":
-                active.setdefault(words, []).append(decision)
-        taken = {known.id for known in context.decisions}
+    items: Sequence[Mapping[str, Any]]
+    if kind == "decision":
+        items = [payload["decision"]] if payload.get("decision") else []
+    else:
+        items = payload.get("decisions", ()) if kind in ("checkpoint", "refinement", "handover") else ()
+    if all(item.get("id") for item in items) and not payload.get("amended"):
+        return payload
+    stones = cap.of(context) if kind != "decision" else ()
+    active = [item for item in context.decisions if item.status == "active"]
     count = context.context_checkpoint.decision_count
-    made = []
-    labels: dict[str, str] = {}  # `#n` to label
-    stones = context.dropped + context.forgotten if kind != "decision" else ()
+    labels: dict[str, str] = {}  # by `#n`, "" for one that is left out
+    new = []
     for number, item in enumerate(items, start=1):
-        is_persons = kind == "handover" and item.get("origin") == "user"
-        if stones and not is_persons and _is_buried(stones, item):
+        decision = from_tree(Decision, item)
+        is_persons = kind == "handover" and decision.origin == "user"
+        if not item.get("id") and not is_persons and cap.cover(stones, decision):
             labels[f"#{number}"] = ""
             continue
-        if not item.get("id"):
-            decision = from_tree(Decision, item)
-            alike = active.get(said(decision), [])
-            known = next((one for one in reversed(alike) if _is_one(one, decision)), None)
-            known = None if f"#{number}" in apart else known
-            if known is None or decision.supersedes == known.id or decision.status != "active":
-                count += 1
-                while f"DEC-{count:03d}" in taken:  # an imported file may have used it
-                    count += 1
-                item = {**item, "id": "-".join(filter(None, (f"DEC-{count:03d}", clone)))}
-                if decision.status == "active":
-                    active.setdefault(said(decision), []).append(replace(decision, id=item["id"]))
-            else:
-                item = {**item, "id": known.id}
-                news = _told_again(known, from_tree(Decision, item))
-                if news == known:
-                    labels[f"#{number}"] = known.id
-                    continue
-                alike[alike.index(known)] = news
-        labels[f"#{number}"] = item["id"]
-        made.append(item)
-    made = [_linked(item, labels) for item in made]
+        same = next((one for one in reversed(active) if not item.get("id") and _is_one(one, decision)), None)
+        if same is not None and decision.supersedes != same.id and decision.status == "active":
+            labels[f"#{number}"] = same.id
+            again = _again(same, replace(decision, id=same.id))
+            if again == same:
+                continue
+            active[active.index(same)] = again
+        elif not item.get("id"):
+            count += 1
+            labels[f"#{number}"] = "-".join(filter(None, (f"DEC-{count:03d}", clone)))
+            active.append(replace(decision, id=labels[f"#{number}"]))
+        new.append({**item, "id": labels.setdefault(f"#{number}", str(item.get("id", "")))})
+    new = [_linked(item, labels) for item in new]
     if kind == "decision":
-        return {**payload, "decision": made[0] if made else {}}, labels
-    if payload.get("amended"):
-        linked = ({**item, **_links(item, labels)} for item in payload["amended"])
-        payload = {**payload, "amended": [item for item in linked if item.get("superseded_by") != ""]}
-    return {**payload, "decisions": made}, labels
+        return {**payload, "decision": new[0] if new else {}}
+    amended = [_linked(item, labels) for item in payload.get("amended", ())]
+    amended = [item for item in amended if item.get("superseded_by") != ""]  # by one that is left out
+    return {**payload, "decisions": new, **({"amended": amended} if "amended" in payload else {})}
 
 
 def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
-    """The decision of a label, else the one that bears it in another clone of a shared route; None for none. The case
-    of letters does not matter.
-    """
-    name = label.casefold()
-    found = next((item for item in decisions if item.id.casefold() == name), None)
-    if found is not None:
-        return found
-    return next((item for item in decisions if name in (one.casefold() for one in item.aliases)), None)
+    """The decision of a label, in letters of any case; None for none."""
+    return next((item for item in decisions if item.id.casefold() == label.casefold()), None)
 
 
 def _is_one(known: Decision, new: Decision) -> bool:
-    """Whether two decisions of the same words are one: where documents number them otherwise and give other reasons
+    """Whether two decisions say the same, and are one: where documents number them otherwise and give other reasons
     ("Scope", in every run), they are two.
     """
     labels = known.extra.get("label"), new.extra.get("label")
-    return None in labels or labels[0] == labels[1] or known.rationale == new.rationale
-
-
-def _is_buried(stones: tuple[Tombstone, ...], item: Mapping[str, Any]) -> bool:
-    """Whether a decision that a summariser brings was dropped: by its label, or, where it is new, by its words."""
-    return cap.is_buried(stones, str(item["id"])) if item.get("id") else cap.cover(stones, from_tree(Decision, item))
+    is_numbered = None not in labels and labels[0] != labels[1]
+    return said(known) == said(new) and (not is_numbered or known.rationale == new.rationale)
 
 
 def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
     """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
-    made = {**item, **_links(item, labels)}
-    return {**made, "status": "active"} if item.get("superseded_by") and not made["superseded_by"] else made
-
-
-def _links(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
-    return {key: labels.get(item[key], item[key]) for key in LINKS if item.get(key)}
-
-
-_said = ById(said)  # each write asks it of every decision
-
-
-def all_said(decisions: Sequence[Decision]) -> list[str]:
-    """`said` of each."""
-    return _said.of(decisions)
+    found = {**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}}
+    return {**found, "status": "active"} if item.get("superseded_by") and not found["superseded_by"] else found
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
-    """The context with one more decision, and what it replaces marked; one that it has is told what is new of it."""
-    known = {item.id for item in context.decisions}
+    """The context with one more decision, and what it replaces marked; of one that it has, with what is new of it."""
     decisions = []
     for item in context.decisions:
         if item.id == decision.id:
-            item = _told_again(item, decision)
+            item = _again(item, decision)
         elif item.id == decision.supersedes and not item.superseded_by:
             status = "superseded" if item.status == "active" else item.status
             item = replace(item, status=status, superseded_by=decision.id)
         decisions.append(item)
-    if decision.id not in known:
+    if decision.id not in {item.id for item in decisions}:
         decisions.append(decision)
-    number = int(found[1]) if (found := _LABEL.match(decision.id)) else 0
-    count = max(context.context_checkpoint.decision_count, number)
+    count = max(context.context_checkpoint.decision_count, _number(decision))
     return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
 
 
-def _told_again(known: Decision, again: Decision) -> Decision:
-    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back. What was
-    only extracted becomes what somebody records in the same words.
-    """
-    if known.origin == EXTRACTED != again.origin:
-        known = replace(again, source=again.source or known.source)
+def _number(decision: Decision) -> int:
+    found = _LABEL.match(decision.id)
+    return int(found[1]) if found else 0
+
+
+def _again(known: Decision, again: Decision) -> Decision:
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
     places = [known.source, *known.further_sources]
     further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
     status = again.status if known.status == "active" else known.status
@@ -185,39 +135,39 @@ def _told_again(known: Decision, again: Decision) -> Decision:
     )
 
 
-def distinct(decisions: Sequence[Decision], known: Mapping[str, Decision]) -> list[Decision]:
-    """The decisions, of those that share a label one with it and the others without: whoever copied a decision and
-    changed the copy made a new one. A copy that is the same in everything is left out.
-
-    known  decisions as they were, by their labels: who says what that one said keeps the label, else the first
-    """
-    keeping: dict[str, int] = {}  # which one keeps a label, by its place: two that are the same may be one object
-    for place, item in enumerate(decisions):
-        was = known.get(item.id)
-        if item.id not in keeping or (was and said(item) == said(was) != said(decisions[keeping[item.id]])):
-            keeping[item.id] = place
-    made: list[Decision] = []
-    for place, item in enumerate(decisions):
-        if not item.id or place == keeping[item.id]:
-            made.append(item)
-        elif item != decisions[keeping[item.id]]:
-            new: dict[str, Any] = {"id": "", "origin": "human-edit", "clone": "", "timestamp": ""}
-            made.append(replace(item, **new, source=None, further_sources=()))
-    return made
-
-
 def all_labelled(context: RouteContext) -> RouteContext:
     """The context with a label for every decision, also for those that a person wrote without one."""
-    numbers = [int(found[1]) for item in context.decisions if (found := _LABEL.match(item.id))]
-    count = max([context.context_checkpoint.decision_count, *numbers])
+    count = max([context.context_checkpoint.decision_count, *map(_number, context.decisions)])
     decisions = []
-    for item in distinct(context.decisions, {}):
+    for item in _distinct(context.decisions, {}):
         if not item.id:
             count += 1
-            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or "human-edit")
-            item = replace(item, aliases=tuple(one for one in item.aliases if one != item.id))
+            item = replace(item, id=f"DEC-{count:03d}", origin=item.origin or BY_HAND)
         decisions.append(item)
     return replace(with_header(context, decision_count=count), decisions=tuple(decisions))
+
+
+def _distinct(decisions: Sequence[Decision], before: Mapping[str, Decision]) -> list[Decision]:
+    """The decisions, of those that share a label one with it and the others without: a copy that somebody changed is
+    a new one, and one that is the same in everything is left out.
+
+    before  decisions by their labels: the copy that says what that one said keeps the label, else the first
+    """
+    owners: dict[str, Decision] = {}
+    for item in decisions:
+        was = before.get(item.id)
+        if item.id not in owners or (was and said(item) == said(was) != said(owners[item.id])):
+            owners[item.id] = item
+    found: list[Decision] = []
+    placed = {""}
+    for item in decisions:
+        if item.id and item != owners[item.id]:
+            copy: dict[str, Any] = {"id": "", "origin": BY_HAND, "clone": "", "timestamp": ""}
+            found.append(replace(item, **copy, source=None, further_sources=()))
+        elif not item.id or item.id not in placed:
+            placed.add(item.id)
+            found.append(item)
+    return found
 
 
 # ---- what a file says otherwise ----
@@ -225,10 +175,18 @@ def all_labelled(context: RouteContext) -> RouteContext:
 _BOOKKEEPING = frozenset({"version", "route", "revision", "mark", "foreign_records", "later_records", "spend"})
 """What an edit of the header cannot change."""
 
+_COUNTED = frozenset({"context_checkpoint", "facts", "checkpoint_history", "folded", "dropped", "forgotten"})
+"""Fields that are counted and extracted: nobody is asked about two values of one of them."""
 
-def body_of(changes: Sequence[merge.Change]) -> dict[str, Any]:
-    """The record that absorbs what somebody changed in a route's file."""
-    return {"kind": "edit", "payload": {"timestamp": now(), "changes": list(changes)}}
+
+def body_of(changes: Sequence[merge.Change], conflicts: Sequence[merge.Conflict] = ()) -> dict[str, Any]:
+    """The record that absorbs what somebody changed in a route's file.
+
+    conflicts  fields that the journal has changed, too: the edit's value counts, and the record says the other
+    """
+    both = [{"at": list(one.at), "also": [one.other]} for one in conflicts]
+    payload = {"timestamp": now(), "changes": list(changes), **({"conflicts": both} if both else {})}
+    return {"kind": "edit", "payload": payload}
 
 
 BY_HAND, BY_AGENT = "human-edit", "agent"
@@ -253,7 +211,7 @@ def _of_agent(tree: Any) -> Any:
 def changes_of_edit(
     base: RouteContext,
     theirs: RouteContext,
-    newest: RouteContext | None = None,
+    newest: RouteContext,
     cleaned: Callable[[merge.Change], merge.Change] = lambda change: change,
     *,
     is_whole: bool = True,
@@ -261,47 +219,57 @@ def changes_of_edit(
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
     newest    what the route has come to since; a decision that they added gets a label that it uses for no other, and
-              what it says already is no change. What both changed is told under `unresolved`, too
+              what it says already is no change
     cleaned   a change without secrets
     is_whole  whether what is missing was taken out
     """
-    if newest is not None:
-        base, theirs = _labelled_alike(base, theirs, newest)
-    edited: Tree = shared(_unclashing(base, theirs, newest or base))
-    original = shared(base)
-    for key in (*_BOOKKEEPING, "decision_count"):
-        for tree in (edited, original):
-            tree.get("context_checkpoint", {}).pop(key, None)
+    original, edited = _plain(_recorded(base, base, newest)), _plain(_edited(base, theirs, newest))
     changes = [cleaned(change) for change in merge.diff(original, edited) if is_whole or _adds(change, original)]
-    if newest is None:
-        return changes
-    current = shared(newest)
-    changes = merge.open_changes(changes, current)
-    return changes + of_edit(original, current, changes)
+    return merge.open_changes(changes, shared(newest))
 
 
-def _labelled_alike(
-    base: RouteContext, theirs: RouteContext, newest: RouteContext
-) -> tuple[RouteContext, RouteContext]:
-    """An earlier save and a later one, in which decisions that were written without a label have that which they were
-    recorded with. One that is there no more is in neither: it was dropped since.
+def conflicts(base: RouteContext, newest: RouteContext, changes: Sequence[merge.Change]) -> list[merge.Conflict]:
+    """The fields that an edit of `base` and the journal changed, each to something else."""
+    both = merge.conflicts(shared(base), shared(newest), changes)
+    return [one for one in both if one.at[0] not in _COUNTED and "source" not in one.at[-1]]
+
+
+def _plain(context: RouteContext) -> Tree:
+    tree: Tree = shared(context)
+    for key in (*_BOOKKEEPING, "decision_count"):
+        tree.get("context_checkpoint", {}).pop(key, None)
+    return tree
+
+
+def _edited(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
+    """An edited file with a label for each decision."""
+    before = {item.id: item for item in base.decisions}
+    theirs = _recorded(replace(theirs, decisions=tuple(_distinct(theirs.decisions, before))), base, newest)
+    count = max(context.context_checkpoint.decision_count for context in (theirs, newest))
+    return all_labelled(with_header(theirs, decision_count=count))
+
+
+def _recorded(context: RouteContext, base: RouteContext, newest: RouteContext) -> RouteContext:
+    """A save with the labels that its new decisions were recorded with since; one that is there no more was dropped.
+    A label that the journal has given to another decision meanwhile is taken off.
     """
-    taken = {item.id for item in base.decisions}
-    recorded = {said(item): item.id for item in newest.decisions if item.id not in taken}
-    given = {said(item): recorded.get(said(item), "") for item in base.decisions if not item.id}
-    if not given:
-        return base, theirs
-
-    def labelled(context: RouteContext) -> RouteContext:
-        left = dict(given)
-        decisions = []
-        for item in context.decisions:
-            label = left.pop(said(item), None) if not item.id else None
-            if label != "":
-                decisions.append(replace(item, id=label or item.id))
-        return replace(context, decisions=tuple(decisions))
-
-    return labelled(base), labelled(theirs)
+    before = {item.id for item in base.decisions}
+    since = {item.id: item for item in newest.decisions if item.id not in before}
+    same = {said(item): item for item in since.values()}
+    absorbed = {said(item) for item in base.decisions if not item.id}
+    decisions = []
+    for item in context.decisions:
+        if not item.id or item.id in since:
+            found = same.pop(said(item), None)
+            if found is not None:
+                fields = {key: getattr(item, key) or getattr(found, key) for key in ("origin", "timestamp", "clone")}
+                item = replace(item, id=found.id, **fields)
+            elif said(item) in absorbed:
+                continue
+            else:
+                item = replace(item, id="")
+        decisions.append(item)
+    return replace(context, decisions=tuple(decisions))
 
 
 def _adds(change: merge.Change, original: Tree) -> bool:
@@ -312,51 +280,14 @@ def _adds(change: merge.Change, original: Tree) -> bool:
     return not (isinstance(was, str) and isinstance(value, str) and was.startswith(value.rstrip()))
 
 
-def _unclashing(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
-    """`theirs`, all labelled: added decisions get another label where theirs stands for another, and keep it where it
-    is the same one that was taken in before. What they linked to a label is linked to what it has become.
-    """
-    before = {item.id: item for item in base.decisions}
-    since = {item.id: item for item in newest.decisions if item.id not in before}
-    same = {said(item): item for item in since.values()}
-    theirs = replace(theirs, decisions=tuple(distinct(theirs.decisions, before)))
-    decisions = []
-    for item in theirs.decisions:
-        if not item.id or item.id in since:
-            known = same.get(said(item))
-            item = _taken_in(item, known) if known is not None else _unlabelled(item)
-        decisions.append(item)
-    count = max(theirs.context_checkpoint.decision_count, newest.context_checkpoint.decision_count)
-    made = all_labelled(replace(with_header(theirs, decision_count=count), decisions=tuple(decisions)))
-    pairs = zip(theirs.decisions, made.decisions, strict=True)
-    labels = {old.id: new.id for old, new in pairs if old.id and old.id != new.id}
-    return replace(made, decisions=tuple(_relinked(item, labels, before.get(item.id)) for item in made.decisions))
-
-
-def _taken_in(item: Decision, known: Decision) -> Decision:
-    """What a person added, as it was recorded since: the file does not show that yet."""
-    fields = {name: getattr(item, name) or getattr(known, name) for name in ("origin", "timestamp", "clone")}
-    return replace(item, id=known.id, **fields)
-
-
-def _relinked(item: Decision, labels: Mapping[str, str], was: Decision | None = None) -> Decision:
-    links: dict[str, Any] = {
-        key: labels[link] for key in LINKS if (link := getattr(item, key)) in labels and link != getattr(was, key, "")
-    }
-    return replace(item, **links) if links else item
-
-
-def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool = False) -> list[merge.Change]:
+def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.Change]:
     """What a route file of another history adds to `ours`: what it lacks or says otherwise changes nothing.
 
     Decisions that we do not have get labels of our own, and a section whose number we use for another loses it.
-
-    same  whether it is the same history, of which we have lost a part: then labels that are free stay what they were
     """
     known = {said(item) for item in ours.decisions}
-    taken = {item.id for item in ours.decisions}
     decisions = tuple(
-        item if same and item.id not in taken else _unlabelled(item)
+        replace(item, id="")
         for item in theirs.decisions
         if said(item) not in known and not cap.cover(cap.of(ours), item)
     )
@@ -378,12 +309,6 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext, *, same: bool =
     tree = to_tree(ours)
     changes = merge.diff(tree, to_tree(all_labelled(added)))
     return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]
-
-
-def _unlabelled(item: Decision) -> Decision:
-    """A decision that gets another label; the old one still finds it."""
-    aliases = dict.fromkeys([*item.aliases, *filter(None, [item.id])])
-    return replace(item, id="", aliases=tuple(aliases))
 
 
 def _unnumbered(section: Section) -> Section:

@@ -88,7 +88,7 @@ class RouteFamily:
         """See `Family.changes`."""
         from ralf.route import edits, filed
 
-        ours = context_of(rows, self.route)
+        ours, both = context_of(rows, self.route), list[Any]()
         if base is None:
             theirs = filed.with_own_lines(found.context)
             made = edits.changes_of_foreign(ours, theirs)
@@ -96,7 +96,8 @@ class RouteFamily:
             before = filed.with_own_lines(base.context)  # somebody may have edited what they saved before
             theirs = filed.with_own_lines(found.context, base.context, is_whole=is_whole)
             made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole)
-        return edits.body_of(made) if made else None
+            both = edits.conflicts(before, ours, made)
+        return edits.body_of(made, both) if made else None
 
     def redacted(self, text: str) -> str:
         """See `Family.redacted`."""

@@ -15,7 +15,7 @@ from ralf.model import Carried, Decision, HandOver, Kept, RouteContext
 from ralf.model.kept import decision_of
 from ralf.storage import files
 from ralf.text import tokens
-from ralf.text.cleaning import one_line, shown
+from ralf.text.cleaning import shown
 
 _last: tuple[RouteContext, bytes] | None = None
 """What was made last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
@@ -55,7 +55,7 @@ def brief_of(context: RouteContext) -> str:
     return "\n\n".join(parts)
 
 
-_NOW, _RULES, _DECIDED, _UNRESOLVED = 1_900, 300, 250, 100  # tokens, by estimate
+_NOW, _RULES, _DECIDED = 1_900, 300, 250  # tokens, by estimate
 
 
 def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
@@ -67,21 +67,17 @@ def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
     now = context.active_work.now
     if tokens.estimate(now) <= _NOW and routefile.can_be_now(now):
         yield routefile.NOW, [now]
-    yield (
-        _UNRESOLVED_HEADING,
-        _within((f"- {one_line(line)}\n" for line in wording.told_unresolved(context)), _UNRESOLVED),
-    )
     decided = (item for item in held if item.kind != "rule" and not item.pinned)
     yield _DECIDED_HEADING, _listed(decided, _DECIDED)
 
 
-_RULES_HEADING, _UNRESOLVED_HEADING, _DECIDED_HEADING = "## Rules", "## Unresolved", "## Decisions"
+_RULES_HEADING, _DECIDED_HEADING = "## Rules", "## Decisions"
 
 _KINDS = {_RULES_HEADING: "rule", _DECIDED_HEADING: "decision"}
 
 _EDITABLE = (handover.HEADING, *_KINDS)
 
-_HEADINGS = (*_EDITABLE, routefile.NOW, _UNRESOLVED_HEADING)
+_HEADINGS = (*_EDITABLE, routefile.NOW)
 
 
 def _listed(decisions: Iterable[Decision], most: int) -> Iterator[str]:
@@ -96,16 +92,6 @@ def _listed(decisions: Iterable[Decision], most: int) -> Iterator[str]:
             yield shown(line)
     if more:
         yield f"- and {more} older: in the front matter\n"
-
-
-def _within(lines: Iterable[str], most: int) -> Iterator[str]:
-    """As many whole lines as fit."""
-    size = 0
-    for line in lines:
-        size += tokens.estimate(line)
-        if size > most:
-            break
-        yield shown(line)
 
 
 def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_whole: bool = True) -> RouteContext:

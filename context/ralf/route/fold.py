@@ -27,11 +27,10 @@ from ralf.model import (
     Tombstone,
 )
 from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
-from ralf.route import cap, extracted
+from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
 from ralf.route.sections import without
-from ralf.route.unresolved import settled
 from ralf.storage.journal import VERSION, Record, runs_of, understood
 from ralf.talk.answer import next_id
 from ralf.text.cleaning import as_section, one_line, trimmed
@@ -67,7 +66,7 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
     if change is not None and not record.foreign:
         changed = change(context, labelled(context, record.kind, record.payload))
         was_closed = context.active_work.work_status == CLOSED and record.kind not in KEEPS_CLOSED
-        context = changed if record.kind == REVERT else settled(context, changed)
+        context = changed
         if was_closed and context.active_work.work_status == CLOSED:
             context = replace(context, active_work=replace(context.active_work, work_status=""))
     later = record.version > VERSION
@@ -96,8 +95,7 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     number = next_number(context)
     tokens = int(payload.get("tokens", 0))
     period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
-    added = extracted.with_decisions if extracted.is_by_rules(payload) else _with_decisions
-    context = added(context, payload)
+    context = _with_decisions(context, payload)
     title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
     entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
     source = payload.get("source", {})
@@ -234,8 +232,14 @@ def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with the decisions of a record. What rules of earlier versions read out of prose is nobody's: only
+    its labels are not given again.
+    """
+    by_rules = "entries" not in payload and payload.get("summarizer") == "extractive"
     for item in payload.get("decisions", ()):
-        context = with_decision(context, from_tree(Decision, item))
+        after = with_decision(context, from_tree(Decision, item))
+        is_nobodys = by_rules and item.get("origin") in ("user", "agent")
+        context = replace(context, context_checkpoint=after.context_checkpoint) if is_nobodys else after
     return context
 
 
@@ -294,8 +298,8 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    edited = from_tree(RouteContext, merge.apply(shared(context), payload.get("changes", ())))
-    edited = replace(edited, decisions=tuple(extracted.still(context, edited)))
+    changes = [one for one in payload.get("changes", ()) if one["at"][:1] != ["unresolved"]]  # of earlier versions
+    edited = from_tree(RouteContext, merge.apply(shared(context), changes))
     by = str(payload.get("origin", "human-edit"))
     is_here = by in ("human-edit", "agent")
     if is_here and edited.goal != context.goal and edited.goal_origin == context.goal_origin:

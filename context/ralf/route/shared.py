@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ralf import environment
 from ralf.errors import RalfError
 from ralf.format.codec import from_tree, to_tree
-from ralf.model import EXTRACTED, Decision, RouteContext
+from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.storage import files, git_files, shared_files
 from ralf.storage.files import content_of
@@ -135,7 +135,7 @@ def _remembered(project: Project, route: str) -> Path:
 
 
 def _is_shared(item: Decision) -> bool:
-    return item.origin not in (EXTRACTED, "answer", "import", ORIGIN)
+    return item.origin not in ("answer", "import", ORIGIN)
 
 
 def _is_gone(before: Decision, now: Decision | None) -> bool:

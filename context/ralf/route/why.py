@@ -13,10 +13,10 @@ from ralf import routing
 from ralf.brief import lines
 from ralf.errors import BlobNotFound, NotFound
 from ralf.format.codec import Tree, from_tree
-from ralf.model import EXTRACTED, SHA256_DIGITS, Decision, Source
+from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.model.entries import Message, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import extracted, history, shared
+from ralf.route import history, shared
 from ralf.route.edits import by_label
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
@@ -117,9 +117,6 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
         before = tree
         tree = history.decision_after(tree, label, record)
         if tree and not before:
-            by_rules = record.kind == "checkpoint" and extracted.is_by_rules(record.payload)
-            if by_rules and tree.get("origin") in extracted.BY_RULES:
-                tree = {**tree, "origin": EXTRACTED}
             recorded, revision = _HOW.get(record.kind, record.kind), record.revision
             recorded += f" {name}" if name else ""
         said = said or str(tree.get("decision", ""))

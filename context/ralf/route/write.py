@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralf import routing
+from ralf.brief.wording import place, value
 from ralf.document import access
 from ralf.document.access import Body, Writer
 from ralf.document.judging import DAMAGED, NEW
@@ -16,7 +17,6 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import archive, edits, filed, fold, shared, state as states
 from ralf.route.family import context_of, document_of
-from ralf.route.unresolved import places
 from ralf.storage import files, journal
 from ralf.storage.journal import Save, Token
 from ralf.text import tokens
@@ -165,10 +165,9 @@ class RouteWriter:
         for body, is_again in absorbed:
             if is_again:
                 self._told.append(f"{self._path}: was saved once more from an older version: what it says now counts")
-            for place in places(body["payload"]["changes"]):
-                what = "changed by hand, and meanwhile otherwise: the edit stands"
-                other = "the other value is under `unresolved`; settle it there"
-                self._told.append(f"{self._path}: {place}: {what}, {other}")
+            for one in body["payload"].get("conflicts", ()):
+                what = "changed by hand, and meanwhile otherwise: the edit counts, the other value was"
+                self._told.append(f"{self._path}: {place(one['at'])}: {what} {value(one['also'][0])}")
 
     def _share_newest(self) -> None:
         """Share what a writer has recorded that was killed before it did."""

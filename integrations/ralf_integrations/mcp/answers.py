@@ -193,7 +193,7 @@ KINDS = (
     *("decision", "rule", "failed-approach"),
     *("turn", "text", "failure", "note", "handover", "checkpoint", "evidence"),
 )
-STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped", "taken back", "reverted", "extracted")
+STATUSES = ("active", "superseded", "reversed", "done", "proposed", "dropped", "taken back", "reverted")
 ORIGINS = ("user", "agent", "answer", "human-edit", "import", "unknown")
 
 _ID = regex(r"(?:DEC|cp|trap|command|preference|fact|pattern|relationship)-\d{1,9}", re.ASCII)

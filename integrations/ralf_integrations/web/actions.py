@@ -1,8 +1,7 @@
-"""The five things that a page can do, each for the person at the browser: decide, drop, resolve, refuse, nudge."""
+"""The four things that a page can do, each for the person at the browser: decide, drop, refuse, nudge."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -39,20 +38,6 @@ def drop(project: Project, route: str, form: Form) -> str:
     return _back(route, f"dropped-{dropped.decision.id}")
 
 
-def resolve(project: Project, route: str, form: Form) -> str:
-    """Settle a field that two sides changed. Errors: `corrections.resolve`."""
-    try:
-        at = json.loads(form.get("at", ""))
-    except (ValueError, RecursionError):
-        at = None
-    if not isinstance(at, list) or not all(isinstance(key, str) for key in at):
-        raise UsageError(route, "which field is meant?", f"open the page of {route} again")
-    taken = form.get("take", "")
-    take = int(taken) if taken.isascii() and taken.isdecimal() and len(taken) < 4 else None
-    found = corrections.resolve(route, at, take=take, root=project)
-    return _back(route, "resolved" if found else "already-resolved")
-
-
 def refuse(project: Project, route: str, form: Form) -> str:
     """Note that the user does not want what is foreign in a route. Errors: `trust.refuse_route`."""
     part = trust.look_at_foreign(project, route)
@@ -77,8 +62,6 @@ def _back(route: str, done: str) -> str:
 DONE = {
     "recorded": "Recorded",
     "dropped": "Dropped",
-    "resolved": "Resolved",
-    "already": "It was resolved already",
     "refused": "Refused: it stays foreign, and no agent is handed it",
     "nudged": "The notice waits for the session's next hook",
 }

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ralf import config, routing
-from ralf.brief.wording import place, value
+from ralf.brief.wording import value
 from ralf.errors import Damaged, UsageError
 from ralf.finding.reader import RouteSummary, get_context, list_routes
 from ralf.format.codec import to_tree
 from ralf.format.merge import Change, find
 from ralf.maintenance import trust
 from ralf.maintenance.trust import ForeignPart
-from ralf.model import Decision, RouteContext, Unresolved
+from ralf.model import Decision, RouteContext
 from ralf.route import history
 from ralf.route.comparing import Told
 from ralf_integrations.web.paging import Page, paged
@@ -106,35 +106,19 @@ def _predecessors(decision: Decision, before: dict[str, list[Decision]], seen: s
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A field that two sides changed: what stands there, and the other values in words."""
-
-    entry: Unresolved
-    where: str
-    stands: str
-    also: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Route:
     """A route as its page shows it; `foreign` is what this user's ralf did not write, None for nothing."""
 
     context: RouteContext
     foreign: ForeignPart | None
     is_refused: bool
-    unresolved: tuple[Choice, ...]
 
 
 def shown(project: ViewedProject, name: str) -> Route:
     """A route. Errors: `get_context`."""
     context = get_context(name, root=project)
     part = trust.look_at_foreign(project, context.route) if context.foreign else None
-    tree = to_tree(context) if context.unresolved else {}
-    choices = (
-        Choice(entry, place(entry.at), value(find(tree, entry.at)), tuple(value(one) for one in entry.also))
-        for entry in context.unresolved
-    )
-    return Route(context, part, part is not None and trust.is_refused(project, part), tuple(choices))
+    return Route(context, part, part is not None and trust.is_refused(project, part))
 
 
 # ---- what changed between two checkpoints ----
