@@ -3,13 +3,16 @@
 Rows of the records alone are those of `records.fold`. These are of the files, and of both:
 
     stamp/PATH file/PATH   a task's file as it was looked at last; `files`: all of them in one number
+    foreign/PATH           a file that is not the user's, whatever changes it; `problem/PATH`: why one cannot be read
     read/DIGEST            bytes of a file that was found to be the user's, and that no record has yet
     at/ID                  the paths of a task's files
-    task/ID                a task as it is shown: what its file says, or what a record says that the file is to say
+    shown/ID               the digest of the newest record of a task that its file was found to show
+    task/ID                a task as it is shown: what its file says, with what a record says and the file does not
+    due/ID                 a task whose file and records are not the same: the next write sees to it
+    displaced              the tasks of which the newest write has displaced files; None: nobody knows
     list/… ready/…         the tasks in the order in which they are claimed: all, and those that can be
     placed/ID              where a task stands in these
     waiters/ID             the tasks that wait for one; `counts`: how many there are of each kind
-    todo/ID                what the next write has to do with a task's file
     plan chain/N front/N planned/ID   the plan, the first open task of each chain, and where each task stands in it
 """
 
@@ -27,18 +30,15 @@ from ralf.document.state import State
 from ralf.project import Project
 from ralf.tasks import folders, origin, records
 from ralf.tasks.model import MAX_BYTES, Task, TaskState
-from ralf.tasks.records import Change, Known
+from ralf.tasks.records import Known
 
-_MOST_TOLD = 5  # files of one task that are named
+_MOST_NAMED = 5  # files of one task that are named
 
 _DIGITS = {"pending": "0", "failed": "1", "completed": "2", "cancelled": "3"}
 
 _OPEN = ("pending", "failed")
 
 _NONE = dict.fromkeys(("pending", "completed", "failed", "cancelled", "ready", "claimed", "blocked", "foreign"), 0)
-
-FRESH, PLACE, LOST = "fresh", "place", "lost"
-"""What the next write has to do with a file: record what somebody saved, write what its folder says, make it anew."""
 
 
 class File(NamedTuple):
@@ -79,17 +79,6 @@ class Book:
         self.rows = state.rows
         self.problem = problem
         self._root = os.fspath(project.folder.parents[1])
-        self._owed: list[str] | None = None  # as the rows had it when it was asked for
-        self._owed_ids: frozenset[str] = frozenset()
-
-    @property
-    def owed(self) -> frozenset[str]:
-        """The tasks that the newest write changed, whose files may not show it yet."""
-        changed = self.rows.changed.get("owed")
-        if self._owed is None or changed not in (None, self._owed):
-            self._owed = list(self.rows.one("owed") or ())
-            self._owed_ids = frozenset(self._owed)
-        return self._owed_ids
 
     # ---- files ----
 
@@ -102,7 +91,7 @@ class Book:
         return Path(self._root, name)
 
     def prev(self, id_: str) -> Path:
-        """Where what a write displaced from a task's file lies until the next write has looked at it."""
+        """Where what a write displaced from a task's file lies until the next write of that task."""
         return self.project.folder / "prev" / "tasks" / f"{id_}.md"
 
     def file(self, name: str) -> File | None:
@@ -111,17 +100,20 @@ class Book:
         return File(*row) if row is not None else None
 
     def put_file(self, name: str, stamp: int, file: File | None) -> set[str]:
-        """Keep a file as it is now, None for one that is gone; the ids of the tasks that it was and is of."""
+        """Keep a file as it is now, None for one that is gone; the ids of the tasks that it was and is of.
+
+        stamp  another one than it has where it is to be looked at again
+        """
         was = self.file(name)
         if was is not None:
             self.rows.put(f"at/{was.id}", [one for one in self.rows.one(f"at/{was.id}") or () if one != name] or None)
-            self.rows.put(f"problem/{name}", None)
         self.rows.put(f"file/{name}", list(file) if file is not None else None)
         self.rows.put(f"stamp/{name}", stamp if file is not None else None)
-        if file is not None:
+        self.rows.put(f"problem/{name}", (file.problem or None) if file is not None else None)
+        if file is None:
+            self.rows.put(f"foreign/{name}", None)
+        else:
             self.rows.put(f"at/{file.id}", [*(self.rows.one(f"at/{file.id}") or ()), name])
-            if file.problem:
-                self.rows.put(f"problem/{name}", file.problem)
         return {one.id for one in (was, file) if one is not None}
 
     def is_own(self, digest: str) -> bool:
@@ -132,8 +124,8 @@ class Book:
         """Whether a record knows bytes of a task's file: nothing in them is new."""
         return self.rows.one(f"own/{digest}") is not None
 
-    def known(self, id_: str) -> Known | None:
-        """What the records say of a task; None for nothing."""
+    def known(self, id_: str) -> Known:
+        """What the records say of the file of a task."""
         return records.known(self.rows, id_)
 
     def files_of(self, id_: str) -> list[tuple[str, File]]:
@@ -145,27 +137,36 @@ class Book:
             if file is not None
         ]
 
-    def chosen(self, id_: str, known: Known | None) -> tuple[tuple[str, File] | None, list[str]]:
-        """The file that counts of those that say that they are one task, and the names of the others."""
-        change = known.change if known is not None else None
-        at = (change.place, change.origin) if change is not None else ()
-        left = (change.origin, change.base) if change is not None else ("", "")
-        closed = ("completed", "cancelled", "failed", "pending")
+    def chosen(self, id_: str) -> list[tuple[str, File]]:
+        """The files that say that they are one task, with their names; the one that counts comes first."""
+        place, closed = self.known(id_).place, ("completed", "cancelled", "failed", "pending")
 
-        def rank(one: tuple[str, File]) -> tuple[bool, int, int, str]:
+        def rank(one: tuple[str, File]) -> tuple[bool, bool, int, str]:
             name, file = one
-            status = (file.tree or {}).get("status", "pending")
-            return file.is_foreign, at.index(name) if name in at else len(at), closed.index(status), name
+            return file.is_foreign, name != place, closed.index((file.tree or {}).get("status", "pending")), name
 
-        found = sorted((one for one in self.files_of(id_) if one[1].tree is not None), key=rank)
-        return (found[0] if found else None), [name for name, file in found[1:] if (name, file.digest) != left]
+        return sorted((one for one in self.files_of(id_) if one[1].tree is not None), key=rank)
 
-    def is_lost(self, known: Known | None) -> bool:
+    def is_lost(self, known: Known) -> bool:
         """Whether the file of a task may not have outlived a loss of power, and nobody has looked since."""
         boot = origin.boot()
-        if known is None or known.tree is None or not known.boot or not boot:
-            return False
-        return known.boot != boot and bool(boot != self.rows.one("boot"))
+        return bool(known.tree is not None and known.boot and boot) and boot not in (known.boot, self.rows.one("boot"))
+
+    def is_shown(self, id_: str, known: Known) -> bool:
+        """Whether the file of a task has shown what its newest record says; what it says now came later. A new one was
+        there where it has left an empty file among those that were displaced, another one where it has displaced one.
+        """
+        if known.base == known.digest or self.rows.one(f"shown/{id_}") == known.digest:
+            return True
+        is_shown, prev = any(file.digest == known.digest for _, file in self.files_of(id_)), self.prev(id_)
+        if not is_shown and os.path.lexists(prev):
+            try:
+                is_shown = not known.base or records.digest_of(places.content(prev, MAX_BYTES)) == known.base
+            except OSError:
+                is_shown = False
+        if is_shown:
+            self.rows.put(f"shown/{id_}", known.digest)
+        return is_shown
 
     # ---- what records and files come to together ----
 
@@ -183,74 +184,58 @@ class Book:
 
     def _derive(self, id_: str) -> set[str]:
         """Make the row of a task anew; the tasks of which it may depend on that whether they can be claimed."""
-        known = self.known(id_)
-        chosen, others = self.chosen(id_, known)
-        made: Mapping[str, Any] | None = None
-        if chosen is not None:
-            made = self._with_file(id_, known, *chosen, others)
-        elif known is not None and known.change is not None and known.tree is not None:
-            is_new = not known.change.base and self.is_owed(id_, known.change)
-            if is_new or self.is_lost(known):
-                made = {"tree": known.tree, "path": known.change.place, "foreign": False, "todo": LOST, "warnings": []}
-        self.rows.put(f"todo/{id_}", made["todo"] or None if made is not None else None)
+        known, files = self.known(id_), self.chosen(id_)
+        row: Mapping[str, Any] | None = None
+        is_due = False
+        if files:
+            row, is_due = self._with_file(id_, known, *files)
+        elif known.tree is not None and (self.is_lost(known) or not (known.base or self.is_shown(id_, known))):
+            row, is_due = {"tree": known.tree, "path": known.place, "foreign": False, "warnings": []}, True
+        self.rows.put(f"due/{id_}", is_due or None)
         names = self.rows.one(f"name/{id_.casefold()}") or []
         if id_ not in names:
             self.rows.put(f"name/{id_.casefold()}", [*names, id_])
-        return self._put_task(id_, made)
+        return self._put_task(id_, row)
 
     def _with_file(
-        self, id_: str, known: Known | None, name: str, file: File, others: Sequence[str]
-    ) -> Mapping[str, Any]:
-        said = records.task_of(file.tree or {})
-        task, todo = said, ""
-        change = known.change if known is not None else None
-        if known is not None and change is not None and self.is_owed(id_, change):
-            task = owed_to(known, change, task)[0] if change.values else task
+        self, id_: str, known: Known, chosen: tuple[str, File], *others: tuple[str, File]
+    ) -> tuple[Mapping[str, Any], bool]:
+        """The row of a task that has a file, and whether the next write has to see to that."""
+        name, file = chosen
+        task = said = records.task_of(file.tree or {})
+        is_shown = self.is_shown(id_, known)
+        if not is_shown and known.tree is not None and known.prior is not None:
+            from ralf.tasks import taskfile  # for a writer that died
+
+            task, _ = taskfile.merged(records.task_of(known.prior), records.task_of(known.tree), said)
         elif not file.is_foreign:
-            was = change.place if change is not None else ""
-            if was and name != was and folders.folder_status(self.path(name)) != folders.folder_status(self.path(was)):
-                before = known.tree.get("status", "pending") if known is not None and known.tree is not None else None
-                if task.status == before:  # the file was moved, which says it
-                    task = replace(task, status=folders.folder_status(self.path(name)) or "pending")
-            if task != said or _is_misplaced(name, task):
-                todo = PLACE if id_ not in (self.rows.one("claims") or ()) else ""
-            elif change is None or change.digest != file.digest or (known is not None and known.tree is None):
-                todo = FRESH
-        warnings = [f"{self.path(other)}: a second file of {id_}; keep one of them" for other in others[:_MOST_TOLD]]
-        if len(others) > _MOST_TOLD:
-            warnings.append(f"{id_}: {len(others) - _MOST_TOLD:,} more files of it")
+            status = folders.folder_status(self.path(name))
+            is_moved = known.place and status != folders.folder_status(self.path(known.place))
+            if is_moved and said.status == (known.tree or {}).get("status", "pending"):  # and that says it
+                task = replace(said, status=status or "pending")
+        is_due = not is_shown or (
+            not file.is_foreign and (task != said or file.digest != known.digest or _is_misplaced(name, task))
+        )
+        warnings = [f"{self.path(one)}: a second file of {id_}; keep one of them" for one, _ in others[:_MOST_NAMED]]
+        if len(others) > _MOST_NAMED:
+            warnings.append(f"{id_}: {len(others) - _MOST_NAMED:,} more files of it")
         claim = records.said(self.rows, id_).get("claim")
         if claim is not None and task.status != "pending":
             warnings.append(f"{id_}: its file says {task.status}, but {claim.by} holds it")
         elif claim is not None and file.is_foreign:
             warnings.append(f"{id_}: a pull changed its file, but {claim.by} holds it: is another clone at it, too?")
         tree = file.tree if task == said else records.plain(task)
-        return {"tree": tree, "path": name, "foreign": file.is_foreign, "todo": todo, "warnings": warnings}
+        return {"tree": tree, "path": name, "foreign": file.is_foreign, "warnings": warnings}, is_due
 
-    def is_owed(self, id_: str, change: Change) -> bool:
-        """Whether the file of a task may not show yet what the newest write did to it."""
-        if change.base == change.digest or id_ not in self.owed or self.rows.one(f"shown/{id_}") == change.digest:
-            return False
-        files = self.files_of(id_)
-        is_shown = any(file.digest == change.digest or not (change.base or file.is_foreign) for _, file in files)
-        if not is_shown and change.base:
-            try:
-                is_shown = records.digest_of(places.content(self.prev(id_), MAX_BYTES)) == change.base
-            except OSError:
-                is_shown = False
-        if is_shown:
-            self.rows.put(f"shown/{id_}", change.digest)
-        return not is_shown
-
-    def _put_task(self, id_: str, made: Mapping[str, Any] | None) -> set[str]:
+    def _put_task(self, id_: str, row: Mapping[str, Any] | None) -> set[str]:
         old = self.rows.one(f"task/{id_}")
-        if old == made:
+        if old == row:
             return {id_}
-        self.rows.put(f"task/{id_}", made)
-        for on in set(_needs(old)) ^ set(_needs(made)):
+        self.rows.put(f"task/{id_}", row)
+        for on in set(_needs(old)) ^ set(_needs(row)):
             waiters = [one for one in self.rows.one(f"waiters/{on}") or () if one != id_]
-            self.rows.put(f"waiters/{on}", [*waiters, id_] if on in _needs(made) else waiters or None)
-        if _status(old) == _status(made):
+            self.rows.put(f"waiters/{on}", [*waiters, id_] if on in _needs(row) else waiters or None)
+        if _status(old) == _status(row):
             return {id_}
         return {id_, *(self.rows.one(f"waiters/{id_}") or ()), *self._move_front(id_)}
 
@@ -264,8 +249,7 @@ class Book:
             is_claimed = id_ in (self.rows.one("claims") or ())
             is_blocked = is_open and (bool(self._unmet(task.after)) or self._is_behind(id_))
             kinds = [task.status, *["claimed"] * is_claimed, *["blocked"] * is_blocked, *["foreign"] * row["foreign"]]
-            order = known.order if known is not None else 0
-            rank = f"{10 - task.priority:02}\t{task.created}\t{order:015}\t{id_}"
+            rank = f"{10 - task.priority:02}\t{task.created}\t{known.order:015}\t{id_}"
             new[0] = f"list/{_DIGITS[task.status]}{rank}"
             if is_open and not is_claimed and not is_blocked:
                 kinds.append("ready")
@@ -454,9 +438,14 @@ class Book:
         """Files that cannot be read, and why."""
         return [(self.path(key.removeprefix("problem/")), text) for key, text in self.rows.under("problem/")]
 
-    def todo(self, what: str) -> list[str]:
-        """The tasks with whose files the next write has to do something."""
-        return [key.removeprefix("todo/") for key, one in self.rows.under("todo/") if one == what]
+    def due(self) -> list[str]:
+        """The tasks to whose files the next write has to see."""
+        return [key.removeprefix("due/") for key, _ in self.rows.under("due/")]
+
+    def task(self, id_: str) -> Task | None:
+        """What a task is; None for one that is not there."""
+        row = self.rows.one(f"task/{id_}")
+        return records.task_of(row["tree"]) if row is not None else None
 
     def named(self, id_: str) -> list[str]:
         """The ids that a file or a record has and that are this one, perhaps in another case."""
@@ -467,15 +456,6 @@ class Book:
     def all_ids(self) -> list[str]:
         """Every id that a file or a record has."""
         return [one for _, ids in self.rows.under("name/") for id_ in ids for one in self.named(id_) if one == id_]
-
-
-def owed_to(known: Known, change: Change, task: Task) -> tuple[Task, list[str]]:
-    """A task as its file says it, with what a record says that the file does not show, and what both changed."""
-    if known.prior is None or known.tree is None:
-        return change.made_to(task), []
-    from ralf.tasks import taskfile  # for a writer that died
-
-    return taskfile.merged(records.task_of(known.prior), records.task_of(known.tree), task)
 
 
 def words_of(title: str) -> str:

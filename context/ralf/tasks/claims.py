@@ -86,16 +86,11 @@ def claim(
     machine = origin.machine() if process else ""
     wanted = Claim(by=name, seconds=seconds, process=process, born=born, machine=machine)
 
-    def refuse(book: Book) -> None:
-        """Claimed where the records say so: of many who want one task, all but the first go away at once."""
-        if task is not None and task in book.held() and (state := book.state_of(task)) and not _is_same(state, wanted):
-            tasks.check_free(state, _ANOTHER)
-
     def work(writer: Writer) -> TaskState:
         state = _chosen(tasks, writer.book, task, wanted, role)
         return _take(tasks, writer, state, wanted, keep=keep)
 
-    made = tasks.write(work, near=task or "", first=refuse)
+    made = tasks.write(work, near=task or "")
     return elsewhere.noted(tasks.project, [made])[0]
 
 
@@ -152,7 +147,7 @@ def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep
     if old is not None and _is_same(state, wanted) and tasks.is_held(state):
         # The claim that its holder has, once more: a sign of life.
         (leases.keep if keep else leases.renew)(tasks.project, id_, old)
-        if not writer.has_written(id_):
+        if not writer.has_written():
             writer.append("renew", task=id_, lease=old.number, **process)
         leases.show_life(tasks.project, old.lease(id_))
         return writer.state(id_, f"{id_}: you already hold this task, since {old.claimed}; this is the same claim")
@@ -323,7 +318,7 @@ def done(
                 raise Busy(id_, _waits(book, id_, unmet).removeprefix(f"{id_} "), f"ralf task show {unmet[0]}")
         return state
 
-    found = tasks.glance(look)
+    found = tasks.read(look, near=_near(task, lease))
     if found is not None:  # before the lock is taken: a command may take long
         from ralf.tasks import completing, evidence as proofs  # few commands complete a task
 
@@ -416,7 +411,7 @@ def retry(task: str, *, root: Root = None) -> TaskState:
         id_ = tasks.resolve(writer.book, task)
         state = writer.book.states([id_])[id_]
         if state.task.status == "pending":
-            return writer.state(id_, *([] if writer.has_written(id_) else [f"{id_}: already pending; nothing changed"]))
+            return writer.state(id_, *([] if writer.has_written() else [f"{id_}: already pending; nothing changed"]))
         tasks.check_free(state)
         store.check_ours(state)
         writer.append("retry", task=id_, changes=[writer.change_of(id_, status="pending")])

@@ -91,9 +91,8 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
                 }
                 made.append(replace(one, id=id_, after=tuple(dict.fromkeys(ons)), **told))
             _check_cycles(book, {one.id: one.after for one in made})
-        left = [one for one in made if not writer.has_written(one.id)]  # the book may have been torn after a record
-        for start in range(0, len(left), MOST_CHANGES):
-            writer.append("seen", changes=[writer.new_file(one) for one in left[start : start + MOST_CHANGES]])
+        for start in range(0, len(made), MOST_CHANGES):
+            writer.append("seen", changes=[writer.new_file(one) for one in made[start : start + MOST_CHANGES]])
         return [writer.state(one.id) for one in made]
 
     return tasks.write(work)
@@ -107,7 +106,7 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
     def work(writer: Writer) -> TaskState:
         book = writer.book
         id_ = tasks.resolve(book, task)
-        if writer.has_written(id_):
+        if writer.has_written():
             return writer.state(id_)
         state = book.states([id_])[id_]
         store.check_ours(state)
@@ -120,9 +119,9 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         if wanted.get("status", state.task.status) != state.task.status:
             tasks.check_free(state)
         change = writer.change_of(id_, **wanted)
-        if change.values:
+        if writer.is_change(change):
             writer.append("seen", changes=[change])
-        if change.values.get("status") != "cancelled":
+        if state.task.status == wanted.get("status", "") or wanted.get("status") != "cancelled":
             return writer.state(id_)
         behind = book.states(book.waiting_for(id_)).values()
         return writer.state(id_, *(warning for other in behind for warning in other.warnings))
@@ -146,7 +145,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     def work(writer: Writer) -> list[TaskState]:
         book = writer.book
         id_ = tasks.resolve(book, task)
-        if writer.has_written(id_):
+        if writer.has_written():
             return [writer.state(one) for one in made]
         state = book.states([id_])[id_]
         store.check_ours(state)

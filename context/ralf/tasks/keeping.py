@@ -32,7 +32,7 @@ def _renew_due(id_: str, number: int, root: Root) -> None:
     """Renew a lease of the engine, without a record; what fails is tried by the next sign of life."""
     with suppress(RalfError, OSError):
         tasks = store.at(root)
-        state = tasks.glance(lambda book: book.state_of(id_))
+        state = tasks.read(lambda book: book.state_of(id_), near=id_)
         if state is not None and state.claim is not None and state.claim.number == number:
             leases.renew(tasks.project, id_, state.claim)
 
@@ -43,7 +43,7 @@ def adopt(lease: str, *, root: Root = None) -> None:
     """
     tasks = store.at(root)
     id_, number = leases.parsed(lease)
-    state = tasks.glance(lambda book: book.state_of(id_))
+    state = tasks.read(lambda book: book.state_of(id_), near=id_)
     if state is None or state.claim is None or state.claim.number != number:
         raise StaleLease(id_, f"lease {lease} has ended", "", f"ralf task show {id_}")
     leases.keep(tasks.project, id_, state.claim)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import reduce
 from operator import xor
@@ -24,13 +24,12 @@ from ralf.errors import Damaged, DamagedJournal, RalfError, UnknownToken
 from ralf.project import Project
 from ralf.storage import git_files, registry
 from ralf.storage.files import content_of
-from ralf.storage.journal import Token
-from ralf.tasks import folders, records
+from ralf.tasks import folders, origin, records
 from ralf.tasks.book import Book, File
 from ralf.tasks.model import MAX_BYTES
 from ralf.tasks.records import STREAM
 
-_AT_ONCE = 64 << 20  # bytes of files that are held at the same time
+_AT_ONCE = 256  # files that are held at the same time
 
 _AT_LEAST = 2.0  # seconds between the times of writing and of change of a file that was copied with its times
 
@@ -68,60 +67,42 @@ class Looker:
             self._index.keep(STREAM, self._kept, state.token or "", state.rows.changed)
             self._kept = state.token or ""
 
-    # ---- records ----
-
-    def catch_up(self) -> None:
-        """Fold the records that are new, up to one that is damaged."""
-        book = self.book
-        if self._project.store.head(STREAM) == book.state.token:
-            return
-        try:
-            ids = self._fold(book.state.token)
-        except UnknownToken:  # it was rewritten, or begun anew
-            found = [(key, value) for key, value in book.rows.under("") if key.partition("/")[0] in ("file", "stamp")]
-            self._kept = None
-            self.book = book = Book(self._project, State(_FAMILY, Rows(), None))
-            stamps = {key.removeprefix("stamp/"): value for key, value in found if key.startswith("stamp/")}
-            ids = set()
-            for key, value in found:
-                if key.startswith("file/"):
-                    ids |= book.put_file(name := key.removeprefix("file/"), stamps.get(name, 0), File(*value))
-            ids |= self._fold(None)
-        book.derive(ids)
-
-    def _fold(self, after: Token | None) -> set[str]:
-        """Fold the records after a place; the tasks that they are about."""
-        state = self.book.state
-        ids = set(self.book.owed)
-        try:
-            for entry in self._project.store.read(STREAM, after=after):
-                record = state.take(STREAM, entry)
-                ids.update(records.tasks_of(record.body) if record is not None else ())
-        except DamagedJournal as error:
-            self.book.problem = str(error)
-        return ids | self.book.owed
-
-    # ---- files and plan ----
-
     def renew(self, near: str = "") -> None:
         """Take in what changed of records, files and plan.
 
         near  a task: where its files, those of the tasks that it waits for and those of tasks with claims are as they
               were, no other file is looked at
         """
-        self.catch_up()  # first: they say of some files whose they are
+        self._catch_up()  # first: records say of some files whose they are
         book = self.book
+        near = near if book.rows.one("boot") == origin.boot() else ""  # else a loss of power may have taken any file
         if not (near and all(map(self._is_as_it_was, {near, *book.waits(near), *book.needs(near), *book.held()}))):
             book.derive(self._take_files())
         stamp = self._plan_stamp()
         if stamp != book.plan[0]:
             book.place(self._take_plan(stamp))
 
-    def glance(self) -> None:
-        """Take in what changed of records alone, where files were looked at once."""
-        self.catch_up()
-        if self.book.rows.one("files") is None:
-            self.renew()
+    def _catch_up(self) -> None:
+        """Fold the records that are new, up to one that is damaged."""
+        state, store = self.book.state, self._project.store
+        if store.head(STREAM) == state.token:
+            return
+        try:
+            for entry in store.read(STREAM, after=state.token):
+                state.take(STREAM, entry)
+        except UnknownToken:  # it was rewritten, or begun anew
+            self._kept = None
+            self.book = Book(self._project, State(_FAMILY, Rows(), None))
+            self._catch_up()
+            return
+        except DamagedJournal as error:
+            self.book.problem = str(error)
+        ids = [key.removeprefix("known/") for key in state.rows.changed if key.startswith("known/")]
+        if (displaced := state.rows.one("displaced")) is not None:
+            state.rows.put("displaced", sorted({*displaced, *ids}))
+        self.book.derive(ids)
+
+    # ---- files ----
 
     def look_at(self, names: Iterable[str]) -> None:
         """Take in these files alone, which this process has just written."""
@@ -131,71 +112,46 @@ class Looker:
                 changed[name] = os.lstat(book.path(name))
             except OSError:
                 gone.append(name)
-        total, racy = book.rows.one("files") or (0, [])
+        total = book.rows.one("files") or 0
         for name in (*changed, *gone):
             total ^= book.rows.one(f"stamp/{name}") or 0
         ids = self._take(changed, gone)
         for name in changed:
             total ^= book.rows.one(f"stamp/{name}") or 0
-        book.rows.put("files", [total, sorted({*racy, *_racy(changed)})])
+        book.rows.put("files", total)
         book.derive(ids)
 
     def _is_as_it_was(self, id_: str) -> bool:
         """Whether a task has files, and they are those that the rows have."""
         book, names = self.book, self.book.rows.one(f"at/{id_}")
-        racy: Sequence[str] = (book.rows.one("files") or (0, []))[1]
         try:
-            return bool(names) and not any(
-                name in racy or folders.stamp(name, os.lstat(book.path(name))) != book.rows.one(f"stamp/{name}")
-                for name in names
+            return bool(names) and all(
+                folders.stamp(name, os.lstat(book.path(name))) == book.rows.one(f"stamp/{name}") for name in names
             )
         except OSError:
             return False
 
     def _take_files(self) -> set[str]:
         """Take in the files that are not as the rows have them; the tasks that they are, or were, of."""
-        book = self.book
+        rows = self.book.rows
         found = {as_text(name): stat for name, stat in folders.scan(tasks_folder(self._project)).items()}
         stamps = {name: folders.stamp(name, stat) for name, stat in found.items()}
-        total = reduce(xor, stamps.values(), 0)
-        was, racy = book.rows.one("files") or (0, [])
-        changed = {key for key in racy if key in found and not self._is_same(key)}
-        gone: list[str] = []
-        if total != was:
-            known = {key.removeprefix("stamp/"): stamp for key, stamp in book.rows.under("stamp/")}
-            changed |= {key for key, stamp in stamps.items() if known.get(key) != stamp}
-            gone = [key for key in known if key not in stamps]
-        racy = sorted(_racy({key: found[key] for key in {*changed, *racy} if key in found}))
-        self._unsure.clear()
-        ids = self._take({key: found[key] for key in changed}, gone) if changed or gone else set()
-        for name in self._unsure:
-            total ^= stamps[name]
-        if [total, racy] != book.rows.one("files"):
-            book.rows.put("files", [total, racy])
+        if reduce(xor, stamps.values(), 0) == rows.one("files"):
+            return set()
+        known = {key.removeprefix("stamp/"): stamp for key, stamp in rows.under("stamp/")}
+        changed = {name: found[name] for name, stamp in stamps.items() if known.get(name) != stamp}
+        ids = self._take(changed, [name for name in known if name not in stamps])
+        rows.put("files", reduce(xor, (known[name] for name in stamps if name not in changed), 0))
+        for name in changed:
+            rows.put("files", rows.one("files") ^ (rows.one(f"stamp/{name}") or 0))
         return ids
 
-    def _is_same(self, name: str) -> bool:
-        """Whether a file that changed a moment before it was looked at holds what it held then."""
-        file = self.book.file(name)
-        try:
-            return file is not None and file.digest == records.digest_of(
-                content_of(self.book.path(name), most=MAX_BYTES)
-            )
-        except OSError:
-            return False
-
     def _take(self, changed: Mapping[str, os.stat_result], gone: Iterable[str]) -> set[str]:
-        ids: set[str] = set()
-        for name in gone:
-            ids |= self.book.put_file(name, 0, None)
-        part, size = dict[str, os.stat_result](), 0
-        for name, stat in changed.items():
-            part[name] = stat
-            size += stat.st_size
-            if size > _AT_ONCE:
-                ids |= self._take_some(part)
-                part, size = {}, 0
-        return ids | self._take_some(part)
+        ids = {id_ for name in gone for id_ in self.book.put_file(name, 0, None)}
+        names = list(changed)
+        for start in range(0, len(names), _AT_ONCE):
+            ids |= self._take_some({name: changed[name] for name in names[start : start + _AT_ONCE]})
+        return ids
 
     def _take_some(self, changed: Mapping[str, os.stat_result]) -> set[str]:
         book = self.book
@@ -204,33 +160,35 @@ class Looker:
         for name in changed:
             path = book.path(name)
             try:
-                contents[name] = content = content_of(path, most=MAX_BYTES)
+                contents[name] = content_of(path, most=MAX_BYTES)
+                files[name] = self._read(path, contents[name])
             except FileNotFoundError:
                 what = "" if is_text(name) else f"{path}: its name is not UTF-8"
                 files[name] = File("", folders.name_of(path), True, None, what) if what else None
             except OSError as error:
                 files[name] = File("", folders.name_of(path), False, None, f"{path}: cannot be read: {error.strerror}")
-            else:
-                files[name] = self._read(name, content)
+        self._unsure = set()
         foreign = self._foreign(contents, files, changed)
+        racy = set(_racy(changed))
         ids: set[str] = set()
         for name, file in files.items():
-            made = file._replace(is_foreign=True) if file is not None and name in foreign else file
-            stamp = 0 if name in self._unsure else folders.stamp(name, changed[name])
-            ids |= book.put_file(name, stamp, made)
+            stamp = folders.stamp(name, changed[name])
+            is_sure = name not in racy and name not in self._unsure
+            if file is not None:
+                file = file._replace(is_foreign=file.is_foreign or name in foreign)
+                book.rows.put(f"foreign/{name}", (file.is_foreign and name not in self._unsure) or None)
+            ids |= book.put_file(name, stamp if is_sure else ~stamp, file)
         return ids
 
-    def _read(self, name: str, content: bytes) -> File | None:
+    def _read(self, path: Path, content: bytes) -> File | None:
         """A file as the task that it says; None for what a loss of power has left of one."""
-        book, path, digest = self.book, self.book.path(name), records.digest_of(content)
-        id_ = folders.name_of(path)
-        known = book.known(id_)
-        if known is not None and known.tree is not None and known.change is not None:
-            if known.change.digest == digest and not known.is_cut:
-                return File(digest, id_, False, known.tree, "")
-            if is_torn(content):
-                what = f"{path}: holds nothing; its task is in the records"
-                return None if book.is_lost(known) else File(digest, id_, False, None, what)
+        digest, id_ = records.digest_of(content), folders.name_of(path)
+        known = self.book.known(id_)
+        if known.tree is not None and known.digest == digest and not known.is_cut:
+            return File(digest, id_, False, known.tree, "")
+        if known.tree is not None and is_torn(content):
+            what = f"{path}: holds nothing; its task is in the records"
+            return None if self.book.is_lost(known) else File(digest, id_, False, None, what)
         from ralf.tasks import taskfile  # which loads YAML
 
         try:
@@ -260,7 +218,7 @@ class Looker:
         if asked:
             brought, unsure = git_files.brought(asked, lambda content: book.is_own(records.digest_of(content)))
             foreign |= {book.name(path) for path in brought | unsure}
-            self._unsure |= {book.name(path) for path in unsure}
+            self._unsure = {book.name(path) for path in unsure}
             for path in asked.keys() - brought - unsure:  # once read as ours it stays ours, if git takes it in
                 book.rows.put(f"read/{records.digest_of(asked[path])}", 1)
         return foreign
@@ -269,20 +227,18 @@ class Looker:
         """Whether a file is not this user's, whatever git says: it was found to be foreign, or there before they opted
         in; or it is a copy, which an archive brings, too.
         """
-        book, owner = self.book, self._project.owner
-        known, was = book.known(file.id), book.file(name)
-        change = known.change if known is not None else None
-        if change is not None and change.foreign and change.digest == file.digest:
-            return True
-        if was is not None and was.is_foreign and book.rows.one(f"stamp/{name}"):
+        book, owner, known = self.book, self._project.owner, self.book.known(file.id)
+        if (known.foreign and known.digest == file.digest) or book.rows.one(f"foreign/{name}"):
             return True
         if owner.vouches:
             return False
         is_copied = abs(stat.st_ctime - stat.st_mtime) > _AT_LEAST or stat.st_uid not in registry.own_ids()
-        is_copied = is_copied and file.id not in book.owed  # a writer who died has moved it
-        if is_copied or any(book.rows.one(f"brought/{one}") for one in (name, file.digest)):
+        is_copied = is_copied and book.is_shown(file.id, known)  # else a writer who died may have moved it
+        is_accepted = known.digest and not known.foreign
+        names = (file.digest,) if is_accepted else (file.digest, name)
+        if is_copied or any(book.rows.one(f"brought/{one}") for one in names):
             return True
-        is_edit = was is not None or (change is not None and not change.foreign)
+        is_edit = is_accepted or book.file(name) is not None
         return not is_edit and not (owner.registration is not None and owner.registration.since)
 
     # ---- the plan ----

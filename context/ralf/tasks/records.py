@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.document.record import Record
 from ralf.document.rows import Rows
@@ -75,38 +75,27 @@ def task_of(tree: Mapping[str, Any]) -> Task:
 class Change:
     """What a record does to a task and its file. The record comes first: who dies between leaves the file behind it.
 
-    place   where the file stands afterwards, from the project's folder on; `origin`: where it stood, "" for a new one
-    base    digest of the bytes that it had, "" for a new one
-    digest  of those that it is to have
-    values  the fields that change, with their new values
-    tree    all of a task that is new, or that somebody has edited; `is_cut`: without secrets that its file has
+    place   where the file is afterwards, from the project's folder on
+    base    digest of the bytes that it had, "" for a new one; `digest`: of those that it is to have
+    tree    what it says then; `is_cut`: without secrets that it has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
     """
 
     task: str = ""
     place: str = ""
-    origin: str = ""
     base: str = ""
     digest: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
     tree: Mapping[str, Any] | None = None
     is_cut: bool = False
     foreign: bool = False
 
-    def made_to(self, task: Task) -> Task:
-        """A task with the fields changed."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in self.values.items()
-        }
-        return replace(task, **values)
 
-
-# ---- what a record says ----
+# ---- records ----
 
 # kind      what it says of a task, or of files
-# seen      files that ralf writes, or that somebody has edited (`changes`); `digests`: of files that are this user's as
-#           they are, with the ids of their tasks; `brought`: names and digests of files that were there before the user
-#           opted in: they are not theirs
+# seen      files that ralf writes, or that somebody has edited (`changes`); `digests`: ids of tasks, and the bytes of
+#           saves of them that were merged; `brought`: names and digests of files that were there before the user opted
+#           in: they are not theirs
 # claim     a claim: `by`, `seconds`, and where the process is known `process`, `born`, `machine`
 # renew     a sign of life of the holder of a `lease`, the number of a claim; `process` where it goes on as another one
 # release   a claim that ended otherwise than by what its holder did: `outcome` as in `Attempt`, and a `note`
@@ -127,43 +116,32 @@ def body_of(kind: str, **values: Any) -> dict[str, Any]:
     return made
 
 
-def tasks_of(body: Mapping[str, Any]) -> set[str]:
-    """The tasks that a record is about."""
-    with suppress(*MALFORMED):
-        found = {change["task"] for change in body.get("changes", ())} | {id_ for id_, _ in body.get("digests", ())}
-        return found | {body["task"]} if body.get("task") else found
-    return set()
-
-
 # ---- what the records come to ----
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the records say of the file of a task. What the file says counts, where that is another.
+class Known(NamedTuple):
+    """What the records say of the file of a task: the last change of it (`Change`), and
 
-    change  what was last done to it
-    tree    what it says then, None where no record has it; `prior`: what it said before; is_cut: see `Change`
+    prior   what the file said before
     boot    in which run of the machine that was recorded, "" where nobody knows
     order   the place of the task's first record: of tasks of one second the first one is the older one
     """
 
-    change: Change | None = None
+    place: str = ""
+    base: str = ""
+    digest: str = ""
     tree: Mapping[str, Any] | None = None
-    prior: Mapping[str, Any] | None = None
     is_cut: bool = False
+    foreign: bool = False
+    prior: Mapping[str, Any] | None = None
     boot: str = ""
     order: int = 0
 
 
-def known(rows: Rows, id_: str) -> Known | None:
-    """What the records say of the file of a task; None for nothing."""
-    row = rows.one(f"known/{id_}")
-    if row is None:
-        return None
-    change = Change(**row["change"]) if row.get("change") else None
-    names = [one.name for one in fields(Known) if one.name != "change"]
-    return Known(change, **{name: row[name] for name in names if name in row})
+def known(rows: Rows, id_: str) -> Known:
+    """What the records say of the file of a task."""
+    row = rows.one(f"known/{id_}") or {}
+    return Known(**{name: row[name] for name in Known._fields if name in row})
 
 
 _SAID = ("progress", "progress_at", "summary", "reason", "finished", "tokens")
@@ -185,30 +163,19 @@ def fold(rows: Rows, record: Record) -> None:
     known/ID    what is known of a task: the fields of a `Known`, and what `said` tells
     own/DIGEST  bytes of a task's file that are this user's
     claims      the numbers of the claims that last, by task
-    write owed  the newest write, and the tasks that it changed: their files may not show it yet
     boot        the run of the machine in which the newest write was; whoever made it has looked at all files
     """
     body = record.body
-    if not body:
-        return
-    if rows.one("owed") is None or body.get("w", "") != rows.one("write"):
-        # whoever wrote it has completed what the one before left, but for `owes`
-        rows.put("write", body.get("w", ""))
-        rows.put("owed", [str(id_) for id_ in body.get("owes", ())])
     if boot := body.get("boot"):
         rows.put("boot", boot)
     with suppress(*MALFORMED):
-        own = [*body.get("seen", ()), *(digest for _, digest in body.get("digests", ())), body.get("digest")]
-        for digest in filter(None, own):
+        for _, digest in body.get("digests", ()):
             rows.put(f"own/{digest}", 1)
         for one in (one for pair in body.get("brought", ()) for one in pair):
             rows.put(f"brought/{one}", 1)
-        changes = body.get("changes", ())
-        for place, change in enumerate(changes):
-            _note(rows, change, record, place)
-        if changes:
-            rows.put("owed", list(dict.fromkeys([*rows.one("owed"), *(change["task"] for change in changes)])))
-        if (kind := _KINDS.get(body["kind"])) is not None:
+        for place, change in enumerate(body.get("changes", ())):
+            _note(rows, change, MOST_CHANGES * record.revision + place)
+        if (kind := _KINDS.get(body.get("kind", ""))) is not None:
             known = rows.one(f"known/{body['task']}") or {}
             _put(rows, body["task"], known | kind(known, record, {"by": record.by, **body}))
 
@@ -222,27 +189,26 @@ def _put(rows: Rows, id_: str, known: Mapping[str, Any]) -> None:
     rows.put(f"known/{id_}", known)
 
 
-_NAMES = tuple(one.name for one in fields(Change) if one.name != "tree")
-
-
-def _note(rows: Rows, change: Mapping[str, Any], record: Record, place: int) -> None:
+def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
     """Add what a record does to a file."""
-    made = {name: change[name] for name in _NAMES if name in change}
     base, digest, foreign = change.get("base", ""), change.get("digest", ""), change.get("foreign", False)
     for one in filter(None, () if foreign else (base, digest)):
         rows.put(f"own/{one}", 1)
     was = rows.one(f"known/{change['task']}") or {}
-    old, tree = was.get("change") or {}, change.get("tree")
-    if tree is None and was.get("tree") is not None and not foreign:
+    tree = change.get("tree")
+    if tree is None and was.get("tree") is not None:  # a record may have only the values that change
         tree = {**was["tree"], **change.get("values", {})}
-    is_again = bool(old) and old.get("base", "") == base != old.get("digest", "")  # it could not be written then
+    is_again = was.get("base", "") == base != was.get("digest", "")  # it could not be written then
     more = {
-        "change": made,
+        "place": change.get("place", ""),
+        "base": base,
+        "digest": digest,
         "tree": tree,
-        "prior": was.get("prior") if is_again else was.get("tree"),  # as the file has it
         "is_cut": (change if change.get("tree") is not None else was).get("is_cut", False),
-        "order": was.get("order") or MOST_CHANGES * record.revision + place,
+        "foreign": foreign,
+        "prior": was.get("prior" if is_again else "tree"),  # as the file has it
         "boot": str(rows.one("boot") or ""),
+        "order": was.get("order") or order,
     }
     _put(rows, change["task"], {**was, **more})
 

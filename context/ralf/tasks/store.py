@@ -183,21 +183,13 @@ class Tasks:
         """Whether a task that nobody has can be claimed."""
         return state.task.status == "pending" and not state.is_foreign and not state.waits_for
 
-    def read(self, work: Callable[[Book], T]) -> T:
-        """What `work` says of the tasks as they are now."""
-        return self._looked(Looker.renew, work)
+    def read(self, work: Callable[[Book], T], *, near: str = "") -> T:
+        """What `work` says of the tasks as they are now; `near`: as for `write`."""
 
-    def glance(self, work: Callable[[Book], T]) -> T:
-        """What `work` says of the tasks by their records, and by their files as the last call left them: for a look
-        before a write, which looks again.
-        """
-        return self._looked(Looker.glance, work)
-
-    def _looked(self, look: Callable[[Looker], None], work: Callable[[Book], T]) -> T:
         def looked(index: Index | None) -> T:
             self.look_again()
             looker = Looker(self.project, index)
-            look(looker)
+            looker.renew(near)
             with _kept(looker):
                 return work(looker.book)
 
@@ -302,13 +294,11 @@ class Tasks:
 
     # ---- writing: one at a time ----
 
-    def write(
-        self, work: Callable[[Writer], T], *, near: str = "", first: Callable[[Book], None] = lambda _: None
-    ) -> T:
-        """Do `work` while nobody else writes, on tasks that are up to date and files that show all records.
+    def write(self, work: Callable[[Writer], T], *, near: str = "") -> T:
+        """Do `work` while nobody else writes, on tasks that are up to date and files that show all records. It may be
+        done twice.
 
-        near    the id of the only task that is meant, where it is known
-        first   what may raise an error by the records alone, before any file is looked at
+        near  the id of the only task that is meant, where it is known
         """
         self.project.prepare()
         owner = self.project.owner
@@ -319,18 +309,13 @@ class Tasks:
         def written(index: Index | None) -> T:
             self.look_again()
             looker = Looker(self.project, index)
-            looker.catch_up()
-            first(looker.book)
             looker.renew(near)
             if looker.book.problem:
                 raise DamagedJournal(STREAM, looker.book.problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
             with _kept(looker):
-                writer = Writer(self.project, looker, name, self.state)
-                writer.complete()
-                return work(writer)
+                return work(Writer(self.project, looker, name, self.state))
 
-        lock = locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks")
-        with fenced("tasks"), lock:
+        with fenced("tasks"), locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks"):
             for attempt in range(_MOST_TRIES):
                 try:
                     return with_index(self.project.room_for(NAME), written)

@@ -34,7 +34,7 @@ def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] |
         foreign = _foreign(book)
         ids = foreign if EVERY in wanted else list(dict.fromkeys(tasks.resolve(book, one) for one in wanted))
         own = sorted(set(ids) - set(foreign))
-        if own and not writer.has_written(own[0]):
+        if own and not writer.has_written():
             raise UsageError(own[0], "already accepted", f"ralf task show {own[0]}")
         changes = [writer.accepted(*file) for id_ in ids for file in book.files_of(id_) if file[1].is_foreign]
         changes = [change for change in changes if change.tree]

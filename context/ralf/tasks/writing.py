@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document import place as places
 from ralf.document.place import Place
@@ -17,10 +17,10 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage import durable, files, git_files
 from ralf.tasks import folders, origin, records
-from ralf.tasks.book import FRESH, LOST, PLACE, Book, File, owed_to
+from ralf.tasks.book import Book, File
 from ralf.tasks.look import Looker, is_torn
 from ralf.tasks.model import MAX_BYTES, Task, TaskState
-from ralf.tasks.records import MOST_CHANGES, STREAM, Change, Known
+from ralf.tasks.records import MOST_CHANGES, STREAM, Change
 
 _MODE = 0o644  # of a new task file: people commit it
 
@@ -30,28 +30,20 @@ BY_FILE = "file"
 """The author of a record of an edit."""
 
 
-class _Made(NamedTuple):
-    """The bytes that a file is to have, and the task that it said before."""
-
-    content: bytes
-    base: Task | None
-    task: Task
-
-
 class Writer:
     """One write: the lock is held. Done once more without the index, it appends no record twice."""
 
-    def __init__(self, project: Project, looker: Looker, name: str, told: Callable[[Book, str], TaskState]) -> None:
-        self.name = name
+    def __init__(self, project: Project, looker: Looker, name: str, shown: Callable[[Book, str], TaskState]) -> None:
         self.warnings: list[str] = []
         self._project = project
         self._folder = project.folder.parent / folders.TASKS
         self._looker = looker
-        self._told = told
+        self._name = name
+        self._shown = shown
         self._count = 0
-        self._still: list[str] = []  # tasks whose files cannot be brought up to date now
-        self._again: list[str] = []  # tasks of an earlier write: the next one looks at what this one has displaced
-        self._made: dict[str, _Made] = {}  # by digest
+        self._contents: dict[str, bytes] = {}  # that files are to have, by digest
+        self._complete()
+        self._count = 0
 
     @property
     def book(self) -> Book:
@@ -66,63 +58,74 @@ class Writer:
         """
         state = self.book.state
         self._count += 1
-        id_ = f"{kind}-{self.name}-{self._count}"
+        id_ = f"{by if by == BY_FILE else 'write'}-{self._name}-{self._count}"
         if not state.has(id_):
-            tree: dict[str, Any] = {"w": self.name}
-            if owes := [*self._still, *self._again]:
-                tree["owes"] = owes
-            if (boot := origin.boot()) and boot != state.rows.one("boot"):
-                tree["boot"] = boot
-            tree |= records.body_of(kind, changes=changes, **values)
-            record = Record(state.revision + 1, records.now(), tree, by)
+            body = records.body_of(kind, changes=changes, **values)
+            if (boot := origin.boot()) != state.rows.one("boot"):
+                body["boot"] = boot
+            record = Record(state.revision + 1, records.now(), body, by)
             token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
-            owed = self.book.owed
             state.add(record, id_)
             state.token = token
-            self.book.derive({*owed, *records.tasks_of(tree)})
+            self.book.derive(dict.fromkeys([*(change.task for change in changes), *filter(None, [body.get("task")])]))
             self._bring_up(changes)
         return int(state.rows.one(f"id/{id_}"))
 
-    def has_written(self, id_: str) -> bool:
-        """Whether this write has changed a task's file already."""
-        rows = self.book.rows
-        return rows.one("write") == self.name and id_ in self.book.owed and id_ not in self._still
+    def has_written(self) -> bool:
+        """Whether this write has recorded what it was to do: the index was torn after that."""
+        return self.book.state.has(f"write-{self._name}-1")
 
     def state(self, id_: str, *warnings: str) -> TaskState:
         """A task as it is now, with what is to be said of this write."""
-        found = self._told(self.book, id_)
+        found = self._shown(self.book, id_)
         return replace(found, warnings=(*found.warnings, *self.warnings, *warnings))
 
-    # ---- what others left ----
+    # ---- what is to be done to files ----
 
-    def complete(self) -> None:
-        """Bring the files up to date that an earlier writer left behind its records, and record what people saved."""
-        names = _names_in(self.book.prev("").parent)
-        displaced = {name.removeprefix(".").removesuffix(".aside").removesuffix(".md") for name in names}
-        for id_ in sorted({*self.book.owed, *self.book.todo(LOST)}):
-            known = self.book.known(id_)
-            if known is not None and known.change is not None and (id_ in displaced or self._is_left(known.change)):
-                self._bring_up([known.change], again=True)
-        self._absorb()
-        moved = [self.change_of(id_) for id_ in self.book.todo(PLACE) if id_ not in self._still]
-        if moved:
-            self.append("seen", changes=moved)
+    def change_of(self, id_: str, **values: Any) -> Change:
+        """What is to be done to a task's file so that these fields get these values. Damaged, OSError; UsageError for a
+        symbolic link; Busy while somebody saves it.
+        """
+        from ralf.tasks import taskfile
 
-    def _absorb(self) -> None:
-        """Record what people have saved."""
-        changes = []
-        for id_ in self.book.todo(FRESH):
-            found, _ = self.book.chosen(id_, self.book.known(id_))
-            if found is not None:
-                name, file = found
-                changes.append(self.accepted(name, file))
-        for start in range(0, len(changes), MOST_CHANGES):
-            self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
+        found = self.book.chosen(id_)
+        path = self.book.path(found[0][0]) if found else None
+        content = settled(path) if path is not None else b""
+        if found and records.digest_of(content) != found[0][1].digest:  # saved since it was looked at
+            self._looker.look_at([found[0][0]])
+            return self.change_of(id_, **values)
+        task = self.book.task(id_)
+        if task is None:
+            raise TaskNotFound(id_)
+        task = replace(task, **values)
+        target = folders.place(self._folder, task, path)
+        self._check_inside(target)
+        made = taskfile.render(task, content or None)
+        digests = records.digest_of(content) if found else "", records.digest_of(made)
+        if made != content or target != path:
+            self._contents[digests[1]] = made
+        tree, is_cut = self._without_secrets(records.plain(task))
+        return Change(id_, self.book.name(target), *digests, tree, is_cut, bool(found and found[0][1].is_foreign))
+
+    def is_change(self, change: Change) -> bool:
+        """Whether a change does anything to its file."""
+        return change.digest in self._contents
+
+    def new_file(self, task: Task) -> Change:
+        """What makes the file of a new task."""
+        from ralf.tasks import taskfile
+
+        target = folders.place(self._folder, task)
+        self._check_inside(target)
+        made = taskfile.render(task)
+        digest, tree = records.digest_of(made), records.plain(taskfile.as_filed(task))
+        self._contents[digest] = made
+        return Change(task.id, self.book.name(target), "", digest, tree)
 
     def accepted(self, name: str, file: File) -> Change:
         """What records that a file is this user's as it is."""
         tree, is_cut = self._without_secrets(file.tree or {})
-        return Change(file.id, name, name, file.digest, file.digest, tree=tree, is_cut=is_cut)
+        return Change(file.id, name, file.digest, file.digest, tree, is_cut)
 
     def _without_secrets(self, tree: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         redact = redactor_for(self._project).text
@@ -137,256 +140,145 @@ class Writer:
         made: Mapping[str, Any] = cleaned(tree)
         return made, made != tree
 
-    # ---- what is to be done to files ----
-
-    def change_of(self, id_: str, **values: Any) -> Change:
-        """What is to be done to a task's file so that these fields get these values. Damaged, OSError; UsageError for a
-        symbolic link; Busy while somebody saves it.
-        """
-        from ralf.tasks import taskfile
-
-        name, file = self._file(id_)
-        path = self.book.path(name)
-        content = settled(path)
-        if records.digest_of(content) != file.digest:  # saved since it was looked at
-            self._looker.look_at([name])
-            self._absorb()
-            name, file = self._file(id_)
-        said = taskfile.parse(content, path)
-        known = self.book.known(id_)
-        shown = said
-        if known is not None and known.change is not None and self.book.is_owed(id_, known.change):
-            shown, _ = owed_to(known, known.change, said)
-        made = replace(shown, **{"status": self.book.status(id_) or said.status, **values})
-        target = folders.place(self._folder, made, path)
-        self._check_inside(target)
-        names = [one.name for one in fields(made)]
-        changed = {one: getattr(made, one) for one in names if getattr(made, one) != getattr(said, one)}
-        new = taskfile.render(made, content)
-        change = Change(
-            task=id_,
-            place=self.book.name(target),
-            origin=name,
-            base=records.digest_of(content),
-            digest=records.digest_of(new),
-            values=changed,
-            foreign=file.is_foreign,
-        )
-        self._made[change.digest] = _Made(new, said, made)
-        if not file.is_foreign and (known is None or known.change is None or known.change.digest != file.digest):
-            tree, is_cut = self._without_secrets(records.plain(made))  # with what somebody has changed by hand
-            return replace(change, tree=tree, is_cut=is_cut)
-        return change
-
-    def new_file(self, task: Task) -> Change:
-        """What makes the file of a new task."""
-        from ralf.tasks import taskfile
-
-        target = folders.place(self._folder, task)
-        self._check_inside(target)
-        made = taskfile.render(task)
-        change = Change(
-            task=task.id,
-            place=self.book.name(target),
-            digest=records.digest_of(made),
-            tree=records.plain(taskfile.as_filed(task)),
-        )
-        self._made[change.digest] = _Made(made, None, task)
-        return change
-
     def _check_inside(self, target: Path) -> None:
         folders.check_inside(target, self._folder.parent, self.book.path(""))
 
-    def _file(self, id_: str) -> tuple[str, File]:
-        found, _ = self.book.chosen(id_, self.book.known(id_))
-        if found is None:
-            raise TaskNotFound(id_)
-        return found
+    # ---- what others left ----
+
+    def _complete(self) -> None:
+        """Bring the files up to date that an earlier writer left behind its records, and record what people saved."""
+        rows, displaced = self.book.rows, self.book.rows.one("displaced")
+        if displaced is None:
+            displaced = [name.removeprefix(".").partition(".md")[0] for name in _names_in(self.book.prev("").parent)]
+        for id_ in dict.fromkeys(displaced):
+            self._take_displaced(id_)
+        if displaced or rows.one("displaced") is None:
+            rows.put("displaced", [])
+        self._see_to(self.book.due())
+
+    def _see_to(self, ids: Iterable[str]) -> None:
+        """See to tasks whose files and records are not the same. What cannot be done now is left to the next write."""
+        from ralf.tasks import taskfile
+
+        changes = []
+        for id_ in ids:
+            known, task = self.book.known(id_), self.book.task(id_)
+            try:
+                if task is not None and not self.book.chosen(id_):  # it was never written, or is lost
+                    self._contents[known.digest] = taskfile.render(task)
+                    self._bring_up([Change(id_, known.place, "", known.digest)])
+                    continue
+                change = self.change_of(id_)
+                if (change.base, change.digest) == (known.base, known.digest):  # its writer died
+                    self._bring_up([change])
+                else:
+                    changes.append(change)
+            except (OSError, Damaged, UsageError, Busy) as error:
+                self._warn(self.book.path(known.place), error)
+        for start in range(0, len(changes), MOST_CHANGES):
+            self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
+
+    def _take_displaced(self, id_: str) -> None:
+        """Merge what somebody has saved into a file that a write displaced."""
+        for path, content in places.displaced(self._place(id_, Path())):
+            if content and not self._is_known(id_, content):
+                self._merge(id_, path, content)
+
+    def _is_known(self, id_: str, content: bytes) -> bool:
+        known, digest = self.book.known(id_), records.digest_of(content)
+        return digest in (known.base, known.digest) or self.book.is_recorded(digest)
+
+    def _merge(self, id_: str, displaced: Path, content: bytes) -> None:
+        """Merge what somebody saved while the file was replaced: they saw what it said before."""
+        from ralf.tasks import taskfile
+
+        known, task, found = self.book.known(id_), self.book.task(id_), self.book.chosen(id_)
+        here = self.book.path(found[0][0] if found else known.place)
+        brought, unsure = git_files.brought({here: content}, lambda one: self._is_known(id_, one))
+        problem = "git brought it" if brought or unsure else ""
+        try:
+            theirs = taskfile.parse(content, here)
+        except Damaged as error:
+            problem = str(error)
+        if problem or task is None:
+            kept = here.with_suffix(f".displaced-{records.digest_of(content)[:8]}")
+            displaced.rename(kept)
+            self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {problem}")
+            return
+        base = records.task_of(known.prior) if known.prior is not None else task
+        merged, lines = taskfile.merged(base, task, theirs)
+        self.warnings += [f"{id_}: {line}" for line in lines]
+        values = {one.name: getattr(merged, one.name) for one in fields(merged)}
+        digests = [(id_, records.digest_of(content))]
+        self.append("seen", BY_FILE, changes=[self.change_of(id_, **values)], digests=digests)
 
     # ---- files ----
 
-    def _bring_up(self, changes: Iterable[Change], *, again: bool = False) -> None:
-        """Make the files show what records did to them. What cannot be done now is left to the next write, and said:
-        the records are durable.
-
-        again  whether an earlier writer may have died at it
+    def _bring_up(self, changes: Sequence[Change]) -> None:
+        """Make files show what records did to them. What cannot be done now is left to the next write, and said: the
+        records are durable.
         """
-        names: list[str] = []
         for change in changes:
-            if change.base == change.digest and change.origin == change.place and not again:
-                continue
-            names += filter(None, (change.place, change.origin))
-            try:
-                self._take_displaced(change)
-                if self._is_left(change) if again else self._is_newest(change):
+            if self.is_change(change):
+                try:
                     self._bring(change)
-                    self._again += [change.task] if again else []
-            except (OSError, Damaged, UsageError, Busy) as error:
-                self._still.append(change.task)
-                what = error.strerror if isinstance(error, OSError) else str(error)
-                self.warnings.append(f"{self.book.path(change.place)}: {what}; the next write updates it")
-        if names:
-            self._looker.look_at(names)
+                except (OSError, Damaged, UsageError, Busy) as error:
+                    self._warn(self.book.path(change.place), error)
+        self.book.rows.put("displaced", [*(self.book.rows.one("displaced") or ()), *(one.task for one in changes)])
+        self._look(changes)
 
-    def _is_newest(self, change: Change) -> bool:
-        """Whether no later record says what a file is to hold: a save that was merged meanwhile."""
-        known = self.book.known(change.task)
-        return known is not None and known.change is not None and known.change.digest == change.digest
+    def _look(self, changes: Sequence[Change]) -> None:
+        names = [name for change in changes for name in self.book.rows.one(f"at/{change.task}") or ()]
+        self._looker.look_at([*names, *(change.place for change in changes)])
 
-    def _is_left(self, change: Change) -> bool:
-        """Whether a writer has not done all that a record says."""
-        book = self.book
-        if not self._is_newest(change):
-            return False
-        if book.is_owed(change.task, change) or book.is_lost(book.known(change.task)):
-            return True
-        is_moved = change.origin not in ("", change.place)
-        return is_moved and os.path.lexists(book.path(change.origin)) and os.path.lexists(book.path(change.place))
-
-    def _take_displaced(self, change: Change) -> None:
-        """Merge the save in a displaced file, if there is one, and remove that file."""
-        for path in places.all_displaced(self._place(change.task, self.book.path(change.place)))[:2]:
-            content = places.content(path, MAX_BYTES)
-            if not content:
-                continue
-            if not self._is_known(change, content):
-                if self._merge(change, path, content):
-                    continue  # the next write looks at what that has displaced
-            elif records.digest_of(content) == change.base and self.book.is_owed(change.task, change):
-                continue
-            path.unlink(missing_ok=True)
-
-    def _is_known(self, change: Change, content: bytes) -> bool:
-        digest = records.digest_of(content)
-        return digest in (change.base, change.digest) or self.book.is_recorded(digest)
+    def _warn(self, path: Path, error: Exception) -> None:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        self.warnings.append(f"{path}: {what}; the next write updates it")
 
     def _bring(self, change: Change) -> None:
-        """Bring one file up to date."""
-        from ralf.tasks import taskfile
-
-        target = self.book.path(change.place)
+        """Bring one file up to date, and take in what somebody has saved there meanwhile."""
+        book, target, prev = self.book, self.book.path(change.place), self.book.prev(change.task)
         self._check_inside(target)
-        self._move(change, target)
-        content = settled(target) if os.path.lexists(target) else b""
-        if records.digest_of(content) == change.digest:
+        self._move(change.task, target)
+        before = settled(target) if os.path.lexists(target) else b""
+        digest = records.digest_of(before) if before else ""
+        is_lost = is_torn(before) and book.is_lost(book.known(change.task))
+        if digest == change.digest or (change.base and not before):  # nothing is to be done, or a person removed it
             return
-        known, is_foreign = self.book.known(change.task) or Known(), False
-        made = self._made.get(change.digest)
-        is_lost = self.book.is_lost(known) and is_torn(content)
-        if not content or is_lost:
-            if (change.base and not is_lost) or known.tree is None:
-                return  # a person removed it
-            task = records.task_of(known.tree)
-            made = made or _Made(taskfile.render(task), None, task)
-        elif made is None or records.digest_of(content) != change.base:
-            theirs = taskfile.parse(content, target)
-            if theirs.id != change.task or not change.base:
-                return  # another file is there
-            is_foreign = self._is_foreign(target, content)
-            ours, lines = owed_to(known, change, theirs)
-            self._say(ours, lines)
-            made = _Made(taskfile.render(ours, content), theirs, ours)
+        if digest != change.base and not is_lost:
+            self._look([change])
+            if not change.base or change.task not in book.due():
+                raise UsageError(target, "another file is there", f"move it: {target}")
+            self._see_to([change.task])  # somebody has saved it
+            return
         files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-        self._put(change, target, content, made)
-        if is_foreign:  # before anybody looks at it: then it would pass for this user's
-            digest = records.digest_of(made.content)
-            new = Change(change.task, change.place, change.place, digest, digest, foreign=True)
-            self.append("seen", changes=[new])
+        places.put(self._place(change.task, target), self._contents[change.digest])
+        if not before:
+            files.touch(prev)  # it was there: if it is gone, a person has removed it
+        with suppress(OSError):
+            self._keep_folder()
+        displaced = places.content(prev, MAX_BYTES)
+        if displaced not in (b"", before) and not self._is_known(change.task, displaced):
+            self._look([change])
+            self._merge(change.task, prev, displaced)
 
-    def _move(self, change: Change, target: Path) -> None:
-        """Move a file to where it is to be, with its own folder where it has one."""
-        source = self.book.path(change.origin or change.place)
+    def _move(self, id_: str, target: Path) -> None:
+        """Move a task's file to where it is to be, with its own folder where it has one."""
+        found = self.book.chosen(id_)
+        for name, _ in found[1:]:  # whoever moved it may have died when it had two names
+            with suppress(OSError):
+                if self.book.path(name).samefile(self.book.path(found[0][0])):
+                    self.book.path(name).unlink()
+        source = self.book.path(found[0][0]) if found else target
         if source == target or not os.path.lexists(source):
             return
-        if os.path.lexists(target):
-            self._displace(change, source)
-        elif source.name == target.name and source.parent.name == target.parent.name not in folders.FOLDERS:
+        if source.name == target.name and source.parent.name == target.parent.name not in folders.FOLDERS:
             files.make(target.parent.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-            if os.path.lexists(target.parent):
-                files.make(target.parent)
-                durable.rename_free(source, target)
-            else:
+            if not os.path.lexists(target.parent):
                 source.parent.rename(target.parent)
-        else:
-            files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
-            with suppress(FileExistsError):
-                durable.rename_free(source, target)
-
-    def _is_foreign(self, path: Path, content: bytes) -> bool:
-        """Whether a file is not this user's that is another than the record says."""
-        name = self.book.name(path)
-        file = self.book.file(name)
-        if file is None or file.digest != records.digest_of(content):
-            self._looker.look_at([name])
-            file = self.book.file(name)
-        return file is not None and file.is_foreign and not self.book.is_own(file.digest)
-
-    def _put(self, change: Change, target: Path, content: bytes, made: _Made) -> None:
-        """Put a file in its place, and take in what somebody has saved there meanwhile."""
-        place = self._place(change.task, target)
-        had_one = os.path.lexists(target)
-        places.put(place, made.content)
-        self._keep_folder()
-        displaced = places.content(place.prev, MAX_BYTES) if had_one else b""
-        if displaced not in (b"", content) and not self._is_known(change, displaced):
-            self._merge(change, place.prev, displaced, made.base)
-
-    def _displace(self, change: Change, source: Path) -> None:
-        """Remove a second file of a task, where it was before it moved, and take in what somebody has saved there."""
-        prev, file = self.book.prev(change.task), self.book.file(self.book.name(source))
-        if file is not None and file.id != change.task:
-            return  # another file is there
-        files.make(prev.parent)
-        source.rename(prev)
-        content = places.content(prev, MAX_BYTES)
-        if not self._is_known(change, content):
-            self._merge(change, prev, content)
-
-    def _merge(self, change: Change, aside: Path, content: bytes, base: Task | None = None) -> bool:
-        """Merge what somebody has saved while the file was replaced: record it, then put the file anew; whether that
-        was needed.
-
-        base  the task that they saw; None if it is not known: then the text loses no line, and the status stays
-        """
-        from ralf.tasks import taskfile
-
-        target = self.book.path(change.place)
-        here = target if os.path.lexists(target) else self.book.path(change.origin or change.place)
-        standing = places.content(here, MAX_BYTES)
-        brought, unsure = git_files.brought({here: content}, lambda one: self._is_known(change, one))
-        problem = "git brought it" if brought or unsure else ""
-        try:
-            theirs, said = taskfile.parse(content, here), taskfile.parse(standing, here)
-        except Damaged as error:
-            problem = str(error)
-        if problem:
-            kept = here.with_suffix(f".displaced-{records.digest_of(content)[:8]}")
-            aside.rename(kept)
-            self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {problem}")
-            return False
-        known, ours = self.book.known(change.task) or Known(), said
-        if known.change is not None and self.book.is_owed(change.task, known.change):
-            ours, _ = owed_to(known, known.change, said)
-        if base is not None:
-            merged, lines = taskfile.merged(base, ours, theirs)
-        else:
-            prior = records.task_of(known.prior) if known.prior is not None else theirs
-            merged, lines = taskfile.merged(prior, ours, theirs)
-            text = taskfile.lines_of_both(None, ours.text, theirs.text)
-            merged = replace(merged, status=ours.status, text=text)
-        if merged == said:
-            return False
-        self._say(merged, lines)
-        made = taskfile.render(merged, content if base is not None else standing)
-        tree, is_cut = self._without_secrets(records.plain(merged))
-        digests = records.digest_of(standing), records.digest_of(made)
-        new = Change(change.task, change.place, self.book.name(here), *digests, tree=tree, is_cut=is_cut)
-        self._made[new.digest] = _Made(made, said, merged)
-        self.append("seen", BY_FILE, changes=[new], digests=[(change.task, records.digest_of(content))])
-        return True
-
-    def _say(self, task: Task, lines: Sequence[str]) -> None:
-        self.warnings += [f"{task.id}: {line}" for line in lines]
+                return
+        files.make(target.parent, mode=files.NOT_WRITABLE_BY_OTHERS)
+        durable.rename_free(source, target)
 
     def _place(self, id_: str, target: Path) -> Place:
         prev = self.book.prev(id_)
@@ -395,9 +287,8 @@ class Writer:
     def _keep_folder(self) -> None:
         """Keep git from taking a folder from which all tasks went for one that was renamed."""
         kept = self._folder / folders.KEEP
-        with suppress(OSError):
-            if kept.parent.is_dir() and not os.path.lexists(kept):
-                files.touch(kept)
+        if kept.parent.is_dir() and not os.path.lexists(kept):
+            files.touch(kept)
 
 
 def _names_in(folder: Path) -> list[str]:
