@@ -429,22 +429,16 @@ class GitView:
         self._ignore = os.fspath(folder / _IGNORE)
         self._hidden_by: tuple[int, ...] = ()  # the stamp of a `.gitignore` that hides the store
 
-    @cached_property
-    def _indexes(self) -> list[git_files.Index]:
-        """The indexes of the repositories that the store lies in."""
-        return git_files.around(self._folder)
-
     def tracked(self) -> frozenset[str]:
         """The paths below the store's folder, relative to it, that git tracks. UsageError where git cannot tell."""
-        indexes = self._indexes
-        found = git_files.stamps(indexes)
+        found = git_files.stamps(self._folder)
         if not any(found):
             return frozenset()
         key = (os.fspath(self._folder), found)
         if key not in _known:
             names = self._remembered(found)
             if names is None:
-                names = git_files.tracked_below(self._folder, indexes, environment.of_a_model())
+                names = git_files.tracked_below(self._folder)
                 self._remember(found, names)
             _known.clear()
             _known[key] = names
@@ -458,7 +452,7 @@ class GitView:
 
     def in_head(self, path: Path) -> bytes | None:
         """What git has of a file of the store in HEAD, b"" where it cannot tell; None for nothing."""
-        if not self._indexes:
+        if git_files.worktree(path.parent) is None:
             return None
         import subprocess  # loaded only to ask git
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralf import config, environment
+from ralf import config
 from ralf.errors import UsageError
 from ralf.storage import locks, registry
 from ralf.text.frozen import dataclass
@@ -172,7 +172,7 @@ def local_config_of(project: Configured) -> LocalConfig:
     """What this machine may run for a project. Errors: `load_local_config`,
     `registry.check_not_cloned`, `check_meant`."""
     found = load_local_config(project.local_config_file)
-    registry.check_not_cloned(project.local_config_file, environment.of_a_model())
+    registry.check_not_cloned(project.local_config_file)
     check_meant(project, found)
     return found
 

@@ -24,8 +24,6 @@ from ralf.text.frozen import dataclass
 
 # ---- a file that must be the user's own: no one else wrote it, and it did not come with a clone ----
 
-_NOT_TRACKED = 1  # git's exit status for it
-
 _MOST_BYTES = 1 << 20
 
 _REFUSED = {errno.ELOOP: "is a symbolic link: not read", errno.EINVAL: "is no regular file"}
@@ -56,23 +54,11 @@ def read(path: Path, *, others: int = 0) -> str | None:
             raise Damaged(path, "not UTF-8", "mend the file: one `key: value` a line") from None
 
 
-def check_not_cloned(path: Path, environment: Mapping[str, str]) -> None:
+def check_not_cloned(path: Path) -> None:
     """UsageError when git tracks the file, or cannot say: then whoever wrote the repository may have written it."""
-    if not path.exists() or not any((folder / ".git").exists() for folder in path.parents):
-        return
-    import subprocess  # loaded only to ask git
-
-    try:
-        done = git_files.ask(path.parent, ["ls-files", "--error-unmatch", "--", path.name], environment)
-    except subprocess.TimeoutExpired:
-        raise UsageError(path, "git does not say whether it is committed", f"git -C {path.parent} status") from None
-    if done is None:
-        return  # no git, no clone
-    if done.returncode == 0:
-        raise UsageError(path, "is committed: nothing in it is run", f"git rm --cached {path}")
-    if done.returncode != _NOT_TRACKED:
-        what = f"git cannot say whether it is committed: {git_files.first_complaint(done)}"
-        raise UsageError(path, what, f"git -C {path.parent} status")
+    if path.exists() and git_files.tracks(path.parent, Path(path.name)):
+        what = "is committed, or git cannot say whether it is: nothing in it is run"
+        raise UsageError(path, what, f"git -C {path.parent} rm --cached {path.name}")
 
 
 # ---- the user's own folder: per project whether hooks act there, and the keys of its store ----
@@ -451,10 +437,8 @@ class Owner:
             return False
 
     def is_brought_by_git(self, path: Path, content: bytes) -> bool:
-        """Whether git tracks a file of the store and has brought these bytes of it."""
-
-        found = git_files.checked_out(self._root, path.relative_to(self._root), content)
-        return found == content or git_files.is_stored(path, content)
+        """Whether git has these bytes of a file of the store, or cannot say it."""
+        return any(git_files.brought({path: content}, lambda _: True))
 
     def pinned(self, script: str) -> str:
         """The sha256 of the script that this user's ralf has installed at a real path, in this project or another one;

@@ -179,21 +179,17 @@ def _age(name: str) -> tuple[str, str]:
 
 
 def is_brought(folder: RunFolder) -> bool:
-    """Whether the bytes of any document of a run are those that git has checked out: then a clone or a pull may have
-    brought them. What the run, or a person, has changed since is their own.
+    """Whether git has the bytes of any document of a run: then a clone or a pull may have brought them. What the run,
+    or a person, has changed since is their own.
     """
-    return any(_is_checked_out(folder, name) for name in folder.files)
-
-
-def _is_checked_out(folder: RunFolder, name: str) -> bool:
-    try:
-        content = content_of(folder.path / name, most=MAX_DOCUMENT)
-    except OSError:  # too long to be read: tracked is enough
+    contents = dict[Path, bytes]()
+    for name in folder.files:
         try:
-            return git_files.blob_in_index(folder.path, folder.path / name) is not None
-        except git_files.Unreadable:
-            return True
-    return git_files.checked_out(folder.path, folder.path / name, content) == content
+            contents[folder.path / name] = content_of(folder.path / name, most=MAX_DOCUMENT)
+        except OSError:  # too long to be read: tracked is enough
+            if git_files.tracks(folder.path, Path(name)):
+                return True
+    return any(git_files.brought(contents, lambda _: True))
 
 
 # ---- outcomes ----
