@@ -31,7 +31,7 @@ from tests.faults import rig
 
 import ralf
 from ralf.checkpointing.section import Extractive, Segment, Summary
-from ralf.storage import files, locks
+from ralf.storage import locks
 
 WRITERS = {"decide": 10, "checkpoint": 4, "save": 1, "slow summariser": 1}
 _ALL = sum(WRITERS.values())
@@ -146,7 +146,7 @@ def _take_turns(root: Path, number: int, rounds: int, asked: int, done: int, tur
         with kept.open("ab") as file:
             file.write(b"." * 400)
             file.flush()
-            files.sync_data(file.fileno())
+            os.fsync(file.fileno())
         made.write_bytes(b"." * 100_000)
         made.replace(root / "made")
         os.write(done, b".")

@@ -98,25 +98,6 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
         os.close(descriptor)
 
 
-_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
-
-
-def reserve(descriptor: int, start: int, length: int) -> None:
-    """Reserve room on the disk from a place of an open file on, whose size stays. Nothing where that cannot be done."""
-    if sys.platform != "linux":
-        return
-    import ctypes  # loaded only by writers
-
-    reserving = getattr(ctypes.CDLL(None), "fallocate64", None)
-    if reserving is not None:
-        reserving(descriptor, _KEEP_SIZE, ctypes.c_int64(start), ctypes.c_int64(length))
-
-
-def sync_data(descriptor: int) -> None:
-    """Make a file's bytes and its size durable; its times may be older ones after a loss of power."""
-    getattr(os, "fdatasync", os.fsync)(descriptor)
-
-
 def replace_undurably(
     path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None, rename: Renaming = os.replace
 ) -> None:

@@ -103,8 +103,8 @@ class Stream:
     def _find(self, journal: Journal, id: str) -> tuple[int, Token | None, int | None]:  # noqa: A002
         """Where the journal ends, its head, and where the record of an id is, None for none."""
         self._ids = None
-        end = journal.cut_torn_tail()
-        return end, _head_of(journal, end), journal.place_of(id)
+        place, line = journal.cut_torn_tail()
+        return place + len(line), _token_at(place, line), journal.place_of(id)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
         """See `ralf.storage.journal.Replace.replace`. What is replaced is gone from the disk when this returns."""
@@ -113,7 +113,7 @@ class Stream:
         with self.writing(), self._to_write() as journal:
             self.sweep()
             journal.cut_torn_tail()
-            made, changed = [], 0
+            made, changed, end = [], 0, journal.header.offset
             for place, line in journal.lines(journal.header.offset):
                 entry = journal_file.parsed(self.path, place, line)
                 record = change(entry)
@@ -121,18 +121,19 @@ class Stream:
                     raise UsageError(self.name, "a record is one line")
                 made.append(line if record == entry.record else journal_file.framed(entry.id, record))
                 changed += record != entry.record
+                end = place + len(line)
             if changed:
-                self.put(journal.end() + 1, made)
+                self.put(end + 1, made)
         return changed
 
     def write_anew(self, records: Iterable[tuple[str, bytes]], head: Token | None) -> None:
         """See `FileStore.write_anew`."""
         with self.writing(), self._to_write(is_made=True) as journal:
-            end = journal.cut_torn_tail()
-            if (found := _head_of(journal, end)) != head:
+            place, line = journal.cut_torn_tail()
+            if (found := _token_at(place, line)) != head:
                 raise Conflict(self.name, found)
             durable.sync_parents(self.path.parent, self._folder)
-            self.put(end + 1, [journal_file.framed(id_, record) for id_, record in records])
+            self.put(place + len(line) + 1, [journal_file.framed(id_, record) for id_, record in records])
 
     def put(self, begin: int, lines: Iterable[bytes]) -> None:
         """Have these lines stand for all of the stream, for a caller that holds it.
@@ -157,9 +158,9 @@ class Stream:
             if not journal.is_plain and not self.path.exists():
                 return True
             self.sweep()
-            end = journal.cut_torn_tail() if journal.is_plain else journal.end()
-            if _head_of(journal, end) != head:
-                raise Conflict(self.name, _head_of(journal, end))
+            found = _token_at(*(journal.cut_torn_tail() if journal.is_plain else journal.newest_line()))
+            if found != head:
+                raise Conflict(self.name, found)
             for place, line in journal.lines(journal.header.offset):
                 journal_file.parsed(self.path, place, line)
             written, content = self.path.stat(), b"".join(journal.content())
@@ -240,7 +241,7 @@ class Stream:
         """See `ralf.storage.journal.Store.head`."""
         left = self._left
         with suppress(FileNotFoundError), self.opened() as journal:
-            return left.head if left is not None and journal.is_as_seen else _head_of(journal, journal.end())
+            return left.head if left is not None and journal.is_as_seen else _token_at(*journal.newest_line())
         return None
 
     def newest(self) -> Entry | None:
@@ -266,9 +267,9 @@ class Stream:
         raise AssertionError("unreachable")
 
 
-def _head_of(journal: Journal, end: int) -> Token | None:
-    start = journal.last_line(end)
-    return journal_file.token_at(start, journal.frame(start)) if start is not None else None
+def _token_at(place: int, line: bytes) -> Token | None:
+    """The token of a stream's last line, None for a stream that has none."""
+    return journal_file.token_at(place, line) if line else None
 
 
 # ---- the store ----

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal, UnknownToken
-from ralf.storage import files
+from ralf.storage import durable, files
 from ralf.storage.files import CAREFUL
 from ralf.storage.journal import Entry, Token
 from ralf.text.patterns import regex
@@ -99,11 +99,8 @@ def _text_of(quoted: bytes) -> str | None:
 # A file that was rewritten begins with a header, which says where its own lines begin: no place of before is one since.
 # A journal that is archived is one gzip file of the same bytes; whoever opens it reads them from memory.
 
-_BACKWARD = 1024  # how much of a journal's end is read first when its last line is looked for; then eight times more
-_MOST_BACKWARD = 64 * 1024
-_TAIL, _MOST_TAIL = 32 << 10, 2 << 20  # how much is read first when it is wanted itself, and at most in one piece
+_TAIL = 4 << 10  # bytes of a journal's end that are read first when its last line is looked for; then eight times more
 _PIECE = 4 << 20  # bytes of it that are looked through at once
-_LARGE, _MOST_RESERVED = 256 << 10, 4 << 20  # bytes of a file for whose growth room is reserved, and of that room
 _HEADER = rb'\{"header":(\{.*\}),"sha256":"([0-9a-f]{32})"\}\n'  # compiled where there is one
 _HEADER_BEGINS = b'{"header":'
 
@@ -170,10 +167,10 @@ class Journal:
         FileNotFoundError where there is none, DamagedJournal where something else than a journal lies in its place.
         """
         self.path = path
-        self.descriptor, self.is_plain = _opened(path, flags)
+        self.descriptor, found = _opened(path, flags)
+        self.is_plain = found is not None
+        found = found or os.fstat(self.descriptor)
         try:
-            found = os.fstat(self.descriptor)
-            self._allocated = found.st_blocks * 512
             self._begin = os.pread(self.descriptor, _BEGIN, 0)
             self.is_as_seen = seen is not None and (seen.stamp, seen.begin) == (_stamp_of(found), self._begin)
             known = seen.header if seen is not None and self.is_as_seen else None
@@ -207,33 +204,25 @@ class Journal:
         begin = self._begin if len(self._begin) == _BEGIN else os.pread(self.descriptor, _BEGIN, 0)
         return Seen(_stamp_of(os.fstat(self.descriptor)), begin, self.header, end, head)
 
-    def end(self) -> int:
-        """The place where the last complete line ends."""
-        return self._behind_newline(os.fstat(self.descriptor).st_size)
+    def newest_line(self) -> tuple[int, bytes]:
+        """Place and bytes of the last complete line; where there is none, the place at which the first would begin."""
+        size, most, first = os.fstat(self.descriptor).st_size, _TAIL, self.header.length
+        while True:
+            start = max(first, size - most)
+            content = os.pread(self.descriptor, size - start, start)
+            end = content.rfind(b"\n") + 1
+            begin = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
+            if begin or start <= first:
+                return start + begin - self._shift, content[begin:end]
+            most *= 8
 
-    def cut_torn_tail(self) -> int:
-        """Remove a last line without a newline, which was never acknowledged; returns the new end of the journal."""
-        end = self.end()
-        if end + self._shift != os.fstat(self.descriptor).st_size:
-            os.ftruncate(self.descriptor, end + self._shift)
-        return end
-
-    def last_line(self, end: int) -> int | None:
-        """Where the last complete line of the file begins, which ends at `end`; None where the file has none."""
-        if end <= self.header.offset:
-            return None
-        return self._behind_newline(end + self._shift - 1)
-
-    def _behind_newline(self, end: int) -> int:
-        """The place behind the last newline before byte `end` of the file, where the first line begins for none."""
-        size = _BACKWARD
-        while end > self.header.length:
-            start = max(0, end - size)
-            found = os.pread(self.descriptor, end - start, start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1 - self._shift
-            end, size = start, min(8 * size, _MOST_BACKWARD)
-        return self.header.offset
+    def cut_torn_tail(self) -> tuple[int, bytes]:
+        """Remove a last line without a newline, which was never acknowledged; returns what `newest_line` does."""
+        place, line = self.newest_line()
+        end = place + len(line) + self._shift
+        if end != os.fstat(self.descriptor).st_size:
+            os.ftruncate(self.descriptor, end)
+        return place, line
 
     def content(self, place: int = 0) -> Iterator[bytes]:
         """All bytes of the file from one on, in pieces."""
@@ -252,21 +241,6 @@ class Journal:
                 return place + found + 1 - self._shift
             place += _PIECE
         return None
-
-    def newest_line(self) -> tuple[int, bytes]:
-        """Place and bytes of the file's last complete line, 0 and b"" where it has none."""
-        size, most = os.fstat(self.descriptor).st_size, _TAIL
-        while most <= _MOST_TAIL:
-            start = max(self.header.length, size - most)
-            content = os.pread(self.descriptor, size - start, start)
-            end = content.rfind(b"\n") + 1
-            begin = content.rfind(b"\n", 0, max(end - 1, 0)) + 1
-            if begin or start == self.header.length:
-                return (start + begin - self._shift, content[begin:end]) if end else (0, b"")
-            most *= 8
-        end = self.end()
-        place = self.last_line(end)
-        return (place, os.pread(self.descriptor, end - place, place + self._shift)) if place is not None else (0, b"")
 
     def frame(self, offset: int) -> bytes:
         """The first FRAME_BYTES of the line of this file at a place."""
@@ -289,26 +263,12 @@ class Journal:
         part of a record stays. A failed fsync is not tried again: the kernel takes the pages for clean, so a second
         one would succeed, and the line be lost.
         """
-        size = end + self._shift
-        self._reserve(size, len(line))
         try:
-            written = os.write(self.descriptor, line)
-            while written < len(line):
-                written += os.write(self.descriptor, line[written:])
-            if size >= _LARGE:
-                files.sync_data(self.descriptor)
-            else:
-                os.fsync(self.descriptor)
+            durable.fill(self.descriptor, line)
+            os.fsync(self.descriptor)
         except OSError:
             self._take_back(end)
             raise
-
-    def _reserve(self, size: int, more: int) -> None:
-        """Have the disk keep room behind the end of a large file: a sync that need not wait for the allocation of
-        blocks takes two thirds of the time, and without the file's times a tenth less.
-        """
-        if size >= _LARGE and self._allocated < size + more:
-            files.reserve(self.descriptor, size, more + min(max(size // 8, _LARGE), _MOST_RESERVED))
 
     def _take_back(self, end: int) -> None:
         """Undo a line that was not acknowledged. If it cannot be cut off, its newline is overwritten."""
@@ -349,39 +309,30 @@ def compressed(content: bytes) -> bytes:
 
 
 def unpacked(content: bytes, kind: int = _GZIP) -> bytes:
-    """What was compressed, up to the first damaged byte, `MOST` bytes at most; `kind` as zlib numbers it (`wbits`)."""
+    """What was compressed, up to the first damaged piece, `MOST` bytes at most; `kind` as zlib numbers it (`wbits`)."""
     return _unpack(content, kind)[0]
 
 
 def _unpack(content: bytes, kind: int = _GZIP) -> tuple[bytes, bool]:
     """The same, and whether it is whole."""
-    made, machine, step, place = bytearray(), zlib.decompressobj(kind), _STEP, 0
-    while place < len(content) and len(made) < MOST:
-        before, piece = machine.copy(), content[place : place + step]
-        try:
+    made, machine, place = bytearray(), zlib.decompressobj(kind), 0
+    with suppress(zlib.error):
+        while place < len(content) and len(made) < MOST and not machine.eof:
+            piece = content[place : place + _STEP]
             made += machine.decompress(piece, MOST - len(made))
-        except zlib.error:
-            if step == 1:
-                break
-            machine, step = before, 1  # what came before the damage in this piece, byte by byte
-            continue
-        place += len(piece) - len(machine.unconsumed_tail) - len(machine.unused_data)
-        if machine.eof:  # files that were joined are one
-            if place == len(content):
-                return bytes(made), True
-            machine, step = zlib.decompressobj(kind), _STEP
-    return bytes(made), False
+            place += len(piece) - len(machine.unconsumed_tail) - len(machine.unused_data)
+    return bytes(made), machine.eof and place == len(content)
 
 
-def _opened(path: Path, flags: int) -> tuple[int, bool]:
-    """A descriptor of a journal's file, or of a copy of one that is archived; whether it is the former."""
+def _opened(path: Path, flags: int) -> tuple[int, os.stat_result | None]:
+    """A descriptor of a journal's file, and what is known of that; or of a copy of one that is archived."""
     try:
-        return _opened_plain(path, flags), True
+        return _opened_plain(path, flags)
     except FileNotFoundError:
         try:
             content = files.content_of(packed(path), most=MOST)
         except FileNotFoundError:  # brought back meanwhile, or there is none
-            return _opened_plain(path, flags), True
+            return _opened_plain(path, flags)
         except OSError as error:
             if error.errno not in files.NOT_REGULAR:
                 raise
@@ -389,7 +340,7 @@ def _opened(path: Path, flags: int) -> tuple[int, bool]:
         made, is_whole = _unpack(content)
         if not is_whole:
             raise DamagedJournal(packed(path), "is not what was archived", MEND_JOURNAL) from None
-        return _in_memory(made), False
+        return _in_memory(made), None
 
 
 def _in_memory(content: bytes) -> int:
@@ -404,7 +355,7 @@ def _in_memory(content: bytes) -> int:
     return descriptor
 
 
-def _opened_plain(path: Path, flags: int) -> int:
+def _opened_plain(path: Path, flags: int) -> tuple[int, os.stat_result]:
     try:
         descriptor = os.open(path, flags | CAREFUL, 0o600)
     except OSError as error:
@@ -419,7 +370,7 @@ def _opened_plain(path: Path, flags: int) -> int:
         os.close(descriptor)
         what = "has a second name (a hard link), whose file would be written, too"
         raise DamagedJournal(path, what, f"cp -p {path} {path}.copy && mv {path}.copy {path}")
-    return descriptor
+    return descriptor, found
 
 
 def _header_of(path: Path, descriptor: int, begin: bytes) -> Header:
