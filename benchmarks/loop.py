@@ -26,7 +26,7 @@ from typing import Any
 from measure import ROOT, Row, main
 
 import ralf
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.project import Project
 from ralf.text import tokens
 from ralf.transcripts.reader import open_transcript

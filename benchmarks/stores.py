@@ -21,12 +21,12 @@ from search import QUERIES
 from synthetic import turn
 
 import ralf
+from ralf.document.tree import to_tree
 from ralf.errors import DamagedRouteFile
-from ralf.format.codec import to_tree
-from ralf.format.routefile import parse
 from ralf.model import Decision
 from ralf.project import Project
 from ralf.route.cap import tombstone
+from ralf.route.routefile import parse
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text import tokens

@@ -20,7 +20,6 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import text
 
 import ralf_integrations  # noqa: F401  # what it declares, where no metadata do
-import schemas
 from examples import FEW, MANY, SOME
 from kit.cost import LATER, Meter
 from kit.fork_server import load
@@ -37,7 +36,6 @@ settings.load_profile("repeatable")
 # another test ran before, and half a second for the test that comes first.
 setattr(providers, "_get_local_constants", providers.Constants)  # noqa: B010  # no public name turns it off
 
-schemas.watch()
 
 if (
     sys.dont_write_bytecode

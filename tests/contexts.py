@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import settings, strategies as st
 
 from examples import examples
-from ralf.format import guarded_yaml, listing, places, routefile
-from ralf.model import Body, Facts, RouteContext, Section
+from ralf.model import Body, RouteContext, Section
+from ralf.route import routefile
 from ralf.text.cleaning import clean, one_line
 
 NASTY = (
@@ -45,17 +45,9 @@ LINES = (
 )
 
 
-def as_read(context: RouteContext, text: str = "") -> RouteContext:
-    """What the file of a context is read as: without facts and where decisions were said, which are derived.
-
-    text  the file, where it is more than `routefile.render` says
-    """
-    front = (text or routefile.render(context)).partition("\n---\n")[0].removeprefix("---\n")
-    older = len(context.decisions) - len(guarded_yaml.load(f"{front}\n").get("decisions", ()))
-    shown, _ = listing.read([listing.OLDER, *listing.decision_lines.of(context.decisions[:older])])
-    decisions = places.without(context.decisions, places.told(context.decisions))[older:]
-    work = replace(context.active_work, last_statement="", last_output="")
-    return replace(context, decisions=(*shown, *decisions), facts=Facts(), active_work=work)
+def as_read(context: RouteContext) -> RouteContext:
+    """What the file of a context is read as: without the places where decisions were said, unless words are quoted."""
+    return replace(context, decisions=tuple(map(routefile._filed, context.decisions)))
 
 
 quick = settings(max_examples=examples(50), derandomize=True, deadline=None, database=None)

@@ -12,8 +12,8 @@ import ralf
 import ralf.errors
 from contexts import contexts, quick
 from examples import examples
-from ralf.format import merge
-from ralf.format.codec import to_tree
+from ralf.document import merge
+from ralf.document.tree import to_tree
 from ralf.model import (
     Body,
     Checkpoint,

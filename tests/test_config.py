@@ -11,8 +11,8 @@ import pytest
 import storekit
 from ralf import config
 from ralf.config import Config
+from ralf.document import guarded_yaml
 from ralf.errors import Damaged, UsageError
-from ralf.format import guarded_yaml
 
 
 def load(folder: Path, text: str | bytes) -> Config:

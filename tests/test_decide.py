@@ -136,7 +136,7 @@ def test_any_words_come_back_as_they_were_and_forge_nothing(tmp_path: Path, word
     found = context.decisions[0]
     assert found.decision == words.strip()
     assert found.alternatives == (words.strip(),)
-    from ralf.format import routefile
+    from ralf.route import routefile
 
     parsed = routefile.parse(route_file(tmp_path, "tide").read_bytes(), "the file")
     assert parsed.decisions[0].decision == words.strip()

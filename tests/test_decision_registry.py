@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ralf.format.guarded_yaml import BadYaml
+from ralf.document.guarded_yaml import BadYaml
 from ralf_integrations.blackbox5.runs import registry
 from ralf_integrations.blackbox5.runs.written import decision_tree, statement_of
 

@@ -104,8 +104,8 @@ def test_links_between_the_documents_lead_somewhere() -> None:
         ("click", "cli/ralf_cli"),
         ("rich", "cli/ralf_cli"),
         ("tiktoken", "context/ralf/text/tokens.py"),
-        ("frontmatter", "context/ralf/format/routefile.py"),
-        ("yaml", "context/ralf/format/guarded_yaml.py"),
+        ("frontmatter", "context/ralf/route/routefile.py"),
+        ("yaml", "context/ralf/document/guarded_yaml.py"),
     ],
 )
 def test_a_library_is_imported_in_its_one_place_only(module: str, home: str) -> None:

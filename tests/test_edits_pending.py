@@ -9,9 +9,9 @@ import pytest
 
 import ralf
 from ralf.errors import UsageError
-from ralf.format import routefile
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
+from ralf.route import routefile
 from ralf.route.corrections import drop, revert
 from storekit import journal_file, route_file
 
@@ -89,4 +89,4 @@ def test_what_a_person_took_out_of_the_file_and_then_decides_again_stays(root: P
 def test_what_a_person_took_out_of_the_file_is_not_decided_again_by_an_agent(root: Path, path: Path) -> None:
     take_out(path, "DEC-002")
     with pytest.raises(UsageError, match="DEC-002"):
-        ralf.record_decision(ROUTE, "Store ledger rows in partitions per month", origin="agent", root=root)
+        ralf.record_decision(ROUTE, "Store the ledger rows, in partitions by month.", origin="agent", root=root)

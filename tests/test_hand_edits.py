@@ -14,11 +14,10 @@ import pytest
 import ralf
 import ralf.errors
 import storekit
-from ralf.format import routefile
 from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.project import Project
-from ralf.route import filed
+from ralf.route import filed, routefile
 from ralf.route.corrections import drop, revert
 from ralf.route.write import RouteWriter, open_route
 from storekit import V100, context_of, grow, records_of, route_file, write_session
@@ -410,7 +409,7 @@ LAYOUT: dict[str, tuple[str, str]] = {
     "notes below the sections": ("\n---\n\n*Kept", "\n## Notes\n\n\n* one\n* two\n\n---\n\n*Kept"),
     "text below the footer": ("at the next write.*\n", "at the next write.*\n\nMine:\n\n- below\n"),
     "a comment above a key": ("\ndecisions:\n", "\n# ask Ann\n# before all: Bob\ndecisions:\n"),
-    "a comment at the end of the front matter": ("\n# yaml-lang", "\n# the end\n# yaml-lang"),
+    "a comment at the end of the front matter": ("\n---\n\n", "\n# the end\n---\n\n"),
 }  # fmt: skip
 
 

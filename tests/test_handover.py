@@ -16,13 +16,11 @@ import pytest
 import ralf
 import storekit
 from kit.claude_log import ClaudeLog
+from ralf.document.tree import from_tree
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.format.codec import from_tree
 from ralf.model import Carried, Decision, RouteContext
-from ralf.project import Project
 from ralf.route import fold
 from ralf.route.history import diff, log
-from ralf.route.write import open_route
 from ralf_integrations.mcp.tools import Tools
 from storekit import Cli, Ran, records_of, route_file, write_session
 
@@ -357,24 +355,6 @@ def test_what_a_person_changes_in_the_file_is_the_files_from_then_on(tmp_path: P
 
 
 # ---- journals of earlier versions ----
-
-
-def test_a_hand_over_of_an_earlier_version_is_the_moment_by_its_author(tmp_path: Path) -> None:
-    told = {"state": "Half done", "next": ["Pack it"], "questions": ["Who?"], "goal": "Carry it over", "tokens": 900}
-    told |= {"author": "user", "timestamp": "2026-03-01T10:00:00Z", "dropped": 2}
-    payload = {"handover": told, "decisions": [{"decision": "Keep brass", "origin": "user"}], "timestamp": "2026"}
-    with open_route(Project(tmp_path), "tide") as writer:
-        writer.absorb_edits()
-        writer.append("handover", payload, id="h-1")
-        writer.append("handover", {"handover": {"state": "of the client", "author": "compaction"}}, id="h-2")
-        writer.render_file()
-    context = context_of(tmp_path)
-    last = context.handover.last
-    assert last is not None
-    assert (last.now, last.why, last.next, last.author) == ("Half done", "Carry it over", ("Pack it",), "person")
-    assert [(item.decision, item.origin) for item in context.decisions] == [("Keep brass", "user")]
-    assert "Who?" in str(context) and "of the client" not in str(context)
-    assert [event.text for event in log("tide", root=tmp_path)][-1] == "handed over: Half done; decided DEC-001"
 
 
 def test_a_file_of_an_earlier_version_has_its_hand_over_in_the_new_form() -> None:

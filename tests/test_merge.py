@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from contexts import contexts, quick, scalar, texts
 from examples import examples
-from ralf.format.codec import Tree, to_tree
-from ralf.format.merge import IDENTITY, Conflict, apply, conflicts, diff, open_changes
+from ralf.document.merge import IDENTITY, Conflict, apply, conflicts, diff, open_changes
+from ralf.document.tree import Tree, to_tree
 from ralf.model import BODY
 
 

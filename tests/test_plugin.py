@@ -13,8 +13,8 @@ import click
 import pytest
 
 import ralf
+from ralf.document import guarded_yaml
 from ralf.errors import UsageError
-from ralf.format import guarded_yaml
 from ralf_cli.main import main
 from ralf_integrations.client import CLAUDE_CODE
 from ralf_integrations.clients import agents_md, plugin

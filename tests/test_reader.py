@@ -147,7 +147,7 @@ def test_the_list_shows_what_a_person_changed(made: Path, tmp_path: Path) -> Non
 def test_the_list_reads_any_text_as_the_context_does(made: Path, tmp_path: Path, text: str) -> None:
     from dataclasses import replace
 
-    from ralf.format import routefile
+    from ralf.route import routefile
 
     storekit.copied(made, tmp_path / "p")
     context = ralf.get_context("tide", root=made)

@@ -23,7 +23,6 @@ from ralf.refining import refine as refining
 from ralf.refining.command import Command
 from ralf.refining.refine import Refinement, due, refine, tokens_since
 from ralf.route.fold import owed
-from ralf.route.load import load_state
 from storekit import NO_ANSWER, records_of, write_session
 
 pytestmark = pytest.mark.ci
@@ -451,39 +450,6 @@ def test_hints_are_recorded_and_passed_on_to_every_summariser(project: Path) -> 
     assert records_of(project, "kept")[0]["payload"]["keep"] == ["the migration plan"]
     refine(Project(project), "kept", ["cp-001"], model("good", str(project / "seen")))
     assert "\n- the migration plan\n" in json.loads((project / "seen").read_text())["prompt"]
-
-
-# ---- journals of earlier versions ----
-
-
-def test_of_a_refinement_of_an_earlier_version_its_decisions_and_its_moment_count(project: Path) -> None:
-    from ralf.route.write import open_route
-
-    known = ralf.record_decision("tide", "Keep brass", root=project)
-    payload = {
-        "refines": "cp-001",
-        "summarizer": "claude",
-        "called": "2026-03-01T08:00:00Z",
-        "decisions": [{"decision": "Use zinc", "origin": "agent"}],
-        "amended": [{"id": known.id, "status": "dropped"}],
-        "closed": {"next_steps": ["x"]},
-        "handover": {"state": "Half done", "next": ["Go on"], "questions": ["Who?"], "author": "claude"},
-    }
-    with open_route(Project(project), "tide") as writer:
-        writer.absorb_edits()
-        writer.append("refinement", payload, id="r-1")
-        writer.append("unrefined", {"refines": "cp-001", "summarizer": "claude", "reason": "no"}, id="r-2")
-        writer.render_file()
-    after = context_of(project)
-    assert by_label(project)[known.id].status == "active"
-    (made,) = [item for item in after.decisions if item.decision == "Use zinc"]
-    assert (made.origin, made.model) == ("model", "claude")
-    last = after.handover.last
-    assert last is not None
-    assert (last.now, last.next, last.author, last.model) == ("Half done", ("Go on",), "model", "claude")
-    assert "Who?" in after.render()
-    state = load_state(Project(project), "tide")
-    assert state is not None and state.recorded.checkpoint_history[0].unrefined == "no"
 
 
 def test_what_an_edit_took_out_is_shown_while_the_clients_log_is_there(

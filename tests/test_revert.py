@@ -14,12 +14,11 @@ import ralf
 import ralf.errors
 import storekit
 from contexts import as_read
-from ralf.format import routefile
-from ralf.format.codec import to_tree
+from ralf.document.tree import to_tree
 from ralf.project import Project
 from ralf.refining.command import Command
 from ralf.refining.refine import refine
-from ralf.route import history
+from ralf.route import history, routefile
 from ralf.route.corrections import Reverted, revert, without_reverts
 from ralf.route.fold import owed
 from ralf.route.history import log

@@ -15,12 +15,12 @@ from examples import examples
 from ralf.document import record as document
 from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
-from ralf.format.codec import to_tree
-from ralf.format.routefile import parse, render
+from ralf.document.tree import to_tree
 from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign, labelled
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty, fold
+from ralf.route.routefile import parse, render
 from ralf.storage.journal import Record
 
 ROUTE = "TASK-001"
@@ -204,16 +204,6 @@ def test_a_goal_that_a_person_wrote_stays_until_a_person_writes_another() -> Non
     edited = apply(context, Record(2, "edit", {"changes": [{"at": ["goal"], "value": "mine"}]}))
     later = apply(edited, Record(3, "checkpoint", checkpoint(1, goal="second")))
     assert (later.goal, later.goal_origin) == ("mine", "human-edit")
-
-
-def test_a_hand_over_of_an_earlier_version_stays_over_later_work_and_names_the_goal() -> None:
-    handed = {"handover": {"state": "half done", "goal": "the valve"}, "decisions": [{"decision": "Use brass"}]}
-    context = folded(
-        ("checkpoint", checkpoint(0, tokens=100)), ("handover", handed), ("checkpoint", checkpoint(1, tokens=50))
-    )
-    assert context.handover.last is not None and context.handover.last.now == "half done"
-    assert context.goal == "the valve"
-    assert [item.decision for item in context.decisions] == ["Use brass"]
 
 
 @pytest.mark.ci

@@ -12,7 +12,6 @@ import pytest
 import ralf
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.route import write
 from ralf.route.corrections import revert
 from storekit import Listing, cache_of, known, small_disk, write_session
 
@@ -298,25 +297,6 @@ def test_a_route_that_has_only_a_file_is_searched(tmp_path: Path, brought: Path)
 
 
 # ---- what later records do to earlier ones ----
-
-
-def refined(root: Path, payload: dict[str, object]) -> None:
-    with write.open_route(Project(root), "r") as route:
-        route.absorb_edits()
-        route.append("refinement", {"refines": "cp-001", "summarizer": "command", **payload}, id="refined")
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_a_section_that_a_model_improved_takes_the_place_of_the_embedded_one(tmp_path: Path, at_once: bool) -> None:
-    told(tmp_path, REQUEST, ("assistant", "The pumps are fine."))
-    if not at_once:
-        ralf.search("anything", root=tmp_path)
-    new = {"id": "", "decision": "Anchor in the lagoon", "rationale": "the swell is lower there"}
-    refined(tmp_path, {"title": "Moorings", "text": "- The bollards were repainted.", "decisions": [new]})
-    (hit,) = (hit for hit in ralf.search("bollards repainted", root=tmp_path) if hit.kind == "checkpoint")
-    assert (hit.id, hit.text) == ("cp-001", "Moorings\n- The bollards were repainted.")
-    assert [hit.kind for hit in ralf.search("moorings bollards", root=tmp_path, limit=20)].count("checkpoint") == 1
-    assert ralf.search("lagoon swell", root=tmp_path)[0].id == "DEC-001"
 
 
 def test_a_decision_in_whose_place_a_hand_over_puts_another_is_shown_as_replaced(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import ralf
 import storekit
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.project import Project
 from ralf_cli.main import main
 from ralf_integrations.blackbox5 import timeline_memory

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from contexts import contexts, quick
 from examples import examples
-from ralf.format.codec import BadTree, from_tree, to_tree
+from ralf.document.tree import BadTree, from_tree, to_tree
 from ralf.model import ActiveWork, Body, Decision, Facts, RouteContext, Section, Source
 
 

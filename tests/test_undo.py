@@ -9,8 +9,8 @@ import pytest
 
 import ralf
 from ralf import project as projects
+from ralf.document.tree import to_tree
 from ralf.errors import Busy, NotFound
-from ralf.format.codec import to_tree
 from ralf.maintenance.verify import verify
 from ralf.route import history
 from ralf.route.undoing import undo, undoable

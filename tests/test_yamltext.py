@@ -13,9 +13,9 @@ from hypothesis import example, given, settings, strategies as st
 from clocks import within
 from contexts import key, mapping, quick, text, trees
 from examples import examples
-from ralf.format import guarded_yaml
-from ralf.format.codec import dump_yaml as dump
-from ralf.format.guarded_yaml import BadYaml, load
+from ralf.document import guarded_yaml
+from ralf.document.guarded_yaml import BadYaml, load
+from ralf.document.yaml_text import dump
 from ralf.text.cleaning import clean
 
 LAUGHS = 'a: &a ["lol"]\n' + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{f'*{chr(97 + n)},' * 9}]\n" for n in range(8))

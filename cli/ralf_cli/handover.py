@@ -46,7 +46,7 @@ def handover(ctx: click.Context, route: str, file: Path | None, is_new: bool, ro
     3 no such file · 4 damaged route file (the hand-over is in the journal), damaged journal · 5 busy
     """
     from ralf import project as projects, routing
-    from ralf.format.codec import to_tree
+    from ralf.document.tree import to_tree
     from ralf.route.handing_over import hand_over
     from ralf_cli.output import emit_json, say
     from ralf_cli.terminal import complain, is_typed

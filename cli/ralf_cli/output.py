@@ -70,7 +70,7 @@ def _rich_table(headings: Sequence[str], rows: Iterable[Sequence[object]], right
 
 def context_as_json(context: RouteContext) -> dict[str, Any]:
     """A route's context under the names of the Python API."""
-    from ralf.format.codec import to_tree
+    from ralf.document.tree import to_tree
 
     return {
         "route": context.route,
@@ -100,7 +100,7 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
 
 def report_as_json(report: CheckpointReport) -> dict[str, Any]:
     """A checkpoint's report under the names of the Python API."""
-    from ralf.format.codec import to_tree
+    from ralf.document.tree import to_tree
 
     return {
         "route": report.route,

@@ -228,7 +228,7 @@ def decide(
     """
     import ralf
     from ralf import project as projects, routing
-    from ralf.format.codec import to_tree
+    from ralf.document.tree import to_tree
     from ralf_cli.output import emit_json, say
     from ralf_cli.tables import echoed
 
@@ -457,7 +457,7 @@ def drop(route: str, id: str, because: str, root: str | None, as_json: bool) -> 
     Exit status: 0, even if it was already dropped · 1 unwritable, disk full · 2 invalid name ·
     3 no such route or decision · 4 damaged journal · 5 busy
     """
-    from ralf.format.codec import to_tree
+    from ralf.document.tree import to_tree
     from ralf.route import corrections
     from ralf.text.cleaning import one_line
     from ralf_cli.output import emit_json

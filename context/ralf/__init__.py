@@ -93,7 +93,7 @@ def _brief(context: RouteContext) -> str:
 
 def _history(context: RouteContext) -> str:
     """The Markdown of the sections, newest first."""
-    from ralf.format.routefile import render_sections  # which loads YAML
+    from ralf.route.routefile import render_sections  # which loads YAML
 
     return render_sections(context.body.sections)
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project, routing
+from ralf.document.tree import to_tree
 from ralf.errors import UsageError
-from ralf.format.codec import to_tree
 from ralf.model import ActiveWork, Decision, RouteContext, Todo
 from ralf.redact import redactor_for
 from ralf.route.load import load_state

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
 from ralf.transcripts.notes import note, session_of

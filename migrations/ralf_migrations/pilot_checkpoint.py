@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ralf.format import codec
+from ralf.document.tree import load as load_json
 from ralf.text.cleaning import clean
 from ralf.text.patterns import regex
 from ralf.transcripts.events import Event
@@ -57,7 +57,7 @@ def order(path: Path) -> tuple[str, int, int]:
 def read(source: Source) -> Reading:
     """What a checkpoint comes to: one of ours, with where the work stood."""
     try:
-        tree = codec.load(source.text)
+        tree = load_json(source.text)
     except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
     tree = _unwrapped(tree)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from ralf.format.guarded_yaml import BadYaml
+from ralf.document.guarded_yaml import BadYaml
 from ralf.model import Attempt
 from ralf.project import Project
 from ralf.storage.files import content_of, open_regular

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ralf.document.tree import load as load_json
 from ralf.errors import RalfError
-from ralf.format import codec
 from ralf.project import Project
 from ralf.storage.files import content_of
 from ralf.text.patterns import regex
@@ -187,7 +187,7 @@ def _of_record(run: RunFolder, name: str, *, written: bool) -> Iterator[Field]:
 def _tree(name: str, text: str) -> tuple[object, Sequence[tuple[int, int, str]]]:
     """What a record holds, and the lines of it that cannot be read."""
     if name.endswith(".json"):
-        return codec.load(text), ()
+        return load_json(text), ()
     if name == "status.txt":
         return {}, ()
     if name == runfolder.REGISTRY:

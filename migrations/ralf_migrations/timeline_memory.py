@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.model import Attempt
 from ralf.text import cleaning
 from ralf.text.cleaning import OWN_OUTPUT

@@ -24,10 +24,10 @@ from tests.faults.kept import Kept
 import ralf
 from ralf import project
 from ralf.errors import RalfError
-from ralf.format import routefile
 from ralf.maintenance import ownership
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
+from ralf.route import routefile
 from ralf.route.corrections import drop, revert
 
 KINDS = ("with the newer cache", "with the older cache", "with any cache", "without a cache")

@@ -33,7 +33,7 @@ from tests.storekit import MEMORY, V100, context_of, copied, route_file, write_s
 
 import ralf
 from ralf import project as projects
-from ralf.format.codec import to_tree
+from ralf.document.tree import to_tree
 from ralf.maintenance import forget as forgetting
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.verify import verify
@@ -104,10 +104,10 @@ def _refine(root: Path, rng: random.Random) -> None:
     route = rng.choice(ROUTES[:2])
     text = f"- **Done:** {sentence(rng)}\n  {sentence(rng)}"
     item = to_tree(Decision(decision=sentence(rng), rationale=sentence(rng), timestamp="t", origin="agent"))
-    payload = {"refines": "cp-001", "title": sentence(rng), "text": text, "summarizer": "made", "decisions": [item]}
+    payload = {"title": sentence(rng), "text": text, "decisions": [item]}
     with open_route(projects.find(root), route) as writer:
         writer.absorb_edits()
-        writer.append("refinement", payload, id=f"made-{rng.random()}")
+        writer.append("handover", payload, id=f"made-{rng.random()}")
         writer.render_file()
 
 

@@ -47,12 +47,13 @@ from tests.faults.kept import Kept
 import ralf
 from ralf import config, environment
 from ralf.config import local_config
+from ralf.document import guarded_yaml
+from ralf.document.yaml_text import dump
 from ralf.errors import RalfError
-from ralf.format import guarded_yaml, routefile
-from ralf.format.codec import dump_yaml
 from ralf.model import Carried, handover
 from ralf.model.entries import Message, Said
 from ralf.project import Project
+from ralf.route import routefile
 from ralf.storage import journal_file
 from ralf.talk import answer as answers
 from ralf.talk.names import Quotes, Shown, texts_of
@@ -155,7 +156,7 @@ def name(world: World, rng: random.Random, data: bytes) -> None:
 def front_matter(_: World, __: random.Random, data: bytes) -> None:
     """Front matter is a mapping that can be written and read again, or refused."""
     tree = guarded_yaml.load(data.decode("utf-8", "surrogateescape"))
-    again = guarded_yaml.load(dump_yaml(tree))
+    again = guarded_yaml.load(dump(tree))
     assert repr(again) == repr(tree)
 
 

@@ -21,11 +21,11 @@ from typing import Any
 from tests.contexts import as_read
 from tests.faults.figures import told
 
-from ralf.format import merge, routefile
-from ralf.format.codec import to_tree
+from ralf.document import merge
+from ralf.document.tree import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import corrections, edits, fold
+from ralf.route import corrections, edits, fold, routefile
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
@@ -59,13 +59,7 @@ class History:
 
     def step(self) -> None:
         """One more record of a random kind."""
-        kinds = (
-            ["checkpoint"] * 3
-            + ["decision"] * 2
-            + ["edit"] * 3
-            + ["revert"] * 2
-            + ["refinement", "handover", "unknown"]
-        )
+        kinds = ["checkpoint"] * 3 + ["decision"] * 2 + ["edit"] * 3 + ["revert"] * 2 + ["handover", "unknown"]
         kinds += ["drop"] * ("drop" in fold._KINDS)
         getattr(self, f"_{self.rng.choice(kinds)}")()
 
@@ -115,17 +109,6 @@ class History:
         if self.now.decisions:
             stone = cap.tombstone(self.rng.choice(self.now.decisions))
             self.add("drop", {"tombstone": to_tree(stone)})
-
-    def _refinement(self) -> None:
-        """What a model of an earlier version made of a checkpoint."""
-        if self.now.checkpoint_history:
-            of = self.rng.choice(self.now.checkpoint_history).checkpoint_id
-            payload = {"refines": of, "title": self._words(), "text": f"- {self._words()}"}
-            if self.rng.random() < 0.5:
-                told = {"state": self._words(), "done": self._some(_WORDS), "author": "claude"}
-                payload |= {"above": True, "handover": told}
-                payload["decisions"] = [{"decision": self._words()}]
-            self.add("refinement", payload)
 
     def _handover(self) -> None:
         moment = {

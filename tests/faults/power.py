@@ -30,10 +30,9 @@ from tests.faults.figures import SKIPPED, Figure, told
 import ralf
 from ralf import project as projects
 from ralf.errors import RalfError
-from ralf.format import routefile
 from ralf.maintenance import forget, purge
 from ralf.maintenance.purge import Wording
-from ralf.route import archive, corrections, fold
+from ralf.route import archive, corrections, fold, routefile
 from ralf.storage import journal
 from ralf.transcripts.events import read_evidence
 

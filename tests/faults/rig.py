@@ -31,8 +31,8 @@ from tests.faults.figures import SKIPPED as SKIPPED, Figure, size_options, told
 import ralf
 from ralf import project
 from ralf.checkpointing.section import Summarizer
+from ralf.document.tree import to_tree
 from ralf.errors import RalfError
-from ralf.format.codec import to_tree
 from ralf.route import filed, fold
 from ralf.storage import durable, journal
 from ralf.text.cleaning import MARK

@@ -23,7 +23,7 @@ import types
 import typing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ from tests.faults.figures import told
 from tests.faults.mutations import TOKENS
 from tests.storekit import MEMORY
 
-from ralf.format import routefile
-from ralf.format.codec import Tree, dump_yaml, to_tree
-from ralf.model import BODY, Body, Decision, Facts, RouteContext, Section
-from ralf.route import filed
+from ralf.document.tree import to_tree
+from ralf.document.yaml_text import dump
+from ralf.model import BODY, Body, Decision, RouteContext, Section
+from ralf.route import filed, routefile
 from ralf.route.fold import apply, empty
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
@@ -180,16 +180,12 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     lines = written.split("\n")
     end = lines.index("---", 1)
     margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
-    named = [f"# yaml-language-server: $schema={routefile.SCHEMA}"]
-    margin = margin[:-1] if margin[-1:] == named else margin
-    is_older = "## Older decisions" in lines
-    keys = [dump_yaml({key: 1}).removesuffix(" 1\n") for key in _in_front(context) if key != BODY]
-    keys = [key for key in keys if key != "decisions:" or key in margin or not is_older]
+    keys = [dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
     if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
         wrong.append(f"at the margin: {margin}, expected {keys}")
     body = lines[end + 1 :]
     headings = [line for line in body if line.startswith("#")]
-    expected = 1 + len(context.body.sections) + is_older + body.count("## Facts")
+    expected = 1 + len(context.body.sections)
     if len(headings) != expected or headings[0] != routefile.HISTORY:
         wrong.append(f"headings: {headings}")
     if sum(line == "---" for line in body) != 1 or body.count(routefile.FOOTER) != 1:
@@ -199,12 +195,6 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     return wrong
 
 
-def _in_front(context: RouteContext) -> Tree:
-    """What stands in the front matter, of which the body has the rest."""
-    none: dict[str, Any] = dict.fromkeys(("last_statement", "last_output"), "")
-    return to_tree(replace(context, facts=Facts(), active_work=replace(context.active_work, **none)))
-
-
 def _of_page(context: RouteContext) -> list[str]:
     """The same of the file as it is written, with its brief: that nothing in it forges a mark or a part of the file."""
     try:
@@ -212,9 +202,7 @@ def _of_page(context: RouteContext) -> list[str]:
         found = routefile.parse(page, "x.md")
     except Exception as error:
         return [f"with its brief: {type(error).__name__}: {error}"]
-    wrong = (
-        [] if found == as_read(context, page.decode()) else ["with its brief: the context is another when it is read"]
-    )
+    wrong = [] if found == as_read(context) else ["with its brief: the context is another when it is read"]
     if found.body.is_brief_edited or found.body.brief != filed.brief_of(context):
         wrong.append("with its brief: it does not stand alone between its marks")
     return wrong

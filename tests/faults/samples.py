@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ralf
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.maintenance import ownership
 from ralf.maintenance.ownership import CONFIG_TEXT
 from ralf.project import Project
@@ -250,8 +250,6 @@ def records() -> tuple[bytes, ...]:
                 "edit",
                 {"changes": [{"at": ["goal"], "value": "x"}, {"at": ["decisions", 0, "status"], "was": "active"}]},
             ),
-            ("refinement", {"refines": "cp-001", "title": "t", "text": "- x", "decisions": [{"id": "DEC-001"}]}),
-            ("unrefined", {"refines": "cp-001", "reason": "no"}),
             ("unknown", {"x": 1}),
         )
     ]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from ralf.errors import RalfError
-from ralf.format import routefile
 from ralf.model import RouteContext
+from ralf.route import routefile
 
 if TYPE_CHECKING:
     from .fuzz import World

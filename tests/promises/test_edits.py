@@ -23,7 +23,6 @@ decide("Draw the charts in metres")
 NUMBERS = itertools.count(1)
 RULE, LEVELS, CHARTS = "Never rebase the branch", "Keep levels for 15 seconds", "Draw the charts in metres"
 OURS, PIER, LONGER = [RULE, LEVELS, CHARTS], "Moor at the pier", "Keep levels for 20 seconds"
-EDITS = pytest.mark.xfail(strict=True, reason="cases/edits.md")
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +239,6 @@ def test_an_open_code_fence_in_a_note_swallows_nothing_below_it(user: User, rout
     assert user.decisions(route) == [*OURS, "Go on", "And on"]
 
 
-@EDITS
 def test_a_note_that_an_older_buffer_displaced_stays_until_a_person_removes_it(
     user: User, route: str, path: Path
 ) -> None:

@@ -9,8 +9,7 @@ from itertools import groupby
 
 from ralf.brief.filling import Piece, size
 from ralf.brief.lines import clock, indented, quotation
-from ralf.format.listing import parts_of
-from ralf.format.routefile import HANDED_TOKENS
+from ralf.document.bullets import parts_of
 from ralf.model.entries import Entry, Item, Message, Step
 from ralf.model.handover import KEPT, MOST_IN_FILE, NAMES, Author, Carried, HandOver, Kept, Kind, Part
 from ralf.talk.handover_text import Bullet, Section, sections_of
@@ -284,6 +283,8 @@ _ID = regex(r"((?:OPEN|DONE|FACT|DEC)-[\w-]+)(?: \([^()]*\))?:? +(.*)")
 
 _INDENT = regex(r"(?m)^(?:> ?|  )")
 
+_ROOM = 1_600  # tokens of the section in a route file, by estimate
+
 _BECAUSE, _NOT = " Because: ", " Not: "
 
 _MORE = regex(r"and [0-9,]+ older: in the front matter")
@@ -293,7 +294,7 @@ def section(carried: Carried) -> tuple[str, frozenset[str]]:
     """The section `## Hand-over` of the route file, "" where there is nothing, and the ids of the entries in it: whole,
     and no more than there is room for, those that are needed most. The moment is always whole.
     """
-    chosen, left = list[_Bullet](), HANDED_TOKENS
+    chosen, left = list[_Bullet](), _ROOM
     for bullet in _ordered(_bullets(carried, above=carried.last)):
         if bullet.place[1] < MOST_IN_FILE.get(bullet.kind, bullet.place[1] + 1):
             left -= estimate(bullet.levels[-1])

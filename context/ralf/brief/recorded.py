@@ -10,8 +10,8 @@ from itertools import accumulate
 from ralf import config
 from ralf.brief import lines, wording
 from ralf.brief.filling import Piece
+from ralf.document.bullets import tag
 from ralf.facts.progress import describe_attempts, describe_run
-from ralf.format.listing import tag
 from ralf.model import Carried, Decision, RouteContext
 from ralf.talk import cutting
 from ralf.text import tokens

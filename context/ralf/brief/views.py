@@ -20,9 +20,9 @@ from ralf.brief.recorded import (
     recorded,
     work,
 )
+from ralf.document.bullets import tag
 from ralf.errors import UsageError
 from ralf.facts.state import State
-from ralf.format.listing import tag
 from ralf.model import Carried, RouteContext
 from ralf.talk.turns import joined
 from ralf.text import cleaning

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ralf.brief.handover import author, said, since
-from ralf.format.listing import decision_lines, name, tag
+from ralf.document.bullets import bullet_of, name, tag
 from ralf.model import BODY, ActiveWork, Body, Carried, Decision, RouteContext
 from ralf.text.cleaning import clean, one_line, prose, trimmed
 from ralf.text.patterns import regex
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def decision(item: Decision) -> str:
     """A decision with its reasons, on a line."""
-    return f"{decision_lines.of((item,))[0]}\n"
+    return f"{bullet_of(item)}\n"
 
 
 def statement(item: Decision, most: int) -> str:

@@ -16,10 +16,11 @@ from ralf import config
 from ralf.brief.work import work_of
 from ralf.checkpointing.due import Piece
 from ralf.checkpointing.section import Extractive, Segment, Summarizer, Summary, beginning
+from ralf.document.tree import to_tree
+from ralf.document.yaml_text import dump
 from ralf.errors import TranscriptChanged
 from ralf.facts import noted, progress
 from ralf.facts.facts import facts_of
-from ralf.format.codec import dump_yaml, to_tree
 from ralf.model import ActiveWork, Attempt, Decision, Facts, RouteContext
 from ralf.model.entries import Entry, Mark, SessionEntries, to_tree as to_entry_tree
 from ralf.project import Project
@@ -143,7 +144,7 @@ class RecordBuilder:
             "active_work": to_tree(replace(summary.active_work, last_runs=())),
             "agent_type": self.agent_type,
             **_goal(piece.events, context, extracted),
-            "tokens_stored": tokens.count(dump_yaml(kept)),
+            "tokens_stored": tokens.count(dump(kept)),
             "entries": [to_entry_tree(entry) for entry in extracted.entries],
             **({"retracted": retracted} if retracted else {}),
             **({"taken_back": list(extracted.taken_back)} if extracted.taken_back else {}),

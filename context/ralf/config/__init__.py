@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralf import environment
+from ralf.document.yaml_text import meaning
 from ralf.errors import Damaged, UsageError
-from ralf.format.codec import meaning
 from ralf.storage.files import content_of
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
@@ -340,7 +340,7 @@ def tree_of(path: Path, text: str) -> dict[str, Any]:
     plain = _plain(text)
     if plain is not None:
         return plain
-    from ralf.format import guarded_yaml
+    from ralf.document import guarded_yaml
 
     try:
         return guarded_yaml.load(text)

@@ -149,6 +149,11 @@ class State:
         self.rows.put(_HEAD, head)
 
 
+def is_saved(rows: Rows, stamp: str) -> bool:
+    """Whether a save with a stamp was absorbed."""
+    return any(known == stamp for _, known in (rows.one(_HEAD) or _EMPTY)["saves"])
+
+
 def digest_of(content: bytes) -> str:
     """The sha256 of a file, in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralf.format.codec import BadTree, from_tree, to_tree
+from ralf.document.tree import BadTree, from_tree, to_tree
 from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.text.cleaning import trimmed
 from ralf.transcripts.events import Event

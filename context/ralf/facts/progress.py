@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ralf.format.codec import from_tree, to_tree
+from ralf.document.tree import from_tree, to_tree
 from ralf.model import ActiveWork, Attempt, Checkpoint, Facts
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from ralf.brief import lines
 from ralf.document.index import Index
+from ralf.document.tree import from_tree
 from ralf.errors import NotFound
-from ralf.format.codec import from_tree
 from ralf.model import Decision, Header, RouteContext, Section
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
 from ralf.project import Project

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from ralf import project as projects, routing
 from ralf.document import index, place as places, record
+from ralf.document.tree import from_tree, to_tree
 from ralf.errors import Busy, DamagedRouteFile, UsageError
-from ralf.format.codec import from_tree, to_tree
-from ralf.format.routefile import parse
 from ralf.maintenance import memories, remnants, runs, session_logs, set_aside
 from ralf.maintenance.purge import (
     Item,
@@ -34,6 +33,7 @@ from ralf.project import Project
 from ralf.route import filed, history, state
 from ralf.route.family import document_of
 from ralf.route.load import load_state
+from ralf.route.routefile import parse
 from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, journal, locks, shared_files
 from ralf.storage.durable import removed, sync_below

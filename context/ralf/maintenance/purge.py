@@ -14,14 +14,14 @@ from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ralf.document.tree import to_tree
 from ralf.errors import DamagedRouteFile, NotFound, UsageError
-from ralf.format.codec import to_tree
-from ralf.format.routefile import parse
 from ralf.model import BODY, Decision, Tombstone
 from ralf.project import Project
 from ralf.route import filed, history
 from ralf.route.cap import tombstone
 from ralf.route.load import load_state
+from ralf.route.routefile import parse
 from ralf.storage import journal, journal_file
 from ralf.storage.files import content_of
 from ralf.storage.journal import Digest, Entry, Record, understood

@@ -15,7 +15,6 @@ from pathlib import Path
 from ralf import routing
 from ralf.document import index
 from ralf.errors import Damaged, RalfError
-from ralf.format.routefile import parse
 from ralf.maintenance import memories, remnants, renaming, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
@@ -23,6 +22,7 @@ from ralf.project import Project, find
 from ralf.route import load, state
 from ralf.route.family import stamp_of
 from ralf.route.history import counted
+from ralf.route.routefile import parse
 from ralf.route.write import open_route
 from ralf.storage import journal as journals, journal_file, locks
 from ralf.storage.check import DAMAGED, ROUTES, Check, Scan, aside, check_of

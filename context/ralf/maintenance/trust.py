@@ -10,9 +10,9 @@ from typing import Any
 
 from ralf.brief import wording
 from ralf.brief.wording import MANY, ORIGIN
+from ralf.document import merge
+from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.errors import Busy, DamagedRouteFile
-from ralf.format import merge
-from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.model import BODY, Carried, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for

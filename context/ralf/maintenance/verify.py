@@ -16,11 +16,11 @@ from ralf.document.access import Look
 from ralf.document.judging import EDITED, HALF, NEW
 from ralf.document.state import digest_of
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
-from ralf.format.routefile import parse
 from ralf.maintenance import memories, renaming, runs
 from ralf.project import Project
 from ralf.route import fold, history, state
 from ralf.route.family import document_of
+from ralf.route.routefile import parse
 from ralf.route.state import MAX_BYTES
 from ralf.storage import durable, locks
 from ralf.storage.check import DAMAGED, ROUTES, Check, Finding, Scan, check_of

@@ -25,7 +25,7 @@ from ralf.text.frozen import dataclass
 
 FORMAT_VERSION = "1.3.0"
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the route file: what one of another layout lacks was not taken out of it."""
 
 BODY = "#body"
@@ -83,7 +83,6 @@ class Body:
     preface    text between the heading of the history and the sections; `below`: below the footer
     comments   of the front matter
     brief      the derived text at its beginning, as it was composed or read; `is_brief_edited`: somebody wrote into it
-    listed     the derived text below the history, as it was read
     is_cut     whether the file has not our footer: what was below may have been cut off
     """
 
@@ -95,7 +94,6 @@ class Body:
     comments: tuple[Comment, ...] = ()
     brief: str = field(default="", compare=False, metadata=NOT_STORED)
     is_brief_edited: bool = field(default=False, compare=False, metadata=NOT_STORED)
-    listed: str = field(default="", compare=False, metadata=NOT_STORED)
     is_cut: bool = field(default=False, compare=False, metadata=NOT_STORED)
 
     @property
@@ -142,6 +140,7 @@ class RouteContext:
     foreign_by   whose clones have shared some of that, and nobody has accepted it
     sessions     what this user's sessions came to, by the clients' records: talk and log
     now          what git says of the project at this moment, in one line, "" where it was not asked
+    size         tokens of its file, at most, by estimate; 0: nobody has measured it
     wholly_foreign  whether nothing of the route is this user's. Then the fields hold what came with the repository:
                  decisions of the origin `import`, facts and history, but no rule, goal, request or next step
     """
@@ -172,6 +171,7 @@ class RouteContext:
     wholly_foreign: bool = field(default=False, compare=False, metadata=NOT_STORED)
     sessions: tuple[SessionEntries, ...] = field(default=(), compare=False, repr=False, metadata=NOT_STORED)
     now: str = field(default="", compare=False, repr=False, metadata=NOT_STORED)
+    size: int = field(default=0, compare=False, repr=False, metadata=NOT_STORED)
     budget: int | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
     query: str | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
 

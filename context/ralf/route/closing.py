@@ -18,7 +18,7 @@ CLOSED = "closed"
 
 IDLE_DAYS = 30
 
-KEEPS_CLOSED = frozenset(("refinement", "unrefined", "forget", "repair", "merge"))
+KEEPS_CLOSED = frozenset(("forget", "repair", "merge"))
 """Kinds of records that are about earlier ones: they open no route."""
 
 _OF_THE_END = frozenset(("checkpoint", "attempt", *KEEPS_CLOSED))

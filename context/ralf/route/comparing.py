@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ralf.brief.wording import PLACES, plain, value
-from ralf.format.codec import to_tree
+from ralf.document.tree import to_tree
 from ralf.model import FEW_ENTRIES, Decision, Facts, RouteContext
 from ralf.text.cleaning import one_line, trimmed
 

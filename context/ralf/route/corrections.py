@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ralf import project as projects, routing
+from ralf.document import merge
+from ralf.document.merge import Change
+from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import Busy, NotFound, UsageError
-from ralf.format import merge
-from ralf.format.codec import BadTree, Tree, from_tree, to_tree
-from ralf.format.merge import Change
 from ralf.model import Checkpoint, Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
@@ -180,7 +180,7 @@ class TakenIn:
 
     revision  that the route has come to
     words     what changed, subject by subject; () for nothing
-    changes   the same as data (`ralf.format.merge`)
+    changes   the same as data (`ralf.document.merge`)
     warnings  what the caller should know of: fields that changed in the journal meanwhile, too
     damage    why the file cannot be read: then nothing was taken in, and nothing of it is lost; "" for fine
     """

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ralf.document import merge
 from ralf.document.record import now
-from ralf.format import merge
-from ralf.format.codec import Tree, from_tree, shared, to_tree
-from ralf.model import MOST_SOURCES, Decision, RouteContext, Section
+from ralf.document.tree import Tree, from_tree, to_tree
+from ralf.model import BODY, MOST_SOURCES, Decision, RouteContext, Section
 from ralf.route import cap
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
@@ -46,7 +46,7 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone
     if kind == "decision":
         items = [payload["decision"]] if payload.get("decision") else []
     else:
-        items = payload.get("decisions", ()) if kind in ("checkpoint", "refinement", "handover") else ()
+        items = payload.get("decisions", ()) if kind in ("checkpoint", "handover") else ()
     if all(item.get("id") for item in items) and not payload.get("amended"):
         return payload
     stones = cap.of(context) if kind != "decision" else ()
@@ -215,6 +215,7 @@ def changes_of_edit(
     cleaned: Callable[[merge.Change], merge.Change] = lambda change: change,
     *,
     is_whole: bool = True,
+    is_again: bool = False,
 ) -> list[merge.Change]:
     """What a person changed in a route file that was rendered from `base`; the bookkeeping of the header is ours.
 
@@ -222,20 +223,40 @@ def changes_of_edit(
               what it says already is no change
     cleaned   a change without secrets
     is_whole  whether what is missing was taken out
+    is_again  whether `base` is itself a save of an editor that shows an older file: whoever saves the next one need not
+              have seen it, and takes no line of its texts out
     """
+    current = to_tree(newest)
     original, edited = _plain(_recorded(base, base, newest)), _plain(_edited(base, theirs, newest))
     changes = [cleaned(change) for change in merge.diff(original, edited) if is_whole or _adds(change, original)]
-    return merge.open_changes(changes, shared(newest))
+    changes = [_by_lines(change, original, current, is_again=is_again) for change in changes]
+    return merge.open_changes(changes, current)
+
+
+def _by_lines(change: merge.Change, original: Tree, current: Tree, *, is_again: bool) -> merge.Change:
+    """A change of a text of the body that has also changed otherwise, with the lines of both."""
+    theirs = change.get("value", "" if change.get("removed") is True else None)
+    was, now = (merge.find(tree, change["at"], "") for tree in (original, current))
+    if change["at"][0] != BODY or {type(one) for one in (theirs, was, now)} != {str} or (was == now and not is_again):
+        return change
+    text = merge.merged(was, now, str(theirs), keep=is_again)
+    return {"at": change["at"], "value": text} if text else change
 
 
 def conflicts(base: RouteContext, newest: RouteContext, changes: Sequence[merge.Change]) -> list[merge.Conflict]:
     """The fields that an edit of `base` and the journal changed, each to something else."""
-    both = merge.conflicts(shared(base), shared(newest), changes)
-    return [one for one in both if one.at[0] not in _COUNTED and "source" not in one.at[-1]]
+    both = merge.conflicts(to_tree(base), to_tree(newest), changes)
+    return [
+        one
+        for one in both
+        if one.at[0] not in _COUNTED
+        and "source" not in one.at[-1]
+        and not (one.at[0] == BODY and isinstance(one.other, str))  # which has the lines of both
+    ]
 
 
 def _plain(context: RouteContext) -> Tree:
-    tree: Tree = shared(context)
+    tree: Tree = to_tree(context)
     for key in (*_BOOKKEEPING, "decision_count"):
         tree.get("context_checkpoint", {}).pop(key, None)
     return tree

@@ -15,7 +15,7 @@ from ralf.document.index import NAME, Index, with_index
 from ralf.document.place import Place
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.document.state import State, caught_up, digest_of
+from ralf.document.state import State, caught_up, digest_of, is_saved
 from ralf.errors import DamagedRouteFile
 from ralf.model import LAYOUT, RouteContext
 from ralf.project import Project
@@ -26,7 +26,7 @@ from ralf.storage.journal import Entry
 from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
-    from ralf.format.merge import Change
+    from ralf.document.merge import Change
 
 # The fold, the render and YAML are imported by whoever needs one: a read of an untouched file needs none of them.
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Tree(NamedTuple):
-    """What a route file says, and what stands in the parts that are written anew at each write."""
+    """What a route file says, and the part of it that is written anew at each write."""
 
     context: RouteContext
     derived: str
@@ -78,11 +78,11 @@ class RouteFamily:
 
     def parse(self, content: bytes, path: Path) -> Parsed:
         """See `Family.parse`."""
-        from ralf.format.routefile import parse
+        from ralf.route.routefile import parse
 
         found = parse(content, path)
         body = found.body
-        return Parsed(Tree(found, f"{body.brief}\n{body.listed}"), stamp_of(found), not body.is_cut)
+        return Parsed(Tree(found, body.brief), stamp_of(found), not body.is_cut)
 
     def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
         """See `Family.changes`."""
@@ -95,7 +95,8 @@ class RouteFamily:
         else:
             before = filed.with_own_lines(base.context)  # somebody may have edited what they saved before
             theirs = filed.with_own_lines(found.context, base.context, is_whole=is_whole)
-            made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole)
+            is_again = is_saved(rows, str(stamp_of(found.context)))
+            made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole, is_again=is_again)
             both = edits.conflicts(before, ours, made)
         return edits.body_of(made, both) if made else None
 

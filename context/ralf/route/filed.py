@@ -2,73 +2,48 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from ralf.brief import handover, wording
 from ralf.brief.recorded import handed_over
-from ralf.format import routefile
 from ralf.model import Carried, Decision, HandOver, Kept, RouteContext
 from ralf.model.kept import decision_of
-from ralf.storage import files
+from ralf.route import routefile
 from ralf.text import tokens
 from ralf.text.cleaning import shown
 
 _last: tuple[RouteContext, bytes] | None = None
-"""What was made last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
+"""What was rendered last: a record names the file before it is written. Replaced as a whole: threads may be looking."""
 
 
 def content_of(context: RouteContext) -> bytes:
     """The bytes of a context's route file: always the same for the same context."""
     global _last
     last = _last
-    if last is None or last[0] is not context:
-        last = _last = context, _content_of(context)
+    if last is None or last[0] != context:
+        body = replace(context.body, brief=brief_of(context), is_brief_edited=False)
+        last = _last = context, routefile.render(replace(context, body=body)).encode()
     return last[1]
-
-
-def _content_of(context: RouteContext) -> bytes:
-    body = replace(context.body, brief=brief_of(context), is_brief_edited=False)
-    return routefile.render(replace(context, body=body)).encode()
-
-
-SCHEMA_FILE = Path(routefile.__file__).with_name("route-file.schema.json")
-
-
-def place_schema(folder: Path) -> None:
-    """Put the schema for editors beside the route files, unless it is there. It is a help: no error is raised."""
-    path = folder / routefile.SCHEMA
-    with suppress(OSError):
-        if not path.exists() or path.stat().st_size != SCHEMA_FILE.stat().st_size:
-            # in place: a writer that dies leaves nothing else behind
-            with open(path, "wb", opener=files.open_single_link) as file:
-                file.write(SCHEMA_FILE.read_bytes())
-                os.fsync(file.fileno())
 
 
 def brief_of(context: RouteContext) -> str:
     """Our part above the history of a context's file: hand-over, rules, what the record says of now, decisions."""
-    parts = [f"{heading}\n\n{text}" for heading, lines in _parts(context) if (text := "".join(lines).strip("\n"))]
-    return "\n\n".join(parts)
+    text, ids = handover.section(handed_over(context))
+    held = [item for item in reversed(context.active_decisions) if item.id not in ids]
+    rules = [item for item in held if item.kind == "rule" or item.pinned]
+    now = context.active_work.now
+    parts: dict[str, Iterable[str]] = {
+        handover.HEADING: [shown(text).removeprefix(handover.HEADING)],
+        _RULES_HEADING: _listed(rules, _RULES),
+        routefile.NOW: [now] if tokens.estimate(now) <= _NOW and routefile.can_be_now(now) else [],
+        _DECIDED_HEADING: _listed([item for item in held if item not in rules], _DECIDED),
+    }
+    joined = {heading: "".join(lines).strip("\n") for heading, lines in parts.items()}
+    return "\n\n".join(f"{heading}\n\n{text}" for heading, text in joined.items() if text)
 
 
 _NOW, _RULES, _DECIDED = 1_900, 300, 250  # tokens, by estimate
-
-
-def _parts(context: RouteContext) -> Iterator[tuple[str, Iterable[str]]]:
-    """The headings of our part, each with its lines."""
-    text, ids = handover.section(handed_over(context))
-    yield handover.HEADING, [shown(text).removeprefix(handover.HEADING)]
-    held = [item for item in reversed(context.active_decisions) if item.id not in ids]
-    yield _RULES_HEADING, _listed((item for item in held if item.kind == "rule" or item.pinned), _RULES)
-    now = context.active_work.now
-    if tokens.estimate(now) <= _NOW and routefile.can_be_now(now):
-        yield routefile.NOW, [now]
-    decided = (item for item in held if item.kind != "rule" and not item.pinned)
-    yield _DECIDED_HEADING, _listed(decided, _DECIDED)
 
 
 _RULES_HEADING, _DECIDED_HEADING = "## Rules", "## Decisions"
@@ -101,18 +76,14 @@ def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_
     base      what the file showed before; None where that is not known
     is_whole  whether what is missing was taken out
     """
-    body, shown_then = found.body, base.body.listed if base is not None else found.body.listed
-    before = [body.before]
-    if body.listed != shown_then:
-        before.append("\n".join(_own(body.listed, {*shown_then.split("\n")})))
-    if body.is_brief_edited:
-        found = _with_bullets(found, base if base is not None else found, is_whole=is_whole)
-        now = base.active_work.now if base is not None else ""
-        found = replace(found, active_work=replace(found.active_work, now=now))
-        known = {line for one in (found, base) if one is not None for line in brief_of(one).split("\n")}
-        before.insert(1, "\n".join(_own(found.body.brief, known)))
-    notes = "\n\n".join(filter(None, before))
-    return replace(found, body=replace(found.body, before=notes, brief="", is_brief_edited=False, listed=""))
+    if not found.body.is_brief_edited:
+        return found
+    then = base if base is not None else found
+    now = base.active_work.now if base is not None else ""
+    edited = _with_bullets(replace(found, active_work=replace(found.active_work, now=now)), then, is_whole=is_whole)
+    known = {line for one in (edited, then) for line in brief_of(one).split("\n")}
+    notes = "\n\n".join(filter(None, [found.body.before, "\n".join(_own(edited.body.brief, known))]))
+    return replace(edited, body=replace(edited.body, before=notes, brief="", is_brief_edited=False))
 
 
 def _with_bullets(found: RouteContext, base: RouteContext, *, is_whole: bool) -> RouteContext:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ralf.document import merge
+from ralf.document.tree import from_tree, to_tree
 from ralf.facts.progress import combine, count_attempt, with_documents, with_run
-from ralf.format import merge
-from ralf.format.codec import from_tree, shared
 from ralf.model import (
     FORMAT_VERSION,
     LAYOUT,
@@ -58,7 +58,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
     with understood(context.route, record):
-        return cap.capped(_changed(context, record))
+        return cap.within(context, _changed(context, record), record.payload)
 
 
 def _changed(context: RouteContext, record: Record) -> RouteContext:
@@ -164,8 +164,6 @@ def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     context = _with_decisions(context, payload)
     if not context.context_checkpoint.created:
         context = with_header(context, created=str(payload.get("timestamp", "")))
-    if "handover" in payload:  # of an earlier version
-        return _of_earlier(context, payload["handover"])
     amended = {str(item.get("id")): item for item in payload.get("amended", ())}
     context = _asked(
         replace(context, decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions)), payload
@@ -197,16 +195,6 @@ def _numbers(before: Sequence[str], entries: Iterable[Kept]) -> tuple[str, ...]:
 
 MOST_OFFERS = 20
 """Offers to the memory that a route has, the newest; harvested they are the memory's."""
-
-
-def _of_earlier(context: RouteContext, tree: Mapping[str, Any]) -> RouteContext:
-    """The context with a hand-over that an earlier version recorded; one that says nothing leaves it as it is."""
-    made = from_tree(Carried, tree)
-    if made.last is None:
-        return context
-    is_persons = made.last.author == "person"
-    context = with_goal(context, made.last.why, "user" if is_persons else "agent")
-    return replace(context, handover=replace(context.handover, last=made.last))
 
 
 def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -299,7 +287,7 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     changes = [one for one in payload.get("changes", ()) if one["at"][:1] != ["unresolved"]]  # of earlier versions
-    edited = from_tree(RouteContext, merge.apply(shared(context), changes))
+    edited = from_tree(RouteContext, merge.apply(to_tree(context), changes))
     by = str(payload.get("origin", "human-edit"))
     is_here = by in ("human-edit", "agent")
     if is_here and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
@@ -380,7 +368,7 @@ def next_number(context: RouteContext) -> int:
 
 def _undo(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with some of its content put back; nothing that was purged comes back."""
-    tree = merge.apply(shared(context), payload.get("changes", ()))
+    tree = merge.apply(to_tree(context), payload.get("changes", ()))
     purged = {stone.get("id") for stone in tree.get("forgotten", ())}
     back = from_tree(RouteContext, tree)
     return replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
@@ -439,31 +427,6 @@ def owed(context: RouteContext) -> tuple[str, ...]:
         if not entry.settled:
             found.insert(0, entry.checkpoint_id)
     return tuple(found)
-
-
-def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with what a model of an earlier version made of a checkpoint: its decisions, its hand-over, its
-    section. What it said of listed items counts no more.
-    """
-    decisions = [_of_model(item, payload) for item in payload.get("decisions", ())]
-    context = _with_decisions(context, {"decisions": decisions})
-    entry = entry_of(context, str(payload.get("refines", "")))
-    title, text = one_line(str(payload.get("title", ""))), str(payload.get("text", ""))
-    if entry is not None and text:
-        title = title.removesuffix("(Current)").rstrip()
-        context = _with_section(context, entry, title, text, above=bool(payload.get("above")))
-    context = _asked(context, {**payload, "checkpoints": [str(payload.get("refines", ""))]})
-    return _of_earlier(context, payload.get("handover") or {})
-
-
-def _of_model(item: Mapping[str, Any], payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A decision that a model of an earlier version drew from a segment."""
-    return {**item, "origin": "model", "model": str(payload.get("model") or payload.get("summarizer") or "")}
-
-
-def _failure(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with the reason why a model of an earlier version said nothing, and what the attempt cost."""
-    return _asked(context, {**payload, "checkpoints": [str(payload.get("refines", ""))]})
 
 
 def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
@@ -528,20 +491,6 @@ def body_of(section: Section) -> tuple[str, str]:
     return (head, text) if gap and head.startswith("**") else ("", section.text)
 
 
-def _with_section(
-    context: RouteContext, entry: Checkpoint, title: str, text: str, *, above: bool = False
-) -> RouteContext:
-    old = section_of(context, entry)
-    if old is None:
-        return context
-    head, body = body_of(old)
-    if above:
-        text = f"{text}\n{body}".strip("\n")
-    new = replace(old, title=title or old.title, text=f"{head}\n\n{as_section(text)}".strip("\n"))
-    sections = tuple(new if section is old else section for section in context.body.sections)
-    return replace(context, body=replace(context.body, sections=sections))
-
-
 def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
     """A decision that a hand-over has ended: another took its place, or it was taken back."""
     if change is None or decision.status != "active":
@@ -555,8 +504,6 @@ def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
 
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "checkpoint": _checkpoint,
-    "refinement": _refinement,
-    "unrefined": _failure,
     "attempt": _attempt,
     "handover": _handover,
     "decision": _decision,

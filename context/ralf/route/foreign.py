@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ralf.brief import wording
+from ralf.document.merge import Change
 from ralf.errors import DamagedJournal, DamagedRouteFile
-from ralf.format.merge import Change
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import cap, edits, filed, fold, state as states

@@ -12,8 +12,8 @@ from typing import Any
 
 from ralf import environment, project as projects, routing
 from ralf.brief.handover import since
+from ralf.document.tree import to_tree
 from ralf.errors import BlobNotFound, DamagedBlob, RalfError, UsageError
-from ralf.format.codec import to_tree
 from ralf.model import Carried, HandOver, Kept, RouteContext
 from ralf.model.entries import Entry, SessionEntries, Step
 from ralf.model.kept import decision_of

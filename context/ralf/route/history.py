@@ -15,10 +15,10 @@ from typing import Any
 from ralf import routing
 from ralf.brief import wording
 from ralf.brief.wording import place, value
+from ralf.document import merge
+from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
-from ralf.format import merge
-from ralf.format.codec import Tree, from_tree, to_tree
 from ralf.model import BODY, Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
 from ralf.route import fold, shared

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Sequence
 
 from ralf import project as projects, routing
+from ralf.document.tree import to_tree
 from ralf.errors import NotFound
-from ralf.format.codec import to_tree
 from ralf.model import Pin
 from ralf.model.entries import Message, SessionEntries
 from ralf.route.corrections import origin_of

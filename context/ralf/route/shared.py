@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ralf import environment
+from ralf.document.tree import from_tree, to_tree
 from ralf.errors import RalfError
-from ralf.format.codec import from_tree, to_tree
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.storage import files, git_files, shared_files

@@ -17,7 +17,7 @@ from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
-    from ralf.format.merge import Change
+    from ralf.document.merge import Change
 
 MAX_BYTES = 64 << 20
 """The largest route file that is read."""
@@ -97,7 +97,7 @@ def read_file(project: Project, route: str) -> bytes:
 
 def parse_file(project: Project, route: str, content: bytes) -> RouteContext:
     """What a route file's bytes say. DamagedRouteFile."""
-    from ralf.format.routefile import parse  # a read that finds the file untouched never pays for YAML
+    from ralf.route.routefile import parse  # a read that finds the file untouched never pays for YAML
 
     return parse(content, project.route_file(route))
 
@@ -120,9 +120,9 @@ def redacted(project: Project, change: Change) -> Change:
 
 def redacted_file(project: Project, text: str) -> str:
     """A route file without its secrets, including one that only its key marks as one, or that a quotation hides."""
-    from ralf.format.codec import from_tree, to_tree
-    from ralf.format.routefile import parse, render
+    from ralf.document.tree import from_tree, to_tree
     from ralf.redact import redactor_for
+    from ralf.route.routefile import parse, render
 
     redactor, path = redactor_for(project), project.folder
     plain: str = redactor.text(text)

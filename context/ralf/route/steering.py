@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ralf import project as projects, routing
+from ralf.document import merge
+from ralf.document.tree import to_tree
 from ralf.errors import NotFound, UsageError
-from ralf.format import merge
-from ralf.format.codec import to_tree
 from ralf.model import RouteContext
 from ralf.model.handover import Part
 from ralf.route import fold, state

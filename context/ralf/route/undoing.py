@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ralf import routing
+from ralf.document import merge
+from ralf.document.tree import to_tree
 from ralf.errors import Busy, NotFound
-from ralf.format import merge
-from ralf.format.codec import to_tree
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for

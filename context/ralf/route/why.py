@@ -11,8 +11,8 @@ from typing import Any
 
 from ralf import routing
 from ralf.brief import lines
+from ralf.document.tree import Tree, from_tree
 from ralf.errors import BlobNotFound, NotFound
-from ralf.format.codec import Tree, from_tree
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.model.entries import Message, SessionEntries, Step
 from ralf.project import Project

@@ -15,7 +15,7 @@ from ralf.document.judging import DAMAGED, NEW
 from ralf.errors import DamagedRouteFile
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import archive, edits, filed, fold, shared, state as states
+from ralf.route import archive, edits, fold, shared, state as states
 from ralf.route.family import context_of, document_of
 from ralf.storage import files, journal
 from ralf.storage.journal import Save, Token
@@ -113,7 +113,6 @@ class RouteWriter:
             raise RuntimeError("absorb_edits comes first: the file may hold a save that is in no record")
         if self.token is not None:
             known = len(self._writer.absorbed)
-            filed.place_schema(self._project.routes)
             self._writer.put()
             self._tell(self._writer.absorbed[known:])
             self._look_at_file()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ralf.format import codec, comments
-from ralf.format.codec import Tree
+from ralf.document import comments, yaml_text
+from ralf.document.tree import Tree
 from ralf.text.patterns import regex
 
 GROUPS = (
@@ -54,9 +54,9 @@ def _place(key: str) -> tuple[int, int]:
 def _key_lines(key: str, value: Any) -> list[str]:
     """The lines of a key. Of a list of names each stands on its own line, so that git merges what two have added."""
     if isinstance(value, list) and len(value) > 1 and all(isinstance(item, str) for item in value):
-        head = codec.yaml_pieces({key: []})[0].removesuffix(" []")
-        return [head, *(f"  - {codec.flow(item)}" for item in value)]
-    return "\n".join(codec.yaml_pieces({key: value})).split("\n")
+        head = yaml_text.lines({key: []})[0].removesuffix(" []")
+        return [head, *(f"  - {yaml_text.flow(item)}" for item in value)]
+    return yaml_text.lines({key: value})
 
 
 # ---- changed ----
@@ -128,7 +128,7 @@ def _replaced(lines: list[str], key: _Key, value: Any) -> list[str]:
     if key.value is None or isinstance(value, (list, dict)) or "\n" in str(value):
         return [*_comments(lines), *_key_lines(key.name, value)]
     line, (first, last) = lines[0], key.value
-    written = codec.flow(value)
+    written = yaml_text.flow(value)
     if isinstance(value, str) and line[first] == "'" and value.isprintable():
         written = "'" + value.replace("'", "''") + "'"
     elif isinstance(value, str) and line[first] != '"' and _PLAIN.match(value):

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ralf.document import guarded_yaml
+from ralf.document.yaml_text import meaning, quoted
 from ralf.errors import DamagedPlan, UsageError
-from ralf.format import guarded_yaml
-from ralf.format.codec import meaning, quoted
 from ralf.project import Project
 from ralf.storage.files import content_of
 from ralf.tasks.model import Task

@@ -129,7 +129,7 @@ class Refresh:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data, empty fields left out."""
-        from ralf.format.codec import to_tree
+        from ralf.document.tree import to_tree
 
         tree = to_tree(replace(self, task=None))
         if self.task is not None:

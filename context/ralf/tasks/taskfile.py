@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedTask, UsageError
-from ralf.format.codec import BadTree, Tree, from_tree, to_tree
 from ralf.tasks import foreign_forms as forms, front_lines
 from ralf.tasks.folders import (
     folder_status,
@@ -84,7 +84,7 @@ def _read(content: bytes, where: Path) -> _File:
     fence = next((number for number, line in enumerate(lines) if number and line.rstrip() == FENCE), 0)
     if not fence:
         raise DamagedTask(where, f"the front matter has no closing {FENCE}", _hint(where), line=1)
-    from ralf.format import guarded_yaml  # here: a command that reads no task file parses no YAML
+    from ralf.document import guarded_yaml  # here: a command that reads no task file parses no YAML
 
     try:
         tree = guarded_yaml.load(_text(lines[1:fence]))

@@ -30,8 +30,8 @@ if __package__ != "ralf_integrations.blackbox5":  # run, or linked to: nobody ha
     anypython.enter(__file__, running=__name__ == "__main__")
 
 import ralf
+from ralf.document.tree import to_tree
 from ralf.errors import RalfError, RouteNotFound
-from ralf.format.codec import to_tree
 from ralf.text.cleaning import fenced, shown
 from ralf_integrations.blackbox5 import checkpointing
 from ralf_integrations.blackbox5.checkpointing import complain, put

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 import ralf
 from ralf import routing
+from ralf.document.yaml_text import dump
 from ralf.errors import RalfError, RouteNotFound
 from ralf.facts.progress import UNSAID
-from ralf.format.codec import dump_yaml
 from ralf.model import Checkpoint, RouteContext
 from ralf.project import Project
 from ralf.storage import durable, files
@@ -63,7 +63,7 @@ def view(project: Project, agent: str, route: str = "", *, instead: str = "") ->
         raise RouteNotFound(route or agent, ())
     context = context.without_foreign()
     title = agent.replace("-", " ").title()
-    state = dump_yaml(_state(context, agent)).rstrip()
+    state = dump(_state(context, agent)).rstrip()
     told = f" and deprecated: `{instead}` replaces it" if instead else ""
     head = (
         f"# {title} Timeline Memory\n\n**Format:** a view of route {context.route}, read-only{told}\n"

@@ -10,10 +10,10 @@ from typing import Any
 
 from ralf import config, routing
 from ralf.brief.wording import value
+from ralf.document.merge import Change, find
+from ralf.document.tree import to_tree
 from ralf.errors import Damaged, UsageError
 from ralf.finding.reader import RouteSummary, get_context, list_routes
-from ralf.format.codec import to_tree
-from ralf.format.merge import Change, find
 from ralf.maintenance import trust
 from ralf.maintenance.trust import ForeignPart
 from ralf.model import Decision, RouteContext

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ralf.format import codec, guarded_yaml
+from ralf.document import guarded_yaml
+from ralf.document.tree import load as load_json
 from ralf.project import Project
 from ralf.route import offsets
 from ralf.route.load import load_state
@@ -318,7 +319,7 @@ def read_recorded(folder: RunFolder) -> Recorded:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    tree = codec.load(text)
+    tree = load_json(text)
     if not isinstance(tree, dict):
         raise ValueError("is no JSON object")  # noqa: TRY004  # what it holds, not what we were given
     return tree

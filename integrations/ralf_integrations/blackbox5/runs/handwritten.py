@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralf.format import guarded_yaml
-from ralf.format.guarded_yaml import BadYaml
+from ralf.document import guarded_yaml
+from ralf.document.guarded_yaml import BadYaml
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _BOUND = re.compile(r"(?:---|\.\.\.)(?:\s+#.*|\s*)$")

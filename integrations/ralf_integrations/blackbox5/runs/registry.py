@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Any
 
-from ralf.format import guarded_yaml
+from ralf.document import guarded_yaml
 from ralf.text.cleaning import one_line
 from ralf.transcripts.events import leaves
 from ralf_integrations.blackbox5.runs import handwritten

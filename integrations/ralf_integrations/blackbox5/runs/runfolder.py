@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ralf.document.guarded_yaml import BadYaml
 from ralf.errors import DamagedTranscript, RalfError, TranscriptNotFound
-from ralf.format.guarded_yaml import BadYaml
 from ralf.model import Attempt
 from ralf.text.cleaning import clean, one_line, outside, trimmed
 from ralf.text.sentences import promised, sentences

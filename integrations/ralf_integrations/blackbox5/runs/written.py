@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ralf.format.codec import to_tree
+from ralf.document.tree import to_tree
 from ralf.model import Decision
 from ralf.text.cleaning import clean
 from ralf_integrations.blackbox5.runs.folder import time_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ralf.format.codec import meaning
+from ralf.document.yaml_text import meaning
 from ralf.text.patterns import regex
 
 MAX_BYTES = 1 << 20

@@ -1,0 +1,45 @@
+"""A decision as a bullet of a document, `- DEC-001: text. Because: reason. Rejected: options`, and read back."""
+
+from __future__ import annotations
+
+from ralf.model import Decision
+from ralf.text.cleaning import one_line, prose
+from ralf.text.patterns import regex
+
+_BECAUSE, _REJECTED = regex(r" (?:Because|Came of it): "), regex(r" (?:Rejected|Not): ")
+
+_LINE_BREAK = regex(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+_OWN = frozenset(("", "user", "agent", "human-edit"))
+
+
+def name(text: str) -> str:
+    """A path or label as it is, but for a line break, which would begin a line of its own."""
+    return _LINE_BREAK.sub(r"\\n", text)
+
+
+def tag(origin: str) -> str:
+    """The origin of an item as its own line says it; "" where it is this user or their agent."""
+    return "" if origin in _OWN else f" ({name(one_line(origin))})"
+
+
+def bullet_of(item: Decision) -> str:
+    """A decision with its reasons, on a line."""
+    by = f" by {item.superseded_by}" if item.superseded_by else ""
+    label = name(item.id if item.status == "active" else f"{item.id} [{item.status}{by}]")
+    label += f" ({name(str(item.extra.get('by', '')))}, another clone)" if item.origin == "clone" else tag(item.origin)
+    parts = [f"{label}: {prose(item.decision)}"]
+    why = "Came of it" if item.status == "done" else "Because"
+    parts += [f"{why}: {prose(item.rationale)}"] if item.rationale else []
+    parts += [f"Rejected: {'; '.join(map(one_line, item.alternatives))}"] if item.alternatives else []
+    ended = [part if part.endswith((".", "!", "?", "…", ":")) else f"{part}." for part in parts[:-1]]
+    return f"- {' '.join([*ended, parts[-1]])}"
+
+
+def parts_of(bullet: str) -> tuple[str, str, tuple[str, ...]]:
+    """The words of a bullet, the reason behind "Because:", and the options behind "Rejected:" or "Not:"."""
+    text, rejected = (*_REJECTED.split(bullet, maxsplit=1), "")[:2]
+    text, reason = (*_BECAUSE.split(text, maxsplit=1), "")[:2]
+    text = text.strip().removesuffix(".") if reason or rejected else text.strip()
+    reason = reason.strip().removesuffix(".") if rejected else reason.strip()
+    return text, reason, tuple(filter(None, map(str.strip, rejected.split("; "))))

@@ -1,0 +1,163 @@
+"""Dataclasses as plain trees and back, unknown keys kept; and JSON of others, guarded."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+
+Tree = dict[str, Any]
+
+_DIGITS, _LONGEST_NUMBER, _MOST = 18, 32, 1e18
+
+MAX_DEPTH = 64
+
+
+class BadTree(ValueError):
+    """A tree that does not fit: `at` is the path of keys to the place, `expected` what should be there."""
+
+    def __init__(self, at: tuple[str, ...], expected: str, found: object) -> None:
+        kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+        shown = kinds.get(type(found)) or ascii(found)[:60]
+        super().__init__(f"{'.'.join(at) or 'the whole'}: expected {expected}, got {shown}")
+        self.at = at
+
+
+def to_tree(value: Any) -> Tree:
+    """A dataclass as a tree: fields in their order, empty ones left out, then the unknown ones."""
+    always = getattr(value, "always_written", ())
+    tree: Tree = {}
+    for name, key, default, _ in _stored(value.__class__):
+        inner = getattr(value, name)
+        if (inner is not default and inner != default) or key in always:
+            tree[key] = _plain(inner)
+    tree.update(getattr(value, "extra", ()))
+    return tree
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(inner) for inner in value]
+    return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
+    """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`; what earlier
+    versions wrote a class with `of_earlier` knows.
+    """
+    if not isinstance(tree, Mapping):
+        raise BadTree(at, "a mapping", tree)
+    tree = dict(getattr(cls, "of_earlier", dict)(tree))
+    values: dict[str, Any] = {}
+    for name, key, _, read in _stored(cls):  # type: ignore[arg-type]  # a class can be hashed
+        value = tree.pop(key, None)
+        if value is not None:
+            values[name] = read(value, (*at, key))
+    if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+        values["extra"] = tree
+    elif tree:
+        raise BadTree((*at, next(iter(tree))), "no such key", tree)
+    return cls(**values)
+
+
+_Read = Callable[[Any, tuple[str, ...]], Any]
+
+
+@cache
+def _stored(cls: Any) -> tuple[tuple[str, str, Any, _Read], ...]:
+    """Name, key, default and reader of each field of a dataclass that is part of its tree, but for `extra`."""
+    hints = typing.get_type_hints(cls)
+    return tuple(
+        (
+            field.name,
+            str(field.metadata.get("key", field.name)),
+            field.default if field.default_factory is MISSING else field.default_factory(),
+            _reader(hints[field.name]),
+        )
+        for field in fields(cls)
+        if field.name != "extra" and field.metadata.get("stored", True)
+    )
+
+
+def _reader(hint: Any) -> _Read:
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return lambda value, at: _word(arguments, value, at)
+    if typing.get_origin(hint) is tuple:
+        item = _reader(arguments[0])
+        return lambda value, at: _items(item, value, at)
+    if isinstance(hint, types.UnionType):  # X | None
+        return _reader(next(one for one in arguments if one is not type(None)))
+    return lambda value, at: from_tree(hint, value, at)
+
+
+def _items(item: _Read, value: object, at: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise BadTree(at, "a list", value)
+    return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
+
+
+def _text(value: object, at: tuple[str, ...]) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)  # a person may well leave the quotes off
+    raise BadTree(at, "text", value)
+
+
+def _word(words: tuple[str, ...], value: object, at: tuple[str, ...]) -> str:
+    if value in words:
+        return str(value)
+    raise BadTree(at, f"one of {', '.join(filter(None, words))}", value)
+
+
+def _truth(value: object, at: tuple[str, ...]) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BadTree(at, "true or false", value)
+
+
+def _whole(value: object, at: tuple[str, ...]) -> int:
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**_DIGITS:
+        return value
+    raise BadTree(at, "a whole number", value)
+
+
+def _number(value: object, at: tuple[str, ...]) -> float:
+    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER:
+        with suppress(ValueError):
+            value = float(value)  # written as text where YAML's number would not be exact
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST < value < _MOST:
+        return float(value)
+    raise BadTree(at, "a number", value)
+
+
+_SCALARS: dict[Any, _Read] = {Any: lambda value, _: value, str: _text, bool: _truth, int: _whole, float: _number}
+
+
+def load(text: str) -> Any:
+    """The value that JSON of others holds. ValueError for what is no JSON, and for a value deeper than 64 levels."""
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+    level = [tree]
+    for _ in range(MAX_DEPTH + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
+        if not level:
+            return tree
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    raise ValueError(f"nested deeper than {MAX_DEPTH} levels")

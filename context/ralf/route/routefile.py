@@ -1,0 +1,326 @@
+"""The route file as text: parse and render, nothing else. Format: docs/format.md."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from ralf.document import comments, yaml_text
+from ralf.document.tree import BadTree, Tree, from_tree, to_tree
+from ralf.errors import DamagedRouteFile, LaterRouteFile
+from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
+from ralf.text.patterns import regex
+
+FENCE = "---"
+
+HISTORY = "## Compressed History"
+
+FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
+
+NOW = "## Now"
+"""The heading of what the record says of the work: a part of its own, for the front matter has no place for it."""
+
+_BEGINS, _ENDS = "<!-- ralf:{}", "<!-- ralf:{} ends -->"
+
+_BRIEF = "<!-- ralf:brief {}: written anew at each write. Edits of bullets count; other lines of yours move above. -->"
+
+_BRIEF_SUM = regex(r"<!-- ralf:brief (x[0-9a-f]{8})\b")
+
+MAX_LINES, MAX_SECTIONS = 200_000, 1_000
+"""A file with more is not read: ours hold a few, and what compares sections takes time by their square."""
+
+_VERSION = regex(r"([0-9]{1,9})\.[0-9]+\.[0-9]+\Z")
+
+_HISTORIES = (HISTORY, "## Checkpoint History")
+
+_FOOTERS = (FOOTER, "*This file is automatically managed. Do not edit manually.*")
+
+_LAST_WORDS = regex(r"Kept by ralf\. Edit freely|This file is automatically managed")
+
+_SECTION = regex(r"### Checkpoint (\d{1,9})(?:: (.*))?\Z")
+
+_CURRENT = " (Current)"
+
+_CONFLICT = regex(r"(?m)^(?:<{7} |>{7} )")
+
+_CODE_FENCE = regex(r"(`{3,}|~{3,})(?!.*`)")  # at the margin only: lines that ralf writes are never there
+
+_STRUCTURAL = regex(r"#{1,6}(?: |\Z)|---|[`~]{3}|<!-- ralf:|\*(?:Kept by ralf|This file is auto)")
+
+# ---- parsing ----
+
+
+def parse(content: bytes, where: object) -> RouteContext:
+    """The context that a route file holds. DamagedRouteFile says what is wrong and in which line; `where` names the
+    file.
+    """
+
+    def damaged(what: str, line: int = 0) -> DamagedRouteFile:
+        hint = f"mend the file, or move it away to have it made anew from the journal: {where}"
+        return DamagedRouteFile(where, what, hint, line=line)
+
+    try:
+        text = content.removeprefix(BOM_UTF8).decode()
+    except UnicodeDecodeError as error:
+        raise damaged("not UTF-8", error.object.count(b"\n", 0, error.start) + 1) from None
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if conflict := _CONFLICT.search(text):
+        raise damaged("conflict markers of a merge", text.count("\n", 0, conflict.start()) + 1)
+    for sign, most, what in (("\n", MAX_LINES, "lines"), ("\n### ", MAX_SECTIONS, "headings of sections")):
+        if text.count(sign) > most:
+            raise damaged(f"more than {most:,} {what}")
+    lines = text.split("\n")
+    if lines[0].rstrip() != FENCE:
+        raise damaged(f"does not begin with {FENCE}", 1)
+    if FENCE not in lines[1:]:
+        raise damaged(f"the front matter has no closing {FENCE}", 1)
+    begin = lines.index(FENCE, 1) + 1
+    front, lines = "".join(f"{line}\n" for line in lines[1 : begin - 1]), lines[begin:]
+    from ralf.document import guarded_yaml  # here: a write that knows what its file holds parses none
+
+    try:
+        tree = _front_matter(text, front)
+        brief = _taken_out(lines)
+        context = from_tree(RouteContext, {**tree, BODY: _body(lines)})
+    except guarded_yaml.BadYaml as error:
+        raise damaged(error.what, error.line + 1 if error.line else 0) from None
+    except _BadPart as error:
+        raise damaged(error.what, error.line + begin + 1) from None
+    except BadTree as error:
+        raise damaged(str(error)) from None
+    version = context.context_checkpoint.version
+    if (found := _VERSION.match(version)) and int(found[1]) > int(FORMAT_VERSION.partition(".")[0]):
+        what = f"is of format {version[:40]}, written by a later version of ralf: left as it is"
+        raise LaterRouteFile(where, what, "update ralf, or move the file away to have it made anew from the journal")
+    work, shown, noted = context.active_work, "\n".join(brief[1:-1]), comments.found(front)
+    body = replace(context.body, brief=shown, comments=_kept(noted, context))
+    sum_ = _BRIEF_SUM.match(brief[0]) if brief else None
+    return replace(
+        context,
+        active_work=work if work.now or not (now := now_in(shown)) else replace(work, now=now),
+        body=replace(
+            body,
+            is_brief_edited=bool(brief) and (sum_ is None or sum_[1] != _sum_of(shown)),
+            is_cut=not any(map(_LAST_WORDS.search, reversed(lines))),
+        ),
+    )
+
+
+class _BadPart(ValueError):
+    """A part of ours in the body that nobody can read; `line` counts from 0 within the body."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line, self.what = line, what
+
+
+def _front_matter(text: str, front: str) -> Tree:
+    """What the front matter holds. The library is given our own cut between it and the body, and our guarded loader."""
+    import frontmatter
+    from frontmatter.default_handlers import BaseHandler
+
+    from ralf.document import guarded_yaml
+
+    class Guarded(BaseHandler):
+        FM_BOUNDARY = re.compile(rf"(?m)^{FENCE}$")
+
+        def split(self, _: str) -> tuple[str, str]:
+            return front, ""
+
+        def load(self, fm: str, **_: object) -> dict[str, Any]:
+            return guarded_yaml.load(fm)
+
+    tree, _ = frontmatter.parse(text, handler=Guarded())
+    return tree
+
+
+def _taken_out(lines: list[str]) -> list[str]:
+    """Take our part, the brief, out of the lines, with the blank line before it, and return its lines with both marks;
+    nothing where it is not there. The facts of an earlier layout are taken out, too.
+
+    Wherever it is: no line in it can be taken for one of a person's, and no fence of theirs hides it. Of two nobody can
+    tell which one says what is so: they are reported.
+    """
+    spans = {name: _span(lines, name) for name in ("brief", "facts")}
+    for (first, last), (other, _) in zip(spans.values(), reversed(spans.values()), strict=True):
+        if first < other < last:
+            raise _BadPart(other, "a part of ralf within another")
+    brief = lines[slice(*spans["brief"])]
+    for first, last in sorted(spans.values(), reverse=True):
+        del lines[first - 1 if first and not lines[first - 1] else first : last]
+    return brief
+
+
+def _span(lines: Sequence[str], name: str) -> tuple[int, int]:
+    """Where a part of ours begins, and where it has ended."""
+    begins, ends = _BEGINS.format(name), _ENDS.format(name)
+    marks = [n for n, line in enumerate(lines) if line.startswith((f"{begins} ", f"{begins}:"))]
+    last = next((n for n in marks if lines[n].rstrip() == ends), None)
+    if not marks:
+        return 0, 0
+    if last == marks[0]:
+        raise _BadPart(last, f"the end of a part, without `{begins} … -->` above it")
+    if last is None:
+        raise _BadPart(marks[0], f"a part without `{ends}` below it")
+    if more := [n for n in marks if n not in (marks[0], last)]:
+        raise _BadPart(more[0], f"a second part that begins with `{begins}`, or a second end: leave one")
+    return marks[0], last + 1
+
+
+def as_note(line: str) -> str:
+    """A line that a person wrote into our part as one that can be anywhere."""
+    return f"  {line}" if _STRUCTURAL.match(line) else line
+
+
+def now_in(brief: str) -> str:
+    """What our part has below the heading "Now", up to the next heading of its level."""
+    lines = iter(brief.split("\n"))
+    if brief.startswith("# ") or NOW not in lines:  # which takes all lines up to it
+        return ""
+    return "\n".join(takewhile(lambda line: not line.startswith("## "), lines)).strip("\n")
+
+
+def can_be_now(text: str) -> bool:
+    """Whether a text can be below the heading "Now": it is read back, and no line of it is structure of the file."""
+    lines = (line for line in text.split("\n") if not line.startswith("### "))
+    is_plain = not any(map(_STRUCTURAL.match, lines)) and not _CONFLICT.search(text)
+    return is_plain and now_in(f"{NOW}\n\n{text}") == text
+
+
+def _sum_of(text: str) -> str:
+    return f"x{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _kept(noted: Mapping[str, str], context: RouteContext) -> tuple[Comment, ...]:
+    """The comments by the key above which they will be, in the order of a file of ours; at the end those of a key that
+    holds nothing.
+    """
+    shown = to_tree(context) if noted else {}
+    kept = [Comment(key, noted[key]) for key in shown if key in noted]
+    rest = [text for key, text in noted.items() if key not in shown]
+    return (*kept, Comment(text="\n".join(rest))) if rest else tuple(kept)
+
+
+def _body(lines: list[str]) -> Tree:
+    fenced = _fenced(lines)
+    free = [number for number in range(len(lines)) if number not in fenced]
+    footer = next((number for number in free if _is_footer(lines, number)), len(lines))
+    end = next((number + 1 for number in range(footer, len(lines)) if lines[number] in _FOOTERS), len(lines))
+    below = _between(lines, end, len(lines))
+    start = next((number for number in free if number < footer and lines[number].rstrip() in _HISTORIES), None)
+    if start is None:
+        return {"before": _between(lines, 0, footer), "below": below}
+    free = [number for number in free if start < number < footer]
+    last = max((number for number in free if _SECTION.match(lines[number].rstrip())), default=start)
+    end = next((number for number in free if number > last and lines[number].startswith(("# ", "## "))), footer)
+    heads = [number for number in free if number < end and lines[number].startswith("### ")]
+    return {
+        "before": _between(lines, 0, start),
+        "preface": _between(lines, start + 1, heads[0] if heads else end),
+        "sections": [
+            _section(lines[head].rstrip(), _between(lines, head + 1, last, leading=False))
+            for head, last in zip(heads, [*heads[1:], end], strict=False)
+        ],
+        "after": _between(lines, end, footer, leading=False),
+        "below": below,
+    }
+
+
+def _between(lines: list[str], first: int, last: int, *, leading: bool = True) -> str:
+    """Lines as text, without the blank line that a file has before it (`leading`) and after it; "" for blank ones."""
+    part = lines[first:last]
+    if not any(part):
+        return ""
+    return "\n".join(part[leading and not part[0] : len(part) - (not part[-1])])
+
+
+def _section(heading: str, text: str) -> Tree:
+    match = _SECTION.match(heading)
+    if match is None:
+        return {"title": heading.removeprefix("### "), "text": text}
+    return {"number": int(match[1]), "title": (match[2] or "").removesuffix(_CURRENT.strip()).rstrip(), "text": text}
+
+
+def _fenced(lines: list[str]) -> set[int]:
+    """The numbers of the lines that are code between fences; a fence that is never closed is none."""
+    fenced: set[int] = set()
+    endless: dict[str, int] = {}  # so long fences of a kind are not closed further down
+    for number, line in enumerate(lines):
+        mark = match[1] if number not in fenced and (match := _CODE_FENCE.match(line)) else ""
+        if not mark or len(mark) >= endless.get(mark[0], len(line) + 1):
+            continue
+        closing = (n for n in range(number + 1, len(lines)) if lines[n].startswith(mark))
+        end = next((n for n in closing if not lines[n].rstrip().strip(mark[0])), None)
+        if end is None:
+            endless[mark[0]] = len(mark)
+        else:
+            fenced.update(range(number, end + 1))
+    return fenced
+
+
+def _is_footer(lines: list[str], number: int) -> bool:
+    """Whether our footer is here, or the rule before it."""
+    if lines[number] == FENCE:
+        number = next((n for n in range(number + 1, len(lines)) if lines[n].strip()), number)
+    return lines[number] in _FOOTERS
+
+
+# ---- rendering ----
+
+
+def render(context: RouteContext) -> str:
+    """The route file that shows a context. `parse` reads all of it but where decisions were said."""
+    context = context.as_filed()
+    body, work = context.body, context.active_work
+    if now_in(body.brief) == work.now:
+        context = replace(context, active_work=replace(work, now=""))
+    tree = to_tree(replace(context, decisions=tuple(map(_filed, context.decisions))))
+    tree.pop(BODY, None)
+    last = tree.get("handover", {}).get("last", {})
+    for key in ("now", "why", "next") if "parts" in last else ():  # they follow from the parts
+        last.pop(key, None)
+    brief = [_BRIEF.format(_sum_of(body.brief)), body.brief, _ENDS.format("brief")] if body.brief else []
+    history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]
+    before, after, below = ([text] if text else [] for text in (body.before, body.after, body.below))
+    parts = [before, brief, *history, after, [FENCE], [FOOTER], below]
+    lines = [FENCE, *_front(tree, {one.key: one.text for one in body.comments}), FENCE]
+    return "\n".join([*lines, *(piece for part in parts if part for piece in ("", *part))]) + "\n"
+
+
+def _filed(item: Decision) -> Decision:
+    """A decision without the places where it was said: the journal has them. Words that it rests on are shown."""
+    if item.source is not None and (item.source.quote or item.source.extra):
+        return item
+    return replace(item, source=None, further_sources=()) if item.source or item.further_sources else item
+
+
+def _front(tree: Tree, noted: Mapping[str, str]) -> Iterator[str]:
+    """The front matter, each comment above its key; what was noted above a key that is gone is at the end."""
+    for key, inner in tree.items():
+        yield from comments.lines_of(noted, key)
+        yield from yaml_text.lines({key: inner})
+    for key in noted:
+        if key not in tree:
+            yield from comments.lines_of(noted, key)
+
+
+def render_sections(sections: tuple[Section, ...]) -> str:
+    """The Markdown of sections, in their order; the one with the highest number is marked as current."""
+    return "\n".join(f"{text}\n" for text in _sections(sections))
+
+
+def _sections(sections: tuple[Section, ...]) -> Iterator[str]:
+    newest = max((section.number or 0 for section in sections), default=0)
+    for section in sections:
+        if section.number is None:
+            heading = f"### {section.title}"
+        else:
+            title = f": {section.title}" if section.title else ""
+            mark = _CURRENT if section.number == newest and title else ""
+            heading = f"### Checkpoint {section.number}{title}{mark}"
+        yield f"{heading}\n{section.text}" if section.text else heading
