@@ -23,9 +23,10 @@ import pytest
 
 import ralf
 import storekit
-from ralf import api, memory
+from ralf import api
 from ralf.agent import AgentRun, send_signal
 from ralf.maintenance import ownership
+from ralf.memory import writing
 from ralf.memory.records import new_item
 from ralf.project import Project
 from ralf.tasks import claims, plan
@@ -284,7 +285,7 @@ def _lease(state: Any) -> str:
 
 
 def _memory(project: Project) -> None:
-    memory.record(
+    writing.record(
         project,
         "main",
         [
@@ -296,9 +297,7 @@ def _memory(project: Project) -> None:
                 evidence=(f"{ROUTE} cp-002",),
                 origin="mechanical",
             ),
-            new_item(
-                "command", text="", command="python -m pytest -q", purpose="test", successes=41, origin="mechanical"
-            ),
+            new_item("command", text="", command="python -m pytest -q", purpose="test", uses=41, origin="mechanical"),
             new_item("preference", text="", key="commits", value="never push: the user reviews first", origin="person"),
             new_item(
                 "fact", text="Clocks on the gauges differ by up to a minute", origin="agent", source="docs/api.md"

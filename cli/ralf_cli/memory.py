@@ -103,12 +103,7 @@ def _origin(whose: Whose, id_: str) -> str:
 
 
 def _with_id(*, required: bool = True) -> Callable[[F], F]:
-    def label(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
-        from ralf.memory.model import label as label_of
-
-        return said and label_of(said)
-
-    return click.argument("id", required=required, callback=label)
+    return click.argument("id", required=required, callback=lambda _, __, said: said and said.strip("[] ").lower())
 
 
 def _with_warnings(memory: Memory) -> Memory:

@@ -66,19 +66,19 @@ def export(project: Project, agent: str, path: Path) -> Exported:
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     items = [item for item in writing.load(project, agent).best() if item.holds(today)]
 
+    between = "" if not head else "\n" if head.endswith("\n") else "\n\n"
+
     def section_of(count: int) -> str:
         left = len(items) - count
         more = [_LEFT_OUT.format(left, most_own, most_bytes // 1024, path.name), ""] if left else []
-        return "\n".join([BEGIN, _TITLE, "", *parted(items[:count], line), "", *more, END, ""])
+        return "\n".join([f"{between}{BEGIN}", _TITLE, "", *parted(items[:count], line), "", *more, END, ""])
 
     def fits(count: int) -> bool:
-        section = section_of(count)
-        lines, size = section.count("\n"), len(f"{head}{tail}{section}".encode()) + 2
-        return lines <= most_own and (head + tail).count("\n") + lines + 2 <= most and size <= most_bytes
+        section, whole = section_of(count), f"{head}{section_of(count)}{tail}"
+        return section.count("\n") <= most_own and whole.count("\n") <= most and len(whole.encode()) <= most_bytes
 
     count = longest(len(items), fits)
-    between = "" if not head else "\n" if head.endswith("\n") else "\n\n"
-    made = f"{head}{between}{section_of(count)}{tail}"
+    made = f"{head}{section_of(count)}{tail}"
     content = (made.replace("\n", "\r\n") if "\r\n" in text else made).encode()
     if content != before:
         users_files.replace(path, before, content, 0o644 if before is None else None)

@@ -12,7 +12,7 @@ from ralf.document.family import Parsed, Stamp
 from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
 from ralf.memory import file
-from ralf.memory.file import Entry, Tree, fields_of
+from ralf.memory.file import Tree, fields_of
 from ralf.memory.fold import Delta, apply, by_agent
 from ralf.memory.model import Memory, item_of, tree_of
 from ralf.memory.records import checked, delta
@@ -76,10 +76,8 @@ def _differences(base: Tree | None, found: Tree, memory: Memory, is_whole: bool)
         item = memory.get(entry.label)
         known = before.get(entry.label, fields_of(item) if item is not None else {}) if entry.label else {}
         changes = _changed(known, entry.fields)
-        if item is None and base is None and entry.label:  # of a record that is lost: it keeps its label
-            yield delta("add", item=_item(entry), again=True)
-        elif item is None and changes:
-            yield delta("add", item=_item(entry))
+        if item is None and changes:
+            yield delta("add", item={"kind": entry.kind, "origin": "person", **entry.fields})
         elif changes:
             yield delta("edit", entry.label, values=changes, origin="person")
     if base is not None and is_whole:
@@ -91,10 +89,6 @@ def _differences(base: Tree | None, found: Tree, memory: Memory, is_whole: bool)
     for name in {**notes, **found.notes}:
         if notes.get(name, "") != found.notes.get(name, "") and (is_whole or name in found.notes):
             yield delta("note", heading=name, text=found.notes.get(name, ""))
-
-
-def _item(entry: Entry) -> dict[str, str]:
-    return {"id": entry.label, "kind": entry.kind, "origin": "person", **entry.fields}
 
 
 def _changed(base: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:

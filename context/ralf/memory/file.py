@@ -43,8 +43,6 @@ _FIELD = regex(r"\s+[-*+] (?P<name>[A-Za-z][A-Za-z0-9 _-]{0,39}):(?: (?P<value>.
 
 _SUFFIX = regex(r"\((?P<uses>\d{1,10}) uses?, (?P<percent>\d{1,3}(?:\.\d{1,8})?)% confidence\)")
 
-_CODE = regex(r"(?P<mark>`{3,}|~{3,})")
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -174,24 +172,16 @@ def _decoded(content: bytes, path: Path) -> str:
 
 def _with_headings(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str, bool]]:
     """Each line below its heading, and whether it belongs to a block of code; a heading itself is an empty line."""
-    heading, fence = "", ""
+    heading, is_open = "", False
     for line in lines:
-        code = _CODE.match(line)
-        if fence:
-            yield heading, line, True
-            is_end = code is not None and code["mark"].startswith(fence) and line.strip() == code["mark"]
-            fence = "" if is_end else fence
-        elif code:
-            yield heading, line, True
-            fence = code["mark"]
-        elif line.startswith("## "):
-            heading = one_line(line[3:])
-            kind = _HEADINGS.get(heading.casefold())
-            heading = KINDS[kind].heading if kind else heading
-            yield heading, "", False
-        else:
-            yield heading, line, False
-    if fence:
+        is_fence = line.startswith(("```", "~~~"))
+        is_heading = not is_open and line.startswith("## ")
+        if is_heading:
+            kind = _HEADINGS.get(one_line(line[3:]).casefold())
+            heading = KINDS[kind].heading if kind else one_line(line[3:])
+        yield heading, "" if is_heading else line, is_open or is_fence
+        is_open ^= is_fence
+    if is_open:
         raise Damaged(path, f"the block of code below {heading or 'its title'!r} has no end", _MEND.format(path))
 
 

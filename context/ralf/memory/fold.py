@@ -13,7 +13,7 @@ Delta = Mapping[str, Any]
 
 add      an item. One that says what another one says (`Item.identity`) is that one seen again: uses, routes and
          evidence are added, and nothing at all where it brings no new evidence. A preference of a known key replaces
-         the value. What was dropped comes back only when a person adds it. again: it is put in as it is
+         the value. What was dropped comes back only when a person adds it
 edit     new values of an item's fields; `confidence` is one. origin: who edits. A person's edit makes it theirs
 drop     an item that is taken out, for good unless its origin is `mechanical`
 use      an item that occurred again, or was followed
@@ -21,7 +21,8 @@ outcome  what came of an item that was handed over: helpful, harmful
 accept   an offer that counts from now on
 compact  a tidying that ended
 note     what a person wrote below a heading and that is no item; "" takes it out
-snapshot a name for the revision of this record; restore: the deltas before it bring back what was at a revision
+snapshot a name for the revision of this record
+restore  the entries and notes that were at a revision `to`
 """
 
 _DETAILS = ("text", "resolution", "purpose", "type", "source", "expires", "value", "context")
@@ -41,6 +42,9 @@ def apply(memory: Memory, delta: Delta, at: str) -> Memory:
         return replace(memory, last_compacted=at)
     if kind == "snapshot":
         return replace(memory, snapshots={**memory.snapshots, delta["name"]: memory.revision + 1})
+    if kind == "restore" and "entries" in delta:
+        entries = {label: item_of(tree) for label, tree in delta["entries"].items()}
+        return replace(memory, entries=entries, notes=delta["notes"])
     if kind == "note":
         notes = {**memory.notes, delta.get("heading", ""): delta.get("text", "")}
         return replace(memory, notes={heading: text for heading, text in notes.items() if text})
@@ -77,12 +81,10 @@ def _add(memory: Memory, delta: Delta, at: str) -> Memory:
         return memory  # of a later version
     added = item.added or at
     item = replace(item, added=added, last_seen=item.last_seen or added)
-    alike = memory.alike(item)
-    if alike is not None and alike.status == "dropped":
-        if item.origin != "person" and not delta.get("again"):
-            return memory
-        memory, alike = memory.without(alike.id), None
-    return memory.put(_seen_again(alike, item) if alike is not None and not delta.get("again") else item)
+    alike = memory.alike(item) if not delta.get("again") else None  # again: of earlier records that restored it
+    if alike is None or alike.status != "dropped":
+        return memory.put(_seen_again(alike, item) if alike is not None else item)
+    return memory.without(alike.id).put(item) if item.origin == "person" else memory
 
 
 def _seen_again(old: Item, new: Item) -> Item:

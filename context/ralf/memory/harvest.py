@@ -57,8 +57,7 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT) -> int:
     found |= dict(_lasting(project, route))
     fresh = writing.unrecorded(project, agent, found)
     for name in fresh:
-        with suppress(NotFound):  # a person has dropped an item that says so
-            writing.record(project, agent, [found[name]], id=name)
+        writing.record(project, agent, [found[name]], id=name)
     return len(fresh)
 
 
@@ -135,11 +134,9 @@ def _purpose(step: Step) -> str | None:
         return None
     simple = simple_commands(step.object)
     checks = checks_in(simple)
-    if not all(place in checks or one.words[:1] == ("cd",) for place, one in enumerate(simple)):
-        return None
-    if not all(map(is_whole, checks.values())):
-        return None
-    return "test" if any(map(is_test, checks.values())) else ""
+    is_only = all(place in checks or one.words[:1] == ("cd",) for place, one in enumerate(simple))
+    purpose = "test" if any(map(is_test, checks.values())) else ""
+    return purpose if is_only and all(map(is_whole, checks.values())) else None
 
 
 # ---- what a hand-over calls lasting ----

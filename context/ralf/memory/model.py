@@ -270,12 +270,6 @@ def label_of(label: str) -> tuple[str, int]:
     return (kind, int(number)) if kind in KINDS and number.isascii() and number.isdecimal() else ("", 0)
 
 
-def label(said: str) -> str:
-    """A label as it is written, `trap-3`, for what a person may type of it: `Trap-3`, `trap-03`."""
-    kind, number = label_of(said.strip().lower())
-    return f"{kind}-{number}" if number else said
-
-
 def _order_of(item: Item) -> tuple[int, int]:
     return [*KINDS].index(item.kind), label_of(item.id)[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,16 +14,15 @@ from ralf.memory.model import Item, check_agent
 from ralf.memory.records import stream_of
 from ralf.model import entries
 from ralf.project import Project
-from ralf.route import why as provenance
+from ralf.route import why as reasons
 from ralf.route.entries import sessions_of
 from ralf.route.why import Quote
 from ralf.text.frozen import dataclass
 from ralf.text.patterns import regex
 
-_REFERENCE = regex(
-    r"(?P<route>\S+) (?:(?P<label>(?:cp|DEC)-\d{1,9})|(?P<session>\S+))"
-    r"(?: lines? (?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?"
-)
+_LINES = regex(r"(?P<route>\S+) (?P<session>\S+) lines? (?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+
+_CLAIM = regex(r"(?P<route>\S+) (?P<label>(?:cp|DEC)-\d{1,9})")
 
 _MOST_QUOTES = 20  # of one reference
 
@@ -65,22 +63,21 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
     """What made an item, oldest first, and the lines of its evidence. NotFound for one that never was; DamagedJournal,
     UsageError.
     """
-    label = id.strip().strip("[]").casefold()
-    item = writing.load(project, check_agent(agent)).get(label)
-    found: list[Step] = []
+    label, stream = id.casefold(), stream_of(check_agent(agent))
+    item = writing.load(project, agent).get(label)
+    steps: list[Step] = []
     evidence: dict[str, None] = dict.fromkeys(item.evidence if item is not None else ())
-    stream = stream_of(agent)
     records = (decoded(stream, entry) for entry in project.store.read(stream))
-    for record in filter(None, records):
-        for one in record.body.get("deltas", ()):
-            added = one.get("item", {})
-            if label in (one.get("id"), added.get("id")):
-                made = by_agent(one) if record.by == BY_AGENT else one
-                found.append(Step(record.revision, record.at, _described(made)))
-                evidence |= dict.fromkeys((*one.get("evidence", ()), *added.get("evidence", ())))
-    if item is None and not found:
+    deltas = ((record, one) for record in records if record for one in record.body.get("deltas", ()))
+    for made, one in deltas:
+        added = one.get("item", {})
+        if label in (one.get("id"), added.get("id"), *one.get("entries", ())):
+            what = _described(by_agent(one) if made.by == BY_AGENT else one)
+            steps.append(Step(made.revision, made.at, what))
+            evidence |= dict.fromkeys((*one.get("evidence", ()), *added.get("evidence", ())))
+    if item is None and not steps:
         raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
-    return Provenance(label, item, tuple(found), tuple(_source(project, reference) for reference in evidence))
+    return Provenance(label, item, tuple(steps), tuple(_source(project, reference) for reference in evidence))
 
 
 def _described(delta: Mapping[str, Any]) -> str:
@@ -94,19 +91,17 @@ def _described(delta: Mapping[str, Any]) -> str:
 
 
 def _source(project: Project, reference: str) -> Source:
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
-        return Source(reference)
-    first = int(found["first"] or 0)
-    last = int(found["last"] or first) or sys.maxsize
     try:
-        if found["label"]:
-            quotes = list(provenance.why(found["route"], found["label"], root=project.root).quotes)
-        else:
-            logs = [log.entries for log in sessions_of(project, found["route"]) if log.session == found["session"]]
-            steps = [one for log in logs for one in log if isinstance(one, entries.Step)]
+        if claim := _CLAIM.fullmatch(reference):
+            return Source(
+                reference, reasons.why(claim["route"], claim["label"], root=project.root).quotes[:_MOST_QUOTES]
+            )
+        if place := _LINES.fullmatch(reference):
+            first, last = int(place["first"]), int(place["last"] or place["first"])
+            logs = [log.entries for log in sessions_of(project, place["route"]) if log.session == place["session"]]
+            steps = [one for log in logs for one in log if isinstance(one, entries.Step) and first <= one.line <= last]
             quotes = [Quote(one.line, one.line, one.tool, "\n".join((one.object, *one.lines))) for one in steps]
+            return Source(reference, tuple(quotes[:_MOST_QUOTES]))
     except RalfError as error:
         return Source(reference, problem=str(error))
-    within = tuple(quote for quote in quotes if first <= quote.last and quote.line <= last)
-    return Source(reference, within[:_MOST_QUOTES])
+    return Source(reference)

@@ -171,7 +171,7 @@ def checked(
 def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
     kind = found["kind"]
     if kind == "add":
-        return {**found, "item": _item(memory, found, cleaner)}
+        return {**found, "item": _item(memory, found["item"], cleaner)}
     if kind == "note":
         text = cleaner.redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
         return {**found, "heading": cleaner.line(found["heading"]), "text": text}
@@ -189,18 +189,14 @@ def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
     return {**{name: cleaner.value(name, value) for name, value in found.items() if name != "values"}, **values}
 
 
-def _item(memory: Memory, found: Delta, cleaner: Cleaner) -> dict[str, Any]:
-    tree = found["item"]
+def _item(memory: Memory, tree: Mapping[str, Any], cleaner: Cleaner) -> dict[str, Any]:
     kind = tree["kind"]
     if kind not in KINDS:
         raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
-    values = {name: value for name, value in tree.items() if name not in ("id", "kind")}
-    made = {"kind": kind, **cleaner.fields(kind, values)}
+    made = {"kind": kind, **cleaner.fields(kind, {name: value for name, value in tree.items() if name != "kind"})}
     share, item = made.pop("confidence", None), item_of({"id": "", **made})
     if share is not None and item.percent != f"{100 * share:.6g}":
         made["base"] = item.base_for(share)
-    if found.get("again"):
-        return {"id": tree["id"], **made}
     missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
     if missing and not cleaner.by_hand and not (kind == "trap" and made.get("command")):
         raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")

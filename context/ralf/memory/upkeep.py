@@ -75,15 +75,8 @@ def restore(project: Project, agent: str, to: str) -> Memory:
         if then is None:
             named = ", ".join(now.snapshots) or "none"
             raise NotFound(agent, f"has no snapshot {to[:80]!r}; there are: {named}", "ralf memory status")
-        gone = [item.id for item in now.items if item.id not in then.entries]
-        other = [item for label, item in then.entries.items() if now.entries.get(label) != item]
-        notes = [name for name in {**now.notes, **then.notes} if now.notes.get(name) != then.notes.get(name)]
-        found = [
-            *(delta("drop", label, reason="restored", origin="mechanical") for label in gone),
-            *(delta("add", item=tree_of(item), again=True) for item in other),
-            *(delta("note", heading=name, text=then.notes.get(name, "")) for name in notes),
-        ]
-        return [*found, delta("restore", to=number, name=to)] if found else []
+        entries = {label: tree_of(item) for label, item in then.entries.items()}
+        return [delta("restore", to=number, name=to, entries=entries, notes=dict(then.notes))]
 
     return writing.write(project, agent, deltas)
 

@@ -75,11 +75,6 @@ def agents(project: Project) -> list[str]:
 # ---- reading: takes no lock, records nothing ----
 
 
-def is_there(project: Project, agent: str) -> bool:
-    """Whether an agent has a memory, or a file of one. DamagedJournal, UsageError."""
-    return path_of(project, check_agent(agent)).exists() or project.store.head(stream_of(agent)) is not None
-
-
 def load(project: Project, agent: str) -> Memory:
     """The memory of an agent, with what a person changed in its file and no write has absorbed yet.
 

@@ -42,13 +42,10 @@ def handed_over(session: Session, said: Answer) -> Answer:
     if most < _FEWEST:
         return said  # the next prompt may have room
     session.note(recalled=True)
-    from ralf.memory import selection, writing  # once in a window
+    from ralf.memory import selection  # once in a window
 
-    most = min(selection.UNASKED, most)
+    name, most = environment.memory_name(), min(selection.UNASKED, most)
     try:
-        name = environment.memory_name()
-        if not writing.is_there(session.project, name):
-            return said
         chosen = selection.for_task(session.project, name, _task_of(session, context), tokens=most)
     except (RalfError, OSError) as error:  # what else there is to say is said all the same
         error_log.add(session.project, session.payload.name, error)
