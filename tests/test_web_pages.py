@@ -18,10 +18,11 @@ pytest.importorskip("starlette")
 
 import ralf
 import webkit
-from ralf import api, memory
+from ralf import api
 from ralf.brief.exporting import markdown
 from ralf.brief.left_out import brief
 from ralf.maintenance import ownership, trust
+from ralf.memory import writing
 from ralf.memory.records import new_item
 from ralf.project import Project
 from ralf_integrations import inbox
@@ -570,7 +571,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
             new_item("preference", key=next(left), value=next(left), origin="person"),
             *(new_item("fact", text=next(left), source=next(left), origin="person") for _ in range(5)),
         ]
-        memory.record(project, "main", kinds)
+        writing.record(project, "main", kinds)
         for number in range(3):
             called = [(next(left), next(left))] * 6
             webkit._short(project, folder, f"s-{number}", time.time(), called, route="tide", filled=9_000, failing=True)
