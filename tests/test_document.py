@@ -16,7 +16,7 @@ from ralf.document.index import NAME
 from ralf.document.judging import EDITED, NEW
 from ralf.maintenance.forget import forget
 from ralf.memory import writing
-from ralf.memory.records import delta, new_item
+from ralf.memory.family import delta, new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project, find
 

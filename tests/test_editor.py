@@ -17,7 +17,7 @@ import rollouts as r
 from kit.claude_log import ClaudeLog
 from ralf.facts.editor import is_by_agent
 from ralf.memory import writing
-from ralf.memory.records import new_item
+from ralf.memory.family import new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project
 from ralf.route import handing_over, history

@@ -12,8 +12,8 @@ import hookkit
 import ralf
 from hookkit import Rig
 from ralf.memory import writing
+from ralf.memory.family import new_item
 from ralf.memory.model import Item
-from ralf.memory.records import new_item
 from ralf.text.tokens import count
 from ralf_integrations.hooks import receipts, session_registry
 from test_memory_harvest import REDIS, Step, ran, session as log_of

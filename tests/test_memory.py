@@ -18,11 +18,10 @@ from kit.git import commit, git, repository
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
-from ralf.memory import provenance, upkeep, writing
+from ralf.memory import provenance, writing
 from ralf.memory.exporting import export
-from ralf.memory.fold import Delta
+from ralf.memory.family import Delta, delta, new_item
 from ralf.memory.model import Item, Memory
-from ralf.memory.records import delta, new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project, find
 from ralf.text.cleaning import outside
@@ -268,8 +267,8 @@ def test_a_tidying_is_due_after_a_week_or_above_fifty_kilobytes() -> None:
     memory = Memory("main", {"fact-1": Item("fact-1", "fact", "x", added="2026-01-01T00:00:00Z")})
     a_week = replace(memory, last_compacted=(now - timedelta(days=7)).isoformat())
     less = replace(memory, last_compacted=(now - timedelta(days=7) + timedelta(seconds=1)).isoformat())
-    assert upkeep.is_due(a_week, 0, now) and upkeep.is_due(less, 50 * 1024 + 1, now)
-    assert not upkeep.is_due(less, 50 * 1024, now) and not upkeep.is_due(Memory("main"), 10**6, now)
+    assert writing.is_due(a_week, 0, now) and writing.is_due(less, 50 * 1024 + 1, now)
+    assert not writing.is_due(less, 50 * 1024, now) and not writing.is_due(Memory("main"), 10**6, now)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ def test_a_tidying_keeps_what_has_confidence_above_three_tenths_or_more_than_thr
 ) -> None:
     written(project, found("trap", command="make", error="no rule", uses=uses))
     written(project, delta("edit", "trap-1", values={"confidence": confidence}))
-    after = upkeep.tidy(project, "main", force=True)
+    after = writing.tidy(project, "main", force=True)
     assert after is not None and bool(after.of_kind("trap")) is kept
     header = re.search(r"_Last compacted: (\S+) \|", path_of(project, "main").read_text())
     assert header is not None and datetime.fromisoformat(header[1]).tzinfo is not None
@@ -291,13 +290,13 @@ def test_a_tidying_leaves_preferences_relationships_and_a_persons_words_as_they_
     written(project, *own, delta("accept", "preference-1", origin="agent"))
     ids = ("preference-1", "relationship-1", "fact-1")
     before = written(project, *(delta("outcome", id_, verdict="harmful") for id_ in ids * 9))
-    after = upkeep.tidy(project, "main", force=True)
+    after = writing.tidy(project, "main", force=True)
     assert after is not None and after.items == before.items
 
 
 def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project) -> None:
     written(project, said("pattern", text="Run the linter first"), delta("outcome", "pattern-1"))
-    status = upkeep.status(project, "main")
+    status = writing.status(project, "main")
     size = round(path_of(project, "main").stat().st_size / 1024, 1)
     wanted = {"entry_count": 3, "patterns_count": 1, "outcomes_count": 1, "last_compacted": "", "memory_size_kb": size}
     assert {name: status[name] for name in wanted} == wanted
@@ -306,15 +305,15 @@ def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project)
 
 @pytest.mark.ci
 def test_a_snapshot_brings_back_what_the_memory_was_and_can_itself_be_undone(project: Project) -> None:
-    first = upkeep.snapshot(project, "main", "before")
+    first = written(project, delta("snapshot", name="before"))
     path = path_of(project, "main")
     path.write_text(path.read_text().replace("---\n\n*Edit", "## My own\n\nAnything.\n\n---\n\n*Edit"))
     edit = delta("edit", "fact-1", values={"text": "one"}, origin="person")
     written(project, edit, delta("drop", "fact-2", origin="person"))
     later = written(project, said("fact", text="three"))
-    back = upkeep.restore(project, "main", "before")
+    back = writing.restore(project, "main", "before")
     assert (back.items, back.notes) == (first.items, {})
-    again = upkeep.restore(project, "main", f"r{later.revision}")
+    again = writing.restore(project, "main", f"r{later.revision}")
     assert (again.items, again.notes) == (later.items, {"My own": "Anything."})
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import ralf
 from ralf.memory import provenance, writing
+from ralf.memory.family import delta, new_item
 from ralf.memory.harvest import judge, take_in
 from ralf.memory.model import Item
-from ralf.memory.records import delta, new_item
 from ralf.project import Project, find
 from ralf.route import corrections
 from test_poison import PAYLOADS, WORD, claude_code

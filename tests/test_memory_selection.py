@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 import storekit
 from ralf import api
 from ralf.memory import selection, writing
-from ralf.memory.fold import Delta
-from ralf.memory.records import delta, new_item
+from ralf.memory.family import Delta, delta, new_item
 from ralf.memory.selection import for_task, task_of
 from ralf.model import ActiveWork, OpenFile, RouteContext
 from ralf.project import Project, find

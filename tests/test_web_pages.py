@@ -23,7 +23,7 @@ from ralf.brief.exporting import markdown
 from ralf.brief.left_out import brief
 from ralf.maintenance import ownership, trust
 from ralf.memory import writing
-from ralf.memory.records import new_item
+from ralf.memory.family import new_item
 from ralf.project import Project
 from ralf_integrations import inbox
 from ralf_integrations.hooks import session_registry

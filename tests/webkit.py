@@ -27,7 +27,7 @@ from ralf import api
 from ralf.agent import AgentRun, send_signal
 from ralf.maintenance import ownership
 from ralf.memory import writing
-from ralf.memory.records import new_item
+from ralf.memory.family import new_item
 from ralf.project import Project
 from ralf.tasks import claims, plan
 from ralf.tasks.model import Evidence

@@ -15,7 +15,7 @@ from ralf_cli.main import LazyGroup
 from ralf_cli.options import with_json, with_json_alone, with_root
 
 if TYPE_CHECKING:
-    from ralf.memory.fold import Delta
+    from ralf.memory.family import Delta
     from ralf.memory.model import Item, Memory
     from ralf.project import Project
 
@@ -246,7 +246,7 @@ def add(
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name, nothing to say · 4 damaged records · 5 busy
     """
     from ralf import environment
-    from ralf.memory.records import stated
+    from ralf.memory.family import stated
     from ralf.memory.writing import add as add_item
 
     given = {"error": error, "resolution": resolution, "purpose": purpose or "", "type": type_ or "", "source": source}
@@ -287,7 +287,7 @@ def edit(id: str | None, values: tuple[str, ...], whose: Whose, as_json: bool) -
         return
     if not values:
         raise click.UsageError("say what to change: FIELD=VALUE")
-    from ralf.memory.records import edit_of
+    from ralf.memory.family import edit_of
 
     made = _recorded(whose, edit_of(id, values, origin=_origin(whose, id)))
     _emit(made.get(id), "changed", as_json=as_json)
@@ -323,7 +323,7 @@ def drop(id: str, because: str, whose: Whose, as_json: bool) -> None:  # noqa: A
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory.records import delta
+    from ralf.memory.family import delta
     from ralf_cli.output import emit_json
 
     _recorded(whose, delta("drop", id, reason=because, origin=_origin(whose, id)))
@@ -347,7 +347,7 @@ def accept(id: str, whose: Whose, as_json: bool) -> None:  # noqa: A002
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such item · 4 damaged records · 5 busy
     """
-    from ralf.memory.records import delta
+    from ralf.memory.family import delta
 
     _check_person(whose[1], f"{id} is not accepted")
     _emit(_recorded(whose, delta("accept", id)).get(id), "accepted", as_json=as_json)
@@ -399,7 +399,7 @@ def status(whose: Whose, as_json: bool) -> None:
     \b
     Exit status: 0 · 2 invalid name · 4 damaged records
     """
-    from ralf.memory.upkeep import status as status_of
+    from ralf.memory.writing import status as status_of
     from ralf_cli.output import emit_json, say
 
     told = status_of(*whose)
@@ -426,9 +426,9 @@ def snapshot(name: str, whose: Whose) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
     """
-    from ralf.memory.upkeep import snapshot as make_snapshot
+    from ralf.memory.family import delta
 
-    made = _with_warnings(make_snapshot(*whose, name))
+    made = _recorded(whose, delta("snapshot", name=name))
     click.echo(f"{whose[1]}: {name} is revision {made.snapshots[name]}")
 
 
@@ -447,7 +447,7 @@ def restore(to: str, whose: Whose) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such snapshot · 4 damaged records · 5 busy
     """
-    from ralf.memory.upkeep import restore as restore_to
+    from ralf.memory.writing import restore as restore_to
 
     _check_person(whose[1], "nothing is restored")
     before = _with_warnings(restore_to(*whose, to))
@@ -467,8 +467,7 @@ def tidy(whose: Whose) -> None:
     \b
     Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
     """
-    from ralf.memory.upkeep import tidy as tidy_memory
-    from ralf.memory.writing import load
+    from ralf.memory.writing import load, tidy as tidy_memory
 
     before = load(*whose)
     made = _with_warnings(tidy_memory(*whose, force=True) or before)

@@ -39,7 +39,7 @@ import ralf
 from ralf.errors import RalfError
 from ralf.maintenance import repair
 from ralf.memory import file as memory_file, writing
-from ralf.memory.records import delta, new_item
+from ralf.memory.family import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections
 from ralf.tasks import claims, editing, plan as task_plan, planfile, sequence, store, taskfile

@@ -22,11 +22,10 @@ from unittest.mock import patch
 from ralf.document.family import Stamp
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.memory import file as memory_file, fold
-from ralf.memory.family import MemoryFamily
+from ralf.memory import family as memory_family, file as memory_file
+from ralf.memory.family import Cleaner, MemoryFamily
 from ralf.memory.file import fields_of, lines_of, parse, render
 from ralf.memory.model import CHOICES, FIELDS, KINDS, ORIGINS, Item, Memory, item_of, tree_of
-from ralf.memory.records import Cleaner
 
 PATH = Path("memory/main.md")
 STAMP = Stamp(7, memory_file.LAYOUT, "0123abcd")
@@ -166,7 +165,7 @@ def change(random_: random.Random, memory: Memory, edit: Edit) -> None:
     elif name not in _OF_KIND[item.kind] and random_.random() < 0.3:
         value = ""  # the line is taken out
     values = {"own field of mine": value} if name == "extra" else {name: value}
-    after = fold.edited(item, values)
+    after = memory_family.edited(item, values)
     if after == item:
         return
     after = replace(after, origin="person")

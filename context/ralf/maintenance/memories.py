@@ -11,7 +11,7 @@ from ralf.document.access import Look
 from ralf.document.judging import DAMAGED, EDITED, HALF, NEW
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.memory import writing
-from ralf.memory.records import STREAMS
+from ralf.memory.family import STREAMS
 from ralf.memory.writing import path_of
 from ralf.project import Project
 from ralf.storage import locks

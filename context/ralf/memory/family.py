@@ -1,8 +1,11 @@
-"""The memory of an agent as a family of documents: how it folds, what its file shows, what a change of that means."""
+"""The memory of an agent as a family of documents: its records and how they fold, what its file shows, what a change of
+that file means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,372 @@ from ralf.document.access import BY_AGENT
 from ralf.document.family import Parsed, Stamp
 from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
+from ralf.errors import NotFound, UsageError
 from ralf.memory import file
 from ralf.memory.file import Tree, fields_of
-from ralf.memory.fold import Delta, apply, by_agent
-from ralf.memory.model import Memory, item_of, tree_of
-from ralf.memory.records import checked, delta
+from ralf.memory.model import (
+    CHOICES,
+    COUNTERS,
+    FIELDS,
+    KINDS,
+    LISTS,
+    LONGEST_QUOTE,
+    LONGEST_TEXT,
+    MOST,
+    MOST_REFERENCES,
+    OWN,
+    Item,
+    Memory,
+    item_of,
+    label_of,
+    tree_of,
+)
+from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
+STREAMS = "agents/"
+"""Begins the names of the streams."""
+
+_FROM_LOGS = ("trap", "command")
+"""Kinds that a client's log proves; any other kind that no person stated is offered first."""
+
+_LONGEST_NOTE, _LONGEST_REFERENCE, _LONGEST_NAME = 64 << 10, 200, 40
+
+_FIRST = {"origin": "person", "status": "active"}  # what it is where a person takes the line out of the file
+
+_NAME = re.compile(r"[^A-Za-z0-9 _-]+")
+
+_COLON = re.compile(r"(?<!:):+(?=\s|$)")
+
+
+_DETAILS = ("text", "resolution", "purpose", "type", "source", "expires", "value", "context")
+
 _ROW = "memory"
+
+Delta = Mapping[str, Any]
+"""One change of a memory, by its `kind`:
+
+add      an item. One that says what another one says (`Item.identity`) is that one seen again: uses, routes and
+         evidence are added, and nothing at all where it brings no new evidence. A preference of a known key replaces
+         the value. What was dropped comes back only when a person adds it
+edit     new values of an item's fields; `confidence` is one. origin: who edits. A person's edit makes it theirs
+drop     an item that is taken out, for good unless its origin is `mechanical`
+use      an item that occurred again, or was followed
+outcome  what came of an item that was handed over: helpful, harmful
+accept   an offer that counts from now on
+compact  a tidying that ended
+note     what a person wrote below a heading and that is no item; "" takes it out
+snapshot a name for the revision of this record
+restore  the entries and notes that were at a revision `to`
+"""
+
+
+# ---- deltas ----
+
+
+def stream_of(agent: str) -> str:
+    """The name of the stream of an agent's memory."""
+    return f"{STREAMS}{agent}"
+
+
+def delta(kind: str, id: str = "", **values: Any) -> Delta:  # noqa: A002
+    """A delta of a kind of `ralf.memory.family.Delta` about the item of a label."""
+    return {"kind": kind, **({"id": id} if id else {}), **values}
+
+
+def new_item(kind: str, **values: object) -> Delta:
+    """The delta that adds an item; UsageError for a field that items do not have."""
+    unknown = next((name for name in values if name not in FIELDS), "")
+    if unknown:
+        raise UsageError(unknown, "no field of an item", f"choose one of: {', '.join(sorted(OWN))}")
+    return delta("add", item={"kind": kind, **values})
+
+
+def stated(kind: str, text: str, **values: Any) -> Delta:
+    """The delta that adds what somebody says in one text: a trap's or a command's command line, a preference or a
+    relationship as "NAME: what", else the text itself. UsageError.
+
+    values  further fields
+    """
+    schema = KINDS[kind]
+    own: dict[str, Any] = {"command": text, "uses": 1} if kind == "trap" else {schema.head: text}
+    if schema.before:
+        name, colon, what = text.partition(": " if ": " in text else ":")
+        if not (colon and name.strip() and what.strip()):
+            raise UsageError(kind, 'say "NAME: what"', f'ralf memory add {kind} "NAME: what"')
+        own = {schema.before: name.strip(), schema.head: what.strip()}
+    return new_item(kind, **own, **values)
+
+
+def edit_of(label: str, values: Sequence[str], origin: str = "person") -> Delta:
+    """The delta of `FIELD=VALUE` that somebody types about an item; confidence is from 0 to 1 or in percent."""
+    typed: dict[str, Any] = {}
+    for value in values:
+        name, sign, what = value.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(value[:80], "is not FIELD=VALUE", "ralf memory edit --help")
+        typed[name.strip()] = what
+    share = typed.get("confidence", "")
+    if share.replace(".", "", 1).isdigit():  # of 1, not in percent
+        typed["confidence"] = float(share)
+    return delta("edit", label, values=typed, origin=origin)
+
+
+# ---- how they fold ----
+
+
+def apply(memory: Memory, delta: Delta, at: str) -> Memory:
+    """A memory with a delta of a record of a time. One of a later version, about an item that is not there, or about
+    a person's item by somebody else, does nothing.
+    """
+    kind = delta["kind"]
+    if kind in _OF_ITEMS:
+        item = memory.get(delta.get("id", ""))
+        return _OF_ITEMS[kind](memory, item, delta, at) if item is not None and may_change(item, delta) else memory
+    if kind == "add":
+        return _add(memory, delta, at)
+    if kind == "compact":
+        return replace(memory, last_compacted=at)
+    if kind == "snapshot":
+        return replace(memory, snapshots={**memory.snapshots, delta["name"]: memory.revision + 1})
+    if kind == "restore" and "entries" in delta:
+        entries = {label: item_of(tree) for label, tree in delta["entries"].items()}
+        return replace(memory, entries=entries, notes=delta["notes"])
+    if kind == "note":
+        notes = {**memory.notes, delta.get("heading", ""): delta.get("text", "")}
+        return replace(memory, notes={heading: text for heading, text in notes.items() if text})
+    return memory
+
+
+def may_change(item: Item, delta: Delta) -> bool:
+    """Whether who makes a delta may: neither an agent nor a model edits or drops what a person said, or says who speaks
+    and what counts.
+    """
+    if delta["kind"] not in ("edit", "drop") or delta.get("origin", "agent") not in ("agent", "model"):
+        return True
+    return item.origin != "person" and {"origin", "status"}.isdisjoint(delta.get("values", ()))
+
+
+def by_agent(delta: Delta) -> Delta:
+    """The same delta as an agent's: what it adds is offered."""
+    item = {**delta["item"], "origin": "agent", "status": "offered"} if "item" in delta else None
+    return {**delta, "origin": "agent", **({"item": item} if item else {})}
+
+
+def edited(item: Item, values: Mapping[str, Any]) -> Item:
+    """An item with new values of fields; those that it does not have are kept as extra ones; "" takes one out."""
+    own: dict[str, Any] = {n: tuple(v) if n in LISTS else v for n, v in values.items() if n in FIELDS}
+    extra = {**own.pop("extra", item.extra), **{name: v for name, v in values.items() if name not in FIELDS}}
+    share = extra.pop("confidence", None)
+    made = replace(item, **own, extra={name: value for name, value in extra.items() if value != ""})
+    return made if share is None else replace(made, base=made.base_for(float(share)))
+
+
+def _add(memory: Memory, delta: Delta, at: str) -> Memory:
+    item = item_of(delta["item"])
+    if item.kind not in KINDS or not label_of(item.id)[1]:
+        return memory  # of a later version
+    added = item.added or at
+    item = replace(item, added=added, last_seen=item.last_seen or added)
+    alike = memory.alike(item) if not delta.get("again") else None  # again: of earlier records that restored it
+    if alike is None or alike.status != "dropped":
+        return memory.put(_seen_again(alike, item) if alike is not None else item)
+    return memory.without(alike.id).put(item) if item.origin == "person" else memory
+
+
+def _seen_again(old: Item, new: Item) -> Item:
+    """An item that another one repeats, with what that one adds to it."""
+    is_known = bool(new.evidence) and set(new.evidence) <= set(old.evidence)
+    is_person = new.origin == "person"
+    if is_known and not is_person:
+        return old
+    made = old if is_known else _summed(old, new)
+    newest = ("value", "resolution") if is_person or old.origin != "person" else ()
+    given = {name: getattr(new, name) for name in _DETAILS if name in newest or not getattr(old, name)}
+    details: dict[str, Any] = {name: value for name, value in given.items() if value}
+    return replace(made, **details, origin="person" if is_person else old.origin)
+
+
+def _summed(old: Item, new: Item) -> Item:
+    """An item with the counts of both, and all that leads to their evidence."""
+    values: dict[str, Any] = {name: min(MOST, getattr(old, name) + getattr(new, name)) for name in COUNTERS}
+    for name in LISTS:
+        values[name] = tuple(dict.fromkeys((*getattr(old, name), *getattr(new, name))))[-MOST_REFERENCES:]
+    return replace(old, **values, last_seen=max(old.last_seen, new.last_seen))
+
+
+def _edit(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
+    made = edited(item, delta["values"])
+    if delta.get("origin") == "person" and "origin" not in delta["values"]:
+        made = replace(made, origin="person")
+    alike = memory.alike(made)
+    if made.kind == "preference" and alike is not None:  # a key is unique, and the newest value wins
+        memory = memory.without(alike.id)
+    return memory.put(made)
+
+
+def _drop(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
+    if delta.get("origin") == "mechanical":
+        return memory.without(item.id)
+    return memory.put(replace(item, status="dropped"))
+
+
+def _use(memory: Memory, item: Item, delta: Delta, at: str) -> Memory:
+    given: dict[str, Any] = {name: tuple(delta.get(name, ())) for name in LISTS}
+    new = Item(item.id, item.kind, uses=delta.get("times", 1), last_seen=delta.get("seen") or at, **given)
+    return memory.put(_summed(item, new))
+
+
+def _outcome(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
+    verdict = delta.get("verdict", "helpful")
+    if verdict not in ("helpful", "harmful"):
+        return memory
+    made = replace(item, **{verdict: min(MOST, getattr(item, verdict) + 1)})
+    return replace(memory.put(made), outcomes=memory.outcomes + 1)
+
+
+def _accept(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
+    if item.status != "offered":
+        return memory
+    is_person = delta.get("origin", "person") == "person"
+    made = replace(item, status="active", origin="person" if is_person else item.origin)
+    alike = memory.alike(made)
+    if alike is not None:
+        memory = memory.without(alike.id)
+        made = _summed(made, alike) if alike.status != "dropped" else made
+    return memory.put(made)
+
+
+_OF_ITEMS: dict[str, Callable[[Memory, Item, Delta, str], Memory]] = {
+    "edit": _edit,
+    "drop": _drop,
+    "use": _use,
+    "outcome": _outcome,
+    "accept": _accept,
+}
+
+
+# ---- as they are recorded ----
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """Makes values as they are kept.
+
+    redact   removes secrets from a text
+    by_hand  whether a person wrote them into the file: what a field cannot hold stays a text there
+    """
+
+    redact: Callable[[str], str]
+    by_hand: bool = False
+
+    def line(self, text: str, most: int = LONGEST_TEXT) -> str:
+        """A text on one line, without secrets, and with nothing in it that nobody sees."""
+        return cleaning.trimmed(self.redact(cleaning.one_line(cleaning.shown(text))), most)
+
+    def fields(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of an item. UsageError."""
+        made: dict[str, Any] = {}
+        for name, value in values.items():
+            plain = name if name in FIELDS else _name_of(name)
+            try:
+                if plain:
+                    made[plain] = self.value(name, value)
+            except ValueError as error:
+                if not self.by_hand:
+                    what = f"{name} cannot be {ascii(value)[:40]}{error if name in CHOICES else ''}"
+                    raise UsageError(where, what, "ralf memory edit --help") from None
+                made[f"{name} said"] = self.line(value)
+        return made
+
+    def value(self, name: str, value: Any) -> Any:
+        """The value of a field. ValueError."""
+        if name in LISTS:
+            parts = value.split(";") if isinstance(value, str) else value
+            lines = (self.line(str(one).replace(";", ","), _LONGEST_REFERENCE) for one in parts)
+            return list(dict.fromkeys(filter(None, lines)))
+        if name in COUNTERS:
+            if not 0 <= (number := int(value or 0)) <= MOST:
+                raise ValueError
+            return number
+        if name == "confidence":
+            share = float(value.rstrip("%")) / 100 if isinstance(value, str) else float(value)
+            if not 0 <= share <= 1:
+                raise ValueError
+            return share
+        if name in CHOICES:
+            if value not in ("", *CHOICES[name]):
+                raise ValueError(f"; choose one of: {', '.join(CHOICES[name])}")
+            return value or _FIRST.get(name, "")
+        if name == "extra":
+            named = ((_name_of(one), self.line(str(each))) for one, each in value.items())
+            return {one: each for one, each in named if one}
+        if not isinstance(value, str):
+            return value
+        line = self.line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)
+        # the file tells a key from what follows by a colon
+        return cleaning.one_line(_COLON.sub(" -", line)).strip(" -") if name in ("key", "agent") else line
+
+
+def checked(
+    memory: Memory, deltas: Sequence[Delta], redact: Callable[[str], str], *, by_hand: bool = False
+) -> Iterator[Delta]:
+    """The deltas of one record as they are recorded. UsageError, NotFound.
+
+    memory   that they are for
+    redact   removes secrets from a text
+    by_hand  whether a person wrote them into the file: nothing is refused there
+    """
+    cleaner = Cleaner(redact, by_hand)
+    for one in deltas:
+        made = _checked(memory, one, cleaner)
+        memory = apply(memory, made, memory.last_written)  # a delta may be about an item that one before it adds
+        yield made
+
+
+def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
+    kind = found["kind"]
+    if kind == "add":
+        return {**found, "item": _item(memory, found["item"], cleaner)}
+    if kind == "note":
+        text = cleaner.redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
+        return {**found, "heading": cleaner.line(found["heading"]), "text": text}
+    if kind == "snapshot":
+        cleaning.check(found["name"])
+    if "id" not in found:
+        return found
+    item = memory.get(found["id"])
+    if item is None:
+        shown = cleaning.one_line(cleaning.clean(found["id"]))[:80]
+        raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
+    if not may_change(item, found):
+        raise UsageError(item.id, "a person says so, and an agent does not", f"ralf memory edit {item.id}")
+    values = {"values": cleaner.fields(item.id, found["values"])} if kind == "edit" else {}
+    return {**{name: cleaner.value(name, value) for name, value in found.items() if name != "values"}, **values}
+
+
+def _item(memory: Memory, tree: Mapping[str, Any], cleaner: Cleaner) -> dict[str, Any]:
+    kind = tree["kind"]
+    if kind not in KINDS:
+        raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
+    made = {"kind": kind, **cleaner.fields(kind, {name: value for name, value in tree.items() if name != "kind"})}
+    share, item = made.pop("confidence", None), item_of({"id": "", **made})
+    if share is not None and item.percent != f"{100 * share:.6g}":
+        made["base"] = item.base_for(share)
+    missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
+    if missing and not cleaner.by_hand and not (kind == "trap" and made.get("command")):
+        raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
+    is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS
+    if made.get("origin") != "person" and not is_proved:
+        made["status"] = "offered"  # text out of a tool never becomes a rule by itself
+    return {"id": f"{kind}-{memory.numbers.get(kind, 0) + 1}", **made}
+
+
+def _name_of(text: str) -> str:
+    return cleaning.one_line(_NAME.sub(" ", text))[:_LONGEST_NAME].strip(" _-")
+
+
+# ---- the family ----
 
 
 @dataclass(frozen=True, slots=True)

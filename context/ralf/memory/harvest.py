@@ -16,9 +16,8 @@ from ralf.facts.checks import checks_in, is_test, is_whole, most_telling
 from ralf.facts.commands import only_looks, simple_commands
 from ralf.facts.state import simple_parts
 from ralf.memory import writing
-from ralf.memory.fold import Delta
+from ralf.memory.family import Delta, delta, new_item
 from ralf.memory.model import DEFAULT_AGENT, LONGEST_QUOTE, Item, check_agent
-from ralf.memory.records import delta, new_item
 from ralf.model import Kept
 from ralf.model.entries import SessionEntries, Step
 from ralf.project import Project

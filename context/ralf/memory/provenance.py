@@ -9,9 +9,8 @@ from ralf.document.access import BY_AGENT
 from ralf.document.record import decoded
 from ralf.errors import NotFound, RalfError
 from ralf.memory import writing
-from ralf.memory.fold import by_agent
+from ralf.memory.family import by_agent, stream_of
 from ralf.memory.model import Item, check_agent
-from ralf.memory.records import stream_of
 from ralf.model import entries
 from ralf.project import Project
 from ralf.route import why as reasons

@@ -76,7 +76,7 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
 
     Errors: `ralf.memory.writing.record`.
     """
-    from ralf.memory import harvest, upkeep, writing
+    from ralf.memory import harvest, writing
 
     name = session_registry.load(project, session).memory or DEFAULT_AGENT
     harvest.take_in(project, route, agent=name)
@@ -91,7 +91,7 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
         after = _lines_before(transcript, at)
         harvest.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
     if ended:
-        upkeep.tidy(project, name)
+        writing.tidy(project, name)
 
 
 def _arrived(project: Project, session: str) -> tuple[list[str], int]:

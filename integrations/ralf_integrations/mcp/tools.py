@@ -244,7 +244,7 @@ class Tools:
         self, kind: str, text: str, *, error: str = "", resolution: str = "", evidence: Sequence[str] = ()
     ) -> answers.Proposed:
         """Offer an item to the user, who decides whether it counts."""
-        from ralf.memory.records import stated
+        from ralf.memory.family import stated
         from ralf.memory.writing import add
 
         given = {"error": error, "resolution": resolution}
