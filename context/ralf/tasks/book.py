@@ -2,7 +2,8 @@
 
 Rows of the records alone are those of `records.fold`. These are of the files, and of both:
 
-    stamp/PATH file/PATH   a task's file as it was looked at last; `files`: all of them in one number
+    stamp/PATH file/PATH   a task's file as it was looked at last; `files`: all of them in one number,
+                           and those to be looked at again
     foreign/PATH           a file that is not the user's, whatever changes it; `problem/PATH`: why one cannot be read
     read/DIGEST            bytes of a file that was found to be the user's, and that no record has yet
     at/ID                  the paths of a task's files
@@ -100,10 +101,7 @@ class Book:
         return File(*row) if row is not None else None
 
     def put_file(self, name: str, stamp: int, file: File | None) -> set[str]:
-        """Keep a file as it is now, None for one that is gone; the ids of the tasks that it was and is of.
-
-        stamp  another one than it has where it is to be looked at again
-        """
+        """Keep a file as it is now, None for one that is gone; the ids of the tasks that it was and is of."""
         was = self.file(name)
         if was is not None:
             self.rows.put(f"at/{was.id}", [one for one in self.rows.one(f"at/{was.id}") or () if one != name] or None)

@@ -54,7 +54,7 @@ class Looker:
     def __init__(self, project: Project, index: Index | None) -> None:
         self._project = project
         self._index = index
-        self._unsure = set[str]()  # files of which nobody can tell now whose they are: git is at work
+        self._unsettled = set[str]()  # files that are looked at again, whatever their times say
         found = index.state(STREAM) if index is not None else None
         self._kept: str | None = found[0] if found is not None else None
         rows = Rows(found[1]) if found is not None else Rows()
@@ -112,21 +112,24 @@ class Looker:
                 changed[name] = os.lstat(book.path(name))
             except OSError:
                 gone.append(name)
-        total = book.rows.one("files") or 0
+        total, unsettled = book.rows.one("files") or (0, [])
         for name in (*changed, *gone):
             total ^= book.rows.one(f"stamp/{name}") or 0
         ids = self._take(changed, gone)
         for name in changed:
             total ^= book.rows.one(f"stamp/{name}") or 0
-        book.rows.put("files", total)
+        book.rows.put("files", [total, sorted({*unsettled, *self._unsettled} - {*gone})])
         book.derive(ids)
 
     def _is_as_it_was(self, id_: str) -> bool:
         """Whether a task has files, and they are those that the rows have."""
-        book, names = self.book, self.book.rows.one(f"at/{id_}")
+        rows = self.book.rows
+        names = rows.one(f"at/{id_}")
+        _, unsettled = rows.one("files") or (0, [])
         try:
-            return bool(names) and all(
-                folders.stamp(name, os.lstat(book.path(name))) == book.rows.one(f"stamp/{name}") for name in names
+            return bool(names) and not any(
+                name in unsettled or folders.stamp(name, os.lstat(self.book.path(name))) != rows.one(f"stamp/{name}")
+                for name in names
             )
         except OSError:
             return False
@@ -136,17 +139,20 @@ class Looker:
         rows = self.book.rows
         found = {as_text(name): stat for name, stat in folders.scan(tasks_folder(self._project)).items()}
         stamps = {name: folders.stamp(name, stat) for name, stat in found.items()}
-        if reduce(xor, stamps.values(), 0) == rows.one("files"):
-            return set()
-        known = {key.removeprefix("stamp/"): stamp for key, stamp in rows.under("stamp/")}
-        changed = {name: found[name] for name, stamp in stamps.items() if known.get(name) != stamp}
-        ids = self._take(changed, [name for name in known if name not in stamps])
-        rows.put("files", reduce(xor, (known[name] for name in stamps if name not in changed), 0))
-        for name in changed:
-            rows.put("files", rows.one("files") ^ (rows.one(f"stamp/{name}") or 0))
+        total = reduce(xor, stamps.values(), 0)
+        was, unsettled = rows.one("files") or (0, [])
+        changed, gone = {str(name) for name in unsettled if name in found}, list[str]()
+        if total != was:
+            known = {key.removeprefix("stamp/"): stamp for key, stamp in rows.under("stamp/")}
+            changed |= {name for name, stamp in stamps.items() if known.get(name) != stamp}
+            gone = [name for name in known if name not in stamps]
+        ids = self._take({name: found[name] for name in changed}, gone)
+        if [total, sorted(self._unsettled)] != rows.one("files"):
+            rows.put("files", [total, sorted(self._unsettled)])
         return ids
 
     def _take(self, changed: Mapping[str, os.stat_result], gone: Iterable[str]) -> set[str]:
+        self._unsettled = set()
         ids = {id_ for name in gone for id_ in self.book.put_file(name, 0, None)}
         names = list(changed)
         for start in range(0, len(names), _AT_ONCE):
@@ -167,17 +173,14 @@ class Looker:
                 files[name] = File("", folders.name_of(path), True, None, what) if what else None
             except OSError as error:
                 files[name] = File("", folders.name_of(path), False, None, f"{path}: cannot be read: {error.strerror}")
-        self._unsure = set()
-        foreign = self._foreign(contents, files, changed)
-        racy = set(_racy(changed))
+        foreign, unsure = self._foreign(contents, files, changed)
+        self._unsettled |= {*_racy(changed), *unsure}
         ids: set[str] = set()
         for name, file in files.items():
-            stamp = folders.stamp(name, changed[name])
-            is_sure = name not in racy and name not in self._unsure
             if file is not None:
                 file = file._replace(is_foreign=file.is_foreign or name in foreign)
-                book.rows.put(f"foreign/{name}", (file.is_foreign and name not in self._unsure) or None)
-            ids |= book.put_file(name, stamp if is_sure else ~stamp, file)
+                book.rows.put(f"foreign/{name}", (file.is_foreign and name not in unsure) or None)
+            ids |= book.put_file(name, folders.stamp(name, changed[name]), file)
         return ids
 
     def _read(self, path: Path, content: bytes) -> File | None:
@@ -203,10 +206,12 @@ class Looker:
 
     def _foreign(
         self, contents: Mapping[str, bytes], files: Mapping[str, File | None], stats: Mapping[str, os.stat_result]
-    ) -> set[str]:
-        """Those of some files that are not this user's, as far as no record says so."""
+    ) -> tuple[set[str], set[str]]:
+        """Those of some files that are not this user's, as far as no record says so; and those of them of which nobody
+        can tell now: git is at work.
+        """
         book = self.book
-        foreign, asked = set[str](), dict[Path, bytes]()
+        foreign, unsettled, asked = set[str](), set[str](), dict[Path, bytes]()
         for name, content in contents.items():
             file = files[name]
             if file is None or book.is_own(file.digest):
@@ -218,10 +223,10 @@ class Looker:
         if asked:
             brought, unsure = git_files.brought(asked, lambda content: book.is_own(records.digest_of(content)))
             foreign |= {book.name(path) for path in brought | unsure}
-            self._unsure = {book.name(path) for path in unsure}
+            unsettled = {book.name(path) for path in unsure}
             for path in asked.keys() - brought - unsure:  # once read as ours it stays ours, if git takes it in
                 book.rows.put(f"read/{records.digest_of(asked[path])}", 1)
-        return foreign
+        return foreign, unsettled
 
     def _is_foreign(self, name: str, file: File, stat: os.stat_result) -> bool:
         """Whether a file is not this user's, whatever git says: it was found to be foreign, or there before they opted
