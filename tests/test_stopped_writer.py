@@ -68,7 +68,7 @@ def test_a_hook_that_is_due_answers_at_once_and_what_it_was_to_do_is_done_later(
     user.does("route", "use", "tide")
     session = user.session()
     session.begins("Look after the columns")
-    session.says("Keep them as they are")
+    session.edits("src/tides.py")
     child = os.posix_spawn(sys.executable, [sys.executable, "-c", STOPPED, str(user.project)], user.environment())
     os.waitpid(child, os.WUNTRACED)
     began = time.monotonic()
@@ -79,4 +79,4 @@ def test_a_hook_that_is_due_answers_at_once_and_what_it_was_to_do_is_done_later(
     command.settle()
     session.hook("SessionEnd", reason="exit")
     assert took < WAIT / 2
-    assert user.does("show", "tide", "--json").json()["checkpoint_count"]
+    assert len(user.does("show", session.route, "--json").json()["checkpoints"]) == 1
