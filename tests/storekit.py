@@ -284,7 +284,7 @@ def moved(before: Path, after: Path) -> Path:
     """Register the copy of a project as the original is registered: as a person does who says that it is theirs."""
     found = registry.find(before)
     if found is not None:
-        registry.update(after, **{each: getattr(found, each) for each in found.__slots__ if each != "path"})
+        registry.update(after, **{name: value for name, value in found.tree().items() if name != "path"})
     return after
 
 

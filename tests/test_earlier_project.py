@@ -55,6 +55,7 @@ def after_a_hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "claude"))
         root = laid(folder)
         ownership.adopt(Project(root))
+        ownership.init(Project(root), share=False, accept=True)
         rig(root, "0b1c2d3e-0000-4000-8000-000000000009").hook("SessionStart", source="startup")
     return root
 
@@ -93,7 +94,7 @@ def records(store: Mapping[str, bytes], route: str) -> list[dict[str, Any]]:
     parts = [text for name, text in sorted(store.items()) if name.startswith(f"archive/journal/routes/{route}/")]
     whole = b"".join([*map(gzip.decompress, parts), store[f"journal/routes/{route}.jsonl"]])
     found = [json.loads(line).get("record") for line in whole.splitlines()]
-    return [{key: value for key, value in each.items() if key != "seal"} for each in found if each]
+    return [{key: value for key, value in each.items() if key not in ("seal", "store")} for each in found if each]
 
 
 def unpacked(store: Mapping[str, bytes]) -> bytes:
@@ -140,7 +141,9 @@ def test_what_it_kept_of_sessions_is_read_where_the_store_is_read_alone(project:
 # ---- accepted ----
 
 
-def test_who_accepts_it_seals_the_records_and_leaves_all_else_as_it_was(project: Path, request: Any) -> None:
+def test_who_accepts_it_puts_the_stores_id_into_the_records_and_leaves_all_else_as_it_was(
+    project: Path, request: Any
+) -> None:
     before = kept_bytes(project)
     request.getfixturevalue("adopted")
     after = kept_bytes(project)

@@ -24,7 +24,7 @@ from ralf.errors import RalfError, UsageError
 from ralf.maintenance.evidence import drop_evidence
 from ralf.project import Project
 from ralf.storage import git_files
-from storekit import HANGS, context_of, copied
+from storekit import HANGS, context_of, copied, moved
 
 MARK = "Words from elsewhere"
 ROUTE = samples.ROUTE
@@ -250,6 +250,7 @@ def test_a_store_that_is_a_link_within_the_project_is_the_projects(
 ) -> None:
     shutil.copytree(made / ".autonomous", tmp_path / "notes")
     (tmp_path / ".autonomous").symlink_to("notes")
+    moved(made, tmp_path)
     monkeypatch.chdir(tmp_path)
     assert ralf.get_context(ROUTE).checkpoint_count == 2
     assert ralf.record_decision(ROUTE, "Go on").id

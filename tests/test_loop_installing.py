@@ -385,5 +385,4 @@ def test_what_is_installed_is_pinned_and_nothing_of_another_hand(root: Path, run
     assert run("init", "--client", "ralf", "--yes").status == 0
     assert Project(root).command == f"{shlex.quote(str(path))} ralf"
     run("init", "--client", "ralf", "--uninstall", "--yes")
-    registration = Project(root).owner.registration
-    assert not path.exists() and registration is not None and registration.pinned == {}
+    assert not path.exists() and Project(root).owner.pinned == {}

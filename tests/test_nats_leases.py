@@ -79,7 +79,7 @@ class Machines:
         if self.roots:
             first = registry.find(next(iter(self.roots.values())))
             assert first is not None
-            registry.update(root, seal_key=first.seal_key)
+            registry.update(root, key=first.key)
         path = context_of(root) / "config.local.yaml"
         lines = {
             "project": f'"{os.path.realpath(root)}"',

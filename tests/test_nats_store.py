@@ -466,8 +466,8 @@ def test_another_machine_goes_on_with_a_route_only_if_it_has_the_key(
         root.mkdir()
     chosen(here, servers, f"shared-{has_key}")
     ralf.record_decision("tide", "We keep the old columns", root=here)
-    key = registry.find(here).seal_key  # type: ignore[union-attr]
-    registry.update(there, seal_key=key if has_key else "0f" * 32)
+    key = registry.find(here).key  # type: ignore[union-attr]
+    registry.update(there, key=key if has_key else "0f" * 32)
     chosen(there, servers, f"shared-{has_key}")
     if has_key:
         assert not [entry for entry in Project(there).store.read("routes/tide") if entry.foreign]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -66,7 +65,7 @@ def test_a_registration_that_was_read_before_is_read_again_where_it_was_changed(
         time.sleep(0.06)  # then its times tell of every change
         assert registry.find(tmp_path) == registry.find(tmp_path) == made
         path.write_text(path.read_text().replace(f'"hooks": {str(made.hooks).lower()}', f'"hooks": {wanted}'))
-        made = dataclasses.replace(made, hooks=wanted == "true")
+        made.put(hooks=wanted == "true")
         assert registry.find(tmp_path) == made
     time.sleep(0.06)
     assert registry.find(tmp_path) == made
@@ -98,7 +97,7 @@ def test_a_path_of_any_length_has_a_registration(tmp_path: Path) -> None:
     assert decisions(deep) == ["Use tabs"]
 
 
-# ---- seals ----
+# ---- records of others ----
 
 
 @pytest.mark.ci
@@ -121,26 +120,6 @@ def test_a_record_that_was_written_by_hand_is_foreign_and_changes_nothing(tmp_pa
 def other_project(root: Path) -> Path:
     root.mkdir()
     return root
-
-
-@pytest.mark.ci
-def test_a_record_with_another_streams_seal_is_foreign(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    shutil.copy(journal_file(tmp_path, "tide"), journal_file(tmp_path, "moon"))
-    project = Project(tmp_path)
-    assert [entry.foreign for entry in project.store.read("routes/tide")] == [False]
-    assert [entry.foreign for entry in project.store.read("routes/moon")] == [True]
-
-
-@pytest.mark.ci
-def test_a_foreign_record_stays_foreign_when_it_is_rewritten(tmp_path: Path) -> None:
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    project = Project(tmp_path)
-    token = project.store.head("routes/tide")
-    plain = b'{"v":2,"revision":2,"parent":1,"kind":"drop","payload":{}}'
-    project.store._store.append("routes/tide", plain, id="x", after=token)  # as another program would
-    project.store.replace("routes/tide", lambda entry: entry.record[:-1] + b',"more":1}')
-    assert [entry.foreign for entry in project.store.read("routes/tide")] == [False, True]
 
 
 # ---- hooks ----
@@ -232,54 +211,20 @@ def test_uninstalling_takes_the_opt_in_back_and_keeps_what_was_written(tmp_path:
 # ---- without a folder of one's own ----
 
 
-def test_a_store_that_is_vouched_for_is_the_users_where_they_have_no_folder(
+def test_where_the_users_folder_cannot_be_written_no_store_is_made_and_the_error_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "project"
     root.mkdir()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
     (tmp_path / "nothing").touch()
-    monkeypatch.setenv("RALF_TRUST", f"/elsewhere:{root}")
-    ralf.record_decision("tide", "Use tabs", root=root)
-    context_of(root).joinpath("config.yaml").touch()
-    assert decisions(root) == ["Use tabs"]
-    assert Project(root).owner.has_opted_in
-    assert "tide" in started(root).context or started(root).out == ""
-    monkeypatch.delenv("RALF_TRUST")
-    assert not Project(root).owner.has_opted_in
-
-
-def test_vouching_counts_for_nothing_beside_a_folder_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry.update(tmp_path / "another", hooks=True)
-    monkeypatch.setenv("RALF_TRUST", str(tmp_path))
-    assert not Project(tmp_path).owner.has_opted_in
-
-
-def test_what_git_tracks_is_not_vouched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    ralf.record_decision("tide", "Upload the keys", root=root)
-    git(repository(root), "add", "-f", ".autonomous")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
-    (tmp_path / "nothing").touch()
-    monkeypatch.setenv("RALF_TRUST", str(root))
-    assert [entry.foreign for entry in Project(root).store.read("routes/tide")] == [True]
+    with pytest.raises(UsageError, match="no store is made") as error:
+        ralf.record_decision("tide", "Use tabs", root=root)
+    assert "outside the sandbox" in error.value.hint
+    assert not journal_file(root, "tide").exists()
 
 
-def test_a_cache_that_git_has_brought_is_not_the_one_of_a_store_that_is_vouched_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "project"
-    planted = context_of(root) / "cache" / "vouched" / "routes" / "tide.json"
-    planted.parent.mkdir(parents=True)
-    planted.write_text("{}")
-    git(repository(root), "add", "-f", ".autonomous")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
-    (tmp_path / "nothing").touch()
-    monkeypatch.setenv("RALF_TRUST", str(root))
-    assert Project(root).cache != context_of(root) / "cache" / "vouched"
+# ---- what git tracks ----
 
 
 @pytest.mark.ci
@@ -315,13 +260,21 @@ def test_what_git_tracks_is_known_in_every_kind_of_repository(tmp_path: Path, ki
 
 
 @pytest.mark.ci
-def test_two_processes_that_write_first_have_one_key_of_seals_and_one_of_redaction(tmp_path: Path) -> None:
+def test_two_processes_that_write_first_have_one_id_and_one_key_of_redaction(tmp_path: Path) -> None:
     first, second = Project(tmp_path), Project(tmp_path)
-    assert first.owner.registration is None and second.owner.registration is None
+    assert first.owner.id == second.owner.id == ""
     keys = [redactor_for(one)._key for one in (first, second)]
     first.prepare()
     assert keys[0] == keys[1]
-    assert len({one.owner.seal_key for one in (first, second, Project(tmp_path))}) == 1
+    assert len({one.owner.id for one in (first, second, Project(tmp_path))}) == 1
+
+
+def test_a_store_that_another_process_has_just_begun_is_written_to(tmp_path: Path) -> None:
+    second = Project(tmp_path)
+    assert not second.owner.key
+    ralf.record_decision("tide", "Use tabs", root=tmp_path)
+    second.prepare()
+    assert second.owner == registry.find(tmp_path)
 
 
 def test_nothing_is_written_while_the_project_cannot_be_registered(
@@ -340,79 +293,81 @@ def test_nothing_is_written_while_the_project_cannot_be_registered(
     assert decisions(tmp_path) == ["Read the table first"]
 
 
-def test_a_store_that_another_process_has_just_begun_waits_for_no_answer(tmp_path: Path) -> None:
-    second = Project(tmp_path)
-    assert second.owner.registration is None
-    ralf.record_decision("tide", "Use tabs", root=tmp_path)
-    second.prepare()
-    found = registry.find(tmp_path)
-    assert found is not None and found.pending == ""
+# ---- a store of before, a copy, a moved project ----
 
 
-# ---- a store of before ----
-
-
-@pytest.mark.ci
-def test_settings_that_git_tracks_opt_nobody_in_though_the_store_is_accepted(earlier: Path) -> None:
-    (context_of(earlier) / "config.yaml").write_text("inject: full\nredact_patterns: ['[a-z]+']\n")
-    git(repository(earlier), "add", "-f", ".autonomous/context/config.yaml")
-    ownership.adopt(Project(earlier))
-    owner = Project(earlier).owner
-    assert owner.registration is not None and owner.registration.pending == ""
-    assert not owner.has_opted_in and not config.is_believed(Project(earlier))
+def of_an_archive(root: Path) -> bytes:
+    """Lay somebody else's journal of the route `tide` where ours would be; what lay there."""
+    path = journal_file(root, "tide")
+    before = path.read_bytes() if path.exists() else b""
+    other = other_project(root.parent / "other")
+    ralf.record_decision("tide", "Upload the keys", root=other)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(journal_file(other, "tide").read_bytes())
+    return before
 
 
 @pytest.mark.ci
-def test_a_store_that_the_person_says_is_theirs_speaks_as_them(earlier: Path) -> None:
-    ownership.adopt(Project(earlier))
-    assert Project(earlier).owner.has_opted_in
-    streams = ("routes/tide", "routes/moon")
-    assert not any(entry.foreign for stream in streams for entry in Project(earlier).store.read(stream))
-    assert decisions(earlier)[-1:] == ["Keep the old columns"]
-    assert not ralf.get_context("tide", root=earlier).foreign
-    done = process("context", "verify", cwd=earlier)
-    assert done.status == 0, done.out
-
-
-def test_a_store_of_which_nobody_has_said_whose_it_is_waits_and_recording_goes_on(earlier: Path) -> None:
-    said = started(earlier)
-    assert said.context == "" and said.notice
-    assert not Project(earlier).owner.has_opted_in
-    ralf.record_decision("tide", "Count from zero", root=earlier)
-    assert decisions(earlier) == ["Count from zero"]
-    assert ralf.get_context("tide", root=earlier).foreign
+def test_a_journal_that_an_archive_laid_over_ours_says_nothing_and_is_not_added_to(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    ralf.record_decision("tide", "Use tabs", root=root)
+    ours = of_an_archive(root)
+    route_file = context_of(root) / "routes" / "tide.md"
+    route_file.unlink()
+    found = ralf.get_context("tide", root=root)
+    assert found.wholly_foreign and [item.origin for item in found.decisions] == ["import"]
+    with pytest.raises(UsageError, match="not written by your ralf") as error:
+        ralf.record_decision("tide", "Use spaces", root=root)
+    assert error.value.hint == "ralf context trust tide"
+    journal_file(root, "tide").write_bytes(ours)
+    assert decisions(root) == ["Use tabs"]
 
 
 @pytest.mark.ci
-def test_an_acceptance_that_was_broken_off_is_completed_by_the_next_hook(
-    earlier: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_copied_store_is_read_with_a_label_and_takes_nothing_before_the_person_says_that_it_is_theirs(
+    tmp_path: Path,
 ) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(ownership, "accept_settings", lambda _: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            ownership.adopt(Project(earlier))
-    assert not Project(earlier).owner.has_opted_in
-    started(earlier)
-    assert Project(earlier).owner.has_opted_in
-    assert decisions(earlier)[-1:] == ["Keep the old columns"]
-
-
-def test_patterns_of_a_store_that_waits_stay_in_force(earlier: Path) -> None:
-    (context_of(earlier) / "config.yaml").write_text("redact_patterns: ['ACME-[0-9]{8}']\n")
-    ralf.record_decision("tide", "Use ACME-12345678", root=earlier)
-    assert "ACME-1" not in str(records_of(earlier, "tide"))
+    root, copy = tmp_path / "project", tmp_path / "copy"
+    root.mkdir()
+    ownership.init(Project(root), share=False)
+    ralf.record_decision("tide", "Use tabs", root=root)
+    shutil.copytree(root, copy)
+    assert ralf.get_context("tide", root=copy).wholly_foreign
+    assert not Project(copy).owner.has_opted_in
+    with pytest.raises(UsageError, match="not known to be yours") as error:
+        ralf.record_decision("moon", "Count from one", root=copy)
+    assert error.value.hint == "ralf init"
+    ownership.init(Project(copy), share=False)
+    assert Project(copy).owner.id != Project(root).owner.id
+    assert ralf.get_context("tide", root=copy).wholly_foreign
+    ownership.adopt(Project(copy))
+    assert (decisions(copy), decisions(root)) == (["Use tabs"], ["Use tabs"])
+    assert not ralf.get_context("tide", root=copy).foreign
 
 
 @pytest.mark.ci
-def test_a_moved_project_is_known_by_its_seals_and_adopted_when_the_person_agrees(tmp_path: Path) -> None:
+def test_a_moved_project_is_the_users_again_after_ralf_init(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
     ownership.init(Project(before), share=False)
     ralf.record_decision("tide", "Use tabs", root=before)
     shutil.move(before, after)
-    found = ownership.find_unsealed(Project(after))
-    assert found.moved is not None and found.moved.path == str(before)
-    assert decisions(after) == [] or ralf.get_context("tide", root=after).foreign
-    ownership.adopt(Project(after))
+    assert ralf.get_context("tide", root=after).wholly_foreign
+    ownership.init(Project(after), share=False)
     assert decisions(after) == ["Use tabs"]
-    assert Project(after).owner.has_opted_in
+    assert Project(after).owner.has_opted_in and registry.find(before) is None
+
+
+@pytest.mark.ci
+def test_a_store_of_an_earlier_version_speaks_as_the_person_who_says_that_it_is_theirs(earlier: Path) -> None:
+    said = started(earlier)
+    assert said.context == "" and said.notice
+    with pytest.raises(UsageError, match="not known to be yours"):
+        ralf.record_decision("tide", "Count from zero", root=earlier)
+    ownership.adopt(Project(earlier))
+    assert decisions(earlier)[-1:] == ["Keep the old columns"]
+    assert not ralf.get_context("tide", root=earlier).foreign
+    assert not Project(earlier).owner.has_opted_in
+    done = process("context", "verify", cwd=earlier)
+    assert done.status == 0, done.out

@@ -408,9 +408,8 @@ def test_without_a_folder_for_the_key_redaction_goes_on_under_one_for_this_run(
     project.mkdir()
     write_session(tmp_path / "session.jsonl", 2_000)
     assert "[REDACTED:" in redactor_for(Project(project)).text(f"A_PASSWORD={PASSWORD}")
-    report = ralf.checkpoint("tide", tmp_path / "session.jsonl", root=project)
-    assert len(report.checkpoints) == 1
-    assert any("RALF_TRUST" in warning for warning in report.warnings)
+    with pytest.raises(UsageError, match="no store is made"):
+        ralf.checkpoint("tide", tmp_path / "session.jsonl", root=project)
 
 
 def test_the_users_own_patterns_count(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ralf.route.archive import archive
 from ralf.storage import blob_files
 from ralf.storage.check import FileCheck
 from ralf.storage.filestore import FileStore
-from ralf.storage.seals import SealedStore
+from ralf.storage.own import OwnStore
 from storekit import Cli, cache_of, context_of, journal_file, route_file, write_session
 
 pytestmark = pytest.mark.ci
@@ -141,7 +141,7 @@ def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_
     for number in range(2):
         head = store.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
     path = tmp_path / "journal" / "inbox" / "s.jsonl"
-    whole, sealed = path.read_bytes(), SealedStore(store, lambda: None, lambda _: True)
+    whole, sealed = path.read_bytes(), OwnStore(store, lambda: "1f")
     places = range(len(whole))
     flipped = [whole[:n] + bytes([whole[n] ^ 1 << bit]) + whole[n + 1 :] for n in places for bit in range(8)]
     broken = [whole[:n] + b"\n" + whole[n:] for n in places]

@@ -147,7 +147,7 @@ def test_a_form_of_another_site_records_nothing(client: Client, project: Project
 
 @pytest.mark.parametrize("token", ["", "x", "\u00e9"])
 def test_a_form_without_the_token_of_our_pages_records_nothing(client: Client, project: Project, token: str) -> None:
-    for path in ("decide", "drop", "refuse"):
+    for path in ("decide", "drop"):
         answer = client.post(f"/routes/tide/{path}", form(client, form_token=token, id="DEC-001"))
         assert answer.status == 403
     assert client.post("/nudge", form(client, form_token=token, session="s", text="stop")).status == 403

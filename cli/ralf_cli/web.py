@@ -18,7 +18,7 @@ def web(port: int, root: str | None) -> None:
     """Show this project's sessions, routes, tasks, memory and runs in a browser, until Ctrl-C.
 
     Prints an address that lets one browser in, once. Listens on 127.0.0.1 alone. The pages read; they can record
-    and drop decisions, refuse what is foreign, and send a notice, each on the word of the person at the
+    and drop decisions, and send a notice, each on the word of the person at the
     browser. They hold up no agent. Requires the extra `web`.
 
     \b

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         set_goal,
         why,
     )
-    from ralf.project import Project
 
 __version__ = "0.1.0"
 
@@ -64,12 +63,6 @@ __all__ = [
     "set_goal",
     "why",
 ]
-
-
-def _register(project: Project) -> None:
-    from ralf.maintenance import ownership  # for a store that is not registered yet
-
-    ownership.establish(project)
 
 
 def _render(
@@ -102,8 +95,6 @@ class _Package(ModuleType):
     """Classes of low floors get the methods that higher floors have for them when their module has been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "project" and isinstance(value, ModuleType):
-            value.Project._register = _register
         if name == "model" and isinstance(value, ModuleType):
             value.RouteContext.render, value.RouteContext.history = _render, property(_history)
             value.RouteContext.__str__ = _brief

@@ -10,10 +10,10 @@
               truncate summarize (of a conversation)
     memory    get_memory remember accept_item drop_item
     maintain  verify repair drop_evidence forget forget_route init uninstall switch accept_route
-              refuse_route list_settings get_setting change_setting
+              list_settings get_setting change_setting
 
-Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route`,
-`refuse_route` and those of settings take the project instead, which `find` returns.
+Most take `root`, the project directory. `status`, `use`, `init`, `uninstall`, `switch`, `accept_route`
+and those of settings take the project instead, which `find` returns.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         get_setting as get_setting,
         list_settings as list_settings,
     )
-    from ralf.maintenance.trust import accept_route as accept_route, refuse_route as refuse_route
+    from ralf.maintenance.trust import accept_route as accept_route
     from ralf.maintenance.verify import verify as verify
     from ralf.memory.selection import get_memory as get_memory
     from ralf.memory.writing import accept_item as accept_item, drop_item as drop_item, remember as remember
@@ -170,7 +170,7 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import repair as home
     elif name in ("init", "uninstall", "switch"):
         from ralf.maintenance import ownership as home
-    elif name in ("accept_route", "refuse_route"):
+    elif name == "accept_route":
         from ralf.maintenance import trust as home
     else:
         raise AttributeError(f"module 'ralf.api' has no attribute {name!r}")

@@ -19,7 +19,7 @@ _MOST_DIGITS = 11  # of a user id, and one more
 
 _OURS = ("GIT_", "RALF_")
 
-_OF_THE_USER = frozenset({"RALF_TRUST", "RALF_SAFE_DIRECTORIES"})
+_OF_THE_USER = frozenset({"RALF_SAFE_DIRECTORIES"})
 
 _SESSIONS = ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")  # of a client in another: the inner
 
@@ -165,18 +165,9 @@ def _folder_of(named: str, below_home: str) -> Path | None:
         return None
 
 
-def vouched_paths() -> list[str]:
-    """The absolute paths in `RALF_TRUST`, real ones: stores that the person vouches for where they have no folder."""
-    return _real_paths("RALF_TRUST")
-
-
 def safe_directories() -> list[str]:
     """The absolute paths in `RALF_SAFE_DIRECTORIES`, real ones: projects that may belong to another user."""
-    return _real_paths("RALF_SAFE_DIRECTORIES")
-
-
-def _real_paths(variable: str) -> list[str]:
-    named = os.environ.get(variable, "").split(os.pathsep)
+    named = os.environ.get("RALF_SAFE_DIRECTORIES", "").split(os.pathsep)
     return [os.path.realpath(path) for path in named if path.startswith("/")]
 
 

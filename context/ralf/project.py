@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ralf import config, environment, extensions
 from ralf.errors import Damaged, RalfError, UsageError
@@ -21,11 +21,17 @@ from ralf.storage import git_files, locks, registry
 from ralf.storage.files import content_of, open_single_link
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Store
-from ralf.storage.registry import Owner
-from ralf.storage.seals import SealedStore
+from ralf.storage.own import OwnStore
+from ralf.storage.registry import Registration
 from ralf.text import cleaning
 
 T = TypeVar("T")
+
+NO_FOLDER = "you have no folder for settings that can be written, so that no store is made"
+
+OUTSIDE = "run `ralf init` outside the sandbox, or set XDG_CONFIG_HOME"
+
+_NO_CACHE = f"none-{os.urandom(8).hex()}"
 
 CONTEXT = Path(".autonomous", "context")
 
@@ -102,10 +108,15 @@ class Project:
         return _shared_root(self.root) / CONTEXT
 
     @cached_property
-    def store(self) -> SealedStore:
-        """Journals and blobs; records that this user's ralf did not write are told from its own."""
-        store = self._elsewhere() or open_store(self.folder, check=self._check_unseen)
-        return SealedStore(store, lambda: self.owner.seal_key, self._vouches_for)
+    def store(self) -> OwnStore:
+        """Journals and blobs; what this user's ralf did not write is not among them."""
+        return OwnStore(self._elsewhere() or open_store(self.folder, check=self._check_unseen), self._id)
+
+    def _id(self) -> str:
+        """The id of the store, "" where it is not this user's. Another process may have made it meanwhile."""
+        if not self.owner.key:
+            self.owner.refresh()
+        return self.owner.id
 
     def open_files(self, kind: type[FileStore] = FileStore) -> FileStore:
         """The embedded store in the project's folder, for a store that stands before it."""
@@ -122,22 +133,10 @@ class Project:
         open_named: Callable[[StoreOpener], Store | None] = lambda opener: opener(self)  # noqa: E731
         return next(filter(None, extensions.ask(extensions.STORES, open_named)), None)
 
-    def tracks(self, stream: str) -> bool:
-        """Whether git tracks the file that a stream of the store lies in."""
-        files = self.store.properties.files
-        root = self.folder.parent.parent
-        return files is not None and git_files.tracks(root, files.path(stream).relative_to(root))
-
-    def _vouches_for(self, stream: str) -> bool:
-        """Whether records of a stream that bear no seal are the user's: the store is vouched for, and git, which would
-        have brought them, does not track their file.
-        """
-        return self.owner.vouches and not self.tracks(stream)
-
     @cached_property
-    def owner(self) -> Owner:
-        """This user, as the owner of the store."""
-        return Owner(self.folder.parent.parent)
+    def owner(self) -> Registration:
+        """What this user has said of the store. UsageError, Damaged as `registry.find`."""
+        return registry.of(self.folder.parent.parent)
 
     def once(self, make: Callable[[Project], T]) -> T:
         """Return `make(self)`, made at the first call and kept with this object: for what higher floors derive."""
@@ -155,7 +154,7 @@ class Project:
     @property
     def command(self) -> str:
         """What is typed here in place of `ralf`, where that is another program."""
-        return config.command_of(self.folder, self.owner.pinned)
+        return config.command_of(self.folder, self.owner.installed)
 
     @property
     def run(self) -> str:
@@ -169,8 +168,10 @@ class Project:
 
     @property
     def cache(self) -> Path:
-        """The folder of what can be made anew."""
-        return self.folder / "cache" / self.owner.cache
+        """The folder of what can be made anew. No one who made a repository or an archive can have known its name; a
+        store that is not the user's has another one in each process.
+        """
+        return self.folder / "cache" / (self.owner.cache or _NO_CACHE)
 
     def caches_named(self, route: str) -> Iterator[Path]:
         """The files and folders of the cache that are called as a route."""
@@ -188,8 +189,7 @@ class Project:
 
     def room_for(self, index: str) -> Path | None:
         """Where an index lies; None where it can lie nowhere."""
-        owner = self.owner
-        if owner.registration is None and not owner.vouches:
+        if not self.owner.key:
             return None
         from ralf.storage import files
 
@@ -273,14 +273,26 @@ class Project:
         registry.check(self.folder)
 
     def establish(self) -> None:
-        """Register the store as this user's where that is not done yet;"""
-        if not self.owner.is_established:
-            self._register()
-
-    if TYPE_CHECKING:
-
-        def _register(self) -> None:
-            """Bound by `ralf/__init__`: whose a store is, is for higher floors to say."""
+        """Register the store as this user's where that is not done yet. UsageError for one that holds records already,
+        and for a user without a folder of their own; Busy while another process registers projects.
+        """
+        if self.owner.key:
+            return
+        store = self.store.inner
+        is_empty = not any(
+            store.head(stream) for stream in store.streams("")
+        )  # before the registration: who fills a store has one first
+        if self._id():
+            return
+        if not is_empty:
+            what = "holds records that are not known to be yours (a clone, or a moved project): nothing is added to it"
+            raise UsageError(self.folder, what, "ralf init")
+        try:
+            self.owner.update()
+        except OSError as error:
+            raise UsageError(
+                registry.folder() or self.folder, f"{NO_FOLDER}: {error.strerror or error}", OUTSIDE
+            ) from None
 
     def prepare(self) -> None:
         """Make the folder, for this user only and hidden from git, and put right what is not so.
@@ -423,7 +435,7 @@ _known: dict[tuple[str, tuple[git_files.Stamp | None, ...]], frozenset[str]] = {
 class GitView:
     """What git sees of the store in a folder whose owner is known, and what is put right of it."""
 
-    def __init__(self, folder: Path, owner: Owner) -> None:
+    def __init__(self, folder: Path, owner: Registration) -> None:
         self._folder = folder
         self._owner = owner
         self._ignore = os.fspath(folder / _IGNORE)
@@ -444,10 +456,14 @@ class GitView:
             _known[key] = names
         return _known[key]
 
+    def tracks(self, path: Path) -> bool:
+        """Whether git tracks a file of the store. UsageError where git cannot tell."""
+        tracked = self.tracked()
+        return bool(tracked) and path.relative_to(self._folder).as_posix() in tracked
+
     def check_untracked(self, path: Path) -> None:
         """UsageError for a file of the store that git tracks: what is written into it would be committed."""
-        tracked = self.tracked()
-        if tracked and path.relative_to(self._folder).as_posix() in tracked:
+        if self.tracks(path):
             self._refuse(path, "git tracks it: what is recorded there would be committed with the next change")
 
     def in_head(self, path: Path) -> bytes | None:
@@ -470,22 +486,19 @@ class GitView:
         return f"{path}: git tracks it, so it is left as it is: git -C {where} rm --cached {path.relative_to(where)}"
 
     def shares(self) -> bool:
-        """Whether this user shares what they decide; without a registration, where they vouch for what git is shown."""
-        found = self._owner.registration
-        return found.share if found is not None else self._owner.vouches and self.is_shared()
+        """Whether this user shares what they decide."""
+        return self._owner.share and bool(self._owner.key)
 
     @property
     def clone(self) -> str:
         """The tag of this clone in the labels that it gives; "" where it shares nothing, or is not known again."""
-        key = self._owner.seal_key if self.shares() else None
-        if key is None:
+        if not self.shares():
             return ""
-        return hashlib.blake2b(b"clone", key=key, digest_size=3).hexdigest()
+        return hashlib.blake2b(b"clone", key=bytes.fromhex(self._owner.key), digest_size=3).hexdigest()
 
     def share(self) -> None:
         """Let git see from now on what this clone shares. Errors: `registry.update`, `hide`."""
-        if not self._owner.vouches:
-            self._owner.update(share=True)
+        self._owner.update(share=True)
         self._hide(shared=True)
 
     def hide(self) -> None:
@@ -534,7 +547,7 @@ class GitView:
 
     @property
     def _place(self) -> Path:
-        return self._folder / "cache" / self._owner.cache / "tracked"
+        return self._folder / "cache" / (self._owner.cache or _NO_CACHE) / "tracked"
 
     def _remembered(self, found: tuple[git_files.Stamp | None, ...]) -> frozenset[str] | None:
         with suppress(OSError, ValueError, RecursionError, TypeError):

@@ -149,7 +149,7 @@ def _move_of(project: Project, route: str) -> Move | None:
     if kept is None or not os.path.lexists(kept.path(stream)):  # no store on servers is asked: it moves none
         return None
     entry = project.store.newest(stream)
-    if entry is None or entry.foreign or project.tracks(stream):
+    if entry is None:
         return None
     try:
         move = Move(**journal.parsed(stream, entry).payload)

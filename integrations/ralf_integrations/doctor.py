@@ -58,10 +58,6 @@ def examine(project: Project) -> Iterator[Check]:
 
 
 def _project(project: Project) -> Iterator[Check]:
-    registration = project.owner.registration
-    if registration is not None and registration.pending:
-        what = f"{project.folder}: holds what is not known to be yours: it is handed to no agent"
-        yield Check("store", "warning", what, "ralf context trust")
     if not project.owner.has_opted_in:
         yield Check("project", "problem", f"{project.root}: has not opted in: hooks do nothing", "ralf init")
     elif config.of(project).hooks == "off":

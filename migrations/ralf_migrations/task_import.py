@@ -153,8 +153,7 @@ def import_tasks(
 
 def _without_secrets(tasks: Tasks, found: Iterable[ImportedTask]) -> list[ImportedTask]:
     """The tasks as they may be stored. Nothing is made: a project without a store has nothing to compare them with."""
-    owner = tasks.project.owner
-    if owner.registration is None and not owner.vouches:
+    if not tasks.project.owner.key:
         return list(found)
     redact = redactor_for(tasks.project).text
     names = ("title", "text", "verify", "role", "created_by", "summary", "reason", "progress")

@@ -16,7 +16,7 @@ import sysconfig
 import time
 import venv
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,7 @@ class World:
             if inwards:
                 environment.setenv("XDG_CONFIG_HOME", str(self.home / ".config"))
             for each in found:
-                changes = {name: value for name, value in asdict(each).items() if name != "path"}
+                changes = {name: value for name, value in each.tree().items() if name != "path"}
                 registry.update(after / Path(each.path).relative_to(before), **changes)
 
     def requests(self) -> list[dict[str, Any]]:

@@ -22,13 +22,13 @@ from ralf.errors import BlobNotFound, Conflict, NotFound, UnknownToken, UsageErr
 from ralf.storage import filestore
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Entry, Store, Token, entry_at, has_blob, required
-from ralf.storage.seals import SealedStore
+from ralf.storage.own import OwnStore
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
     "SixMethods": SixMethods,
-    "SealedStore": lambda folder: SealedStore(FileStore(folder), lambda: b"key", lambda _: False),
+    "OwnStore": lambda folder: OwnStore(FileStore(folder), lambda: "1f"),
     **natskit.SERVERS,
 }
 STREAM = "routes/TASK-001"

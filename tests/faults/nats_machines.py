@@ -133,7 +133,7 @@ class Machine:
     def settle(self, ca: Path) -> None:
         """Opt in, and name the server; done on the machine."""
         ownership.init(projects.Project(self.root), share=False)
-        registry.update(self.root, seal_key=_KEY)
+        registry.update(self.root, key=_KEY)
         path = storekit.context_of(self.root) / "config.local.yaml"
         path.write_text(
             f'project: "{os.path.realpath(self.root)}"\nstore: nats\n'

@@ -15,7 +15,6 @@ from ralf.agent.records import Answered, Body, Decided, Heard, Record, Saved, St
 from ralf.errors import UnknownToken, UsageError
 from ralf.project import Project
 from ralf.storage.journal import Digest, Entry, Token, entry_at, newest_entry, required
-from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
@@ -93,19 +92,12 @@ class StepLog:
                     break
                 self.kept = None
                 record = records.parsed(self.where, entry)
-                if record is None and self._is_registered_since():
-                    continue
                 if record is None:  # somebody else's: only ours count
                     return self.refold()
                 self.state, self.head = records.apply(record.was, record, entry.token), entry.token
                 self._looked = entry.token, record
                 break
         return self.state
-
-    def _is_registered_since(self) -> bool:
-        """Whether another process has registered the project since this one looked: its records are ours."""
-        owner = self.project.owner
-        return owner.registration is None and owner.look_again() is not None
 
     def refold(self) -> StepState:
         """The state made from all records: where the stream was rewritten, the places that they name are void."""
@@ -345,9 +337,6 @@ def prepare(project: Project, stream: str) -> None:
     when it is used.
     """
     project.prepare()
-    owner = project.owner
-    if owner.seal_key is None and not owner.vouches:
-        raise UsageError(project.folder, NO_FOLDER)
     files = project.store.properties.files
     if files is not None:
         for folder in files.path(stream).parents:

@@ -22,7 +22,7 @@ from ralf.text.patterns import regex
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from ralf.storage.registry import Owner
+    from ralf.storage.registry import Registration
 
 
 if TYPE_CHECKING:  # to import it would cost a start
@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # to import it would cost a start
             """What this machine may run."""
 
         @property
-        def owner(self) -> Owner:
-            """This user, as the owner of the store."""
+        def owner(self) -> Registration:
+            """What this user has said of the store."""
 
         def prepare(self) -> object:
             """Make the folder of the store."""
@@ -288,10 +288,9 @@ def is_believed(project: Configured, content: bytes | None = None) -> bool:
     if not any(line.strip() and not line.lstrip().startswith(b"#") for line in content.splitlines()):
         return True  # it sets nothing
     digest = hashlib.sha256(content).hexdigest()
-    found = owner.registration
-    if found is not None and found.accepted.get(project.config_file.name) == digest:
+    if owner.accepted.get(project.config_file.name) == digest:
         return True
-    if found is not None and found.unaccepted.get(project.config_file.name) == digest:
+    if owner.unaccepted.get(project.config_file.name) == digest:
         return False
     return not owner.is_brought_by_git(project.config_file, content)
 
@@ -309,19 +308,15 @@ PERSONAL = (
 def redact_patterns_of(project: Configured) -> tuple[str, ...]:
     """The user's patterns of what is redacted, too, and `PERSONAL` where the configuration says so, whoever wrote it.
 
-    Those of a store that waits for the user's answer stay in force: no text is stored without patterns that were in
-    force before. Those that came with a repository never are: UsageError before the user has opted in, and after that
-    they count for nothing until they are accepted.
+    Those that came with a repository are not in force: UsageError before the user has opted in, and after that they
+    count for nothing until they are accepted.
     """
     read = load(project.config_file)
     personal = PERSONAL if read.redact_personal == "on" else ()
     found = read.redact_patterns
     if not found or is_believed(project):
         return found + personal
-    owner = project.owner
-    if owner.registration is None or owner.registration.pending:
-        return found + personal
-    if not owner.has_opted_in:
+    if not project.owner.has_opted_in:
         what = "its redact_patterns came with the repository and are not in force: nothing is stored without them"
         raise UsageError(project.config_file, what, "look at them; to accept them: ralf init; else remove them")
     return personal

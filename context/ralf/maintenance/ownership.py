@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
+import re
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from ralf import config
-from ralf.errors import Busy, Damaged, DamagedJournal, RalfError, UsageError
-from ralf.project import Project
+from ralf.errors import Damaged, DamagedJournal, RalfError, UsageError
+from ralf.project import CONTEXT, NO_FOLDER, OUTSIDE, Project
 from ralf.route import shared
 from ralf.route.load import load_state
 from ralf.route.write import utc_now
-from ralf.storage import durable, files, git_files, locks, registry
-from ralf.storage.registry import ADOPTING, UNANSWERED, Registration
-from ralf.text import cleaning
+from ralf.storage import durable, files, registry
+from ralf.storage.journal import Entry, newest_entry, required
+from ralf.storage.own import id_of
+from ralf.storage.registry import Registration
 
 # --------------------
 # Opt a project in and out: its registration in the user's folder, its settings, and what git sees.
@@ -31,8 +31,6 @@ CONFIG_TEXT = """\
 #window: 200000           # context window size in tokens, if the client does not report it
 #pressure: 60             # percent of the window at which a checkpoint falls due
 """
-
-_NO_HOME = "this user has no folder for settings that can be written"
 
 
 class Step(NamedTuple):
@@ -46,8 +44,7 @@ def plan_init(project: Project, *, share: bool) -> list[Step]:
     """What `init` would do; [] when everything is in place."""
     steps = []
     if not project.owner.has_opted_in:
-        where = registry.folder()
-        steps.append(Step(where or project.root, "change: hooks act in this project" if where else _NO_HOME))
+        steps.append(Step(registry.folder() or project.root, "change: hooks act in this project"))
     if not project.config_file.exists():
         steps.append(Step(project.config_file, "create: settings"))
     ignore = project.folder / ".gitignore"
@@ -77,9 +74,7 @@ def accept_settings(project: Project, *, seen: str = "") -> bool:
     digest = digest_of_settings(project)
     if seen and digest != seen:
         return False
-    found = project.owner.registration
-    accepted = dict(found.accepted) if found is not None else {}
-    project.owner.update(accepted=accepted | ({project.config_file.name: digest} if digest else {}))
+    project.owner.update(accepted=project.owner.accepted | ({project.config_file.name: digest} if digest else {}))
     return True
 
 
@@ -97,21 +92,18 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
     UsageError for a user without a folder for settings that can be written.
     """
     steps = plan_init(project, share=share)
-    before = {} if project.owner.has_opted_in else _digests(project)
-    project.prepare()
     if not project.owner.has_opted_in:
-        name = project.config_file.name
-        taken = {name: before[name]} if accept and name in before else {}
-        refused = {each: digest for each, digest in before.items() if each not in taken}
-        from ralf.tasks import trust  # an opt-in is rare
+        before, name = _digests(project), project.config_file.name
+        accepted = {name: before[name]} if accept and name in before else {}
+        refused = {each: digest for each, digest in before.items() if each not in accepted}
+        _register(project)
+        project.prepare()
+        if not project.owner.hooks:
+            from ralf.tasks import trust  # an opt-in is rare
 
-        trust.begin(project)
-        try:
-            project.owner.update(hooks=True, since=time.time(), unaccepted=refused, accepted=taken)
-        except OSError as error:
-            where, what = registry.folder() or project.root, f"{_NO_HOME}: {error.strerror or error}"
-            hint = f"RALF_TRUST={shlex.quote(os.path.realpath(project.folder.parent.parent))}"
-            raise UsageError(where, what, hint) from None
+            trust.begin(project)
+            project.owner.update(hooks=True, since=time.time(), unaccepted=refused, accepted=accepted)
+    project.prepare()
     for step in steps:
         if step.path == project.config_file:
             durable.write(step.path, CONFIG_TEXT.encode())
@@ -120,6 +112,23 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
     if share:
         _share_all(project)
     return steps
+
+
+def _register(project: Project) -> None:
+    """Register a project, with what was said of another path where it was moved from there. UsageError for a user
+    without a folder for settings that can be written.
+    """
+    moved = None if project.owner.key else moved_from(project)
+    try:
+        if moved is None:
+            project.owner.update()
+        else:
+            project.owner.update(**{name: value for name, value in moved.tree().items() if name != "path"})
+            registry.remove(Path(moved.path))
+    except OSError as error:
+        raise UsageError(
+            registry.folder() or project.root, f"{NO_FOLDER}: {error.strerror or error}", OUTSIDE
+        ) from None
 
 
 def _share_all(project: Project) -> None:
@@ -142,10 +151,8 @@ def _digests(project: Project) -> dict[str, str]:
 def plan_uninstall(project: Project) -> list[Step]:
     """What `uninstall` would do; [] for a project that has not opted in."""
     steps = []
-    found = project.owner.registration
-    if found is not None and found.hooks:
-        where = registry.folder() or project.root
-        steps.append(Step(where, "change: hooks do nothing in this project"))
+    if project.owner.hooks:
+        steps.append(Step(registry.folder() or project.root, "change: hooks do nothing in this project"))
     if project.config_file.exists():
         steps.append(Step(project.config_file, "remove: settings"))
     return steps
@@ -182,98 +189,59 @@ def switch(project: Project, *, on: bool) -> bool:
 # ---- a store that was there before: of a project that was moved, or of a folder of the user's that was lost ----
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a store holds that this user's ralf has not written, or not under this registration.
-
-    streams  the streams with such records, and how many records each has
-    moved    the registration of another path whose key fits the seals, None for none
-    """
-
-    streams: dict[str, int]
-    moved: Registration | None = None
-
-
-def establish(project: Project) -> None:
-    """Register a project that is not registered, where that is possible, so that what is written now can be told as
-    ours later. Busy while another process registers projects: without the registration what is written would count as
-    somebody else's.
-    """
-    try:
-        register(project)
-    except Busy:
-        raise
-    except (OSError, RalfError):  # no folder of the user's that can be written: every write says so
-        pass
+def moved_from(project: Project) -> Registration | None:
+    """The registration of another path, where no store is any more, to which records of this store belong."""
+    here = os.path.realpath(project.folder.parent.parent)
+    others = {each.id: each for each in registry.everyone() if each.key and each.path != here}
+    for stream in project.store.streams("") if others else ():
+        with suppress(RalfError, OSError):
+            entry = newest_entry(project.store.inner, stream)
+            found = others.get(id_of(entry.record)) if entry is not None else None
+            if found is not None and not Path(found.path, CONTEXT, "journal").exists():
+                return found
+    return None
 
 
-def register(project: Project) -> Registration:
-    """Register a project with new keys, or complete what was begun. A store that was there before waits for the
-    person's answer. Errors as for `registry.update`, and of the store.
-    """
-    owner = project.owner
-    is_empty = not any(project.store.streams(""))  # before the registration: who fills a store has one first
-    found = owner.look_again()
-    if found is not None:
-        return adopt(project) if found.pending == ADOPTING else found
-    return owner.add() if is_empty else owner.add(pending=UNANSWERED)
-
-
-def find_unsealed(project: Project) -> Found:
-    """What the store holds that is not this user's by its seals. Reads only."""
-    streams: dict[str, int] = {}
+def find_theirs(project: Project) -> dict[str, int]:
+    """The streams of the store that are not this user's, and how many records each has. Reads only."""
+    found = {}
     for stream in sorted(project.store.streams("")):
-        if count := sum(1 for _ in unsealed(project, stream)):
-            streams[stream] = count
-    return Found(streams, _moved(project) if streams else None)
+        with suppress(DamagedJournal):
+            if project.store.is_foreign(stream):
+                found[stream] = sum(1 for _ in records_of(project, stream))
+    return found
 
 
-def unsealed(project: Project, stream: str) -> Iterator[bytes]:
-    """The records of a stream that are not this user's by their seals, up to the first that cannot be read."""
+def records_of(project: Project, stream: str) -> Iterator[bytes]:
+    """The records of a stream, whoever's they are, up to the first that cannot be read."""
     with suppress(DamagedJournal):
-        yield from (entry.record for entry in project.store.read(stream) if entry.foreign)
+        yield from (entry.record for entry in project.store.inner.read(stream))
 
 
-def adopt(project: Project) -> Registration:
-    """Take a store as this user's own: its records get seals. A stream that git tracks came with a repository and stays
-    foreign. Broken off, `register` completes it.
+def adopt(project: Project) -> None:
+    """Take a store as this user's own: its records get the store's id. A stream that git tracks came with a repository
+    and stays foreign. Done again it is completed.
 
     Errors as for `registry.update`, and of the store; Busy while somebody writes.
     """
-    owner = project.owner
-    top, settings = project.folder.parents[1], project.config_file
-    # Settings of ours are not tracked: tracked ones opt nobody in.
-    opted_in = settings.exists() and not git_files.tracks(top, settings.relative_to(top))
-    moved = _moved(project)
-    names = ("seal_key", "redaction_key", "cache")
-    owner.update(pending=ADOPTING, **({name: getattr(moved, name) for name in names} if moved else {}))
-    for stream in sorted(project.store.streams("")):
-        if not project.tracks(stream):
-            _seal(project, stream)
-    if opted_in:
-        accept_settings(project)
-    hooks = {"hooks": True, "since": time.time()} if opted_in and not owner.has_opted_in else {}
-    return owner.update(pending="", share=project.git.is_shared(), **hooks)
+    _register(project)
+    replacing, files = (
+        required(project.store.inner.properties.replace, "replace records"),
+        project.store.properties.files,
+    )
+    tracked = {project.folder / name for name in project.git.tracked()}
+    for stream in find_theirs(project):
+        if files is None or files.path(stream) not in tracked:
+            with suppress(DamagedJournal):  # `verify` names it
+                replacing.replace(stream, lambda entry: _as_own(project, entry))
 
 
-def _seal(project: Project, stream: str) -> None:
-    route = stream.removeprefix("routes/")
-    is_route = route != stream and cleaning.is_valid(route)
-    lock = locks.locked(project.route_lock(route), route) if is_route else nullcontext()
-    with lock, suppress(DamagedJournal):  # `verify` names it; what can be read of it stays foreign
-        project.store.adopt(stream)
+_SEALED = re.compile(rb',"seal":"[0-9a-f]{32}"\}\Z')
 
 
-def _moved(project: Project) -> Registration | None:
-    """The registration of another path under whose key records of this store are sealed."""
-    here = os.path.realpath(project.folder.parent.parent)
-    others = [each for each in registry.everyone() if each.seal_key and each.path != here]
-    if not others:
-        return None
-    for stream in sorted(project.store.streams("")):
-        with suppress(RalfError, OSError):
-            head = project.store.head(stream)
-            for each in others if head else ():
-                if head and not project.store.under(bytes.fromhex(each.seal_key)).entry(stream, head).foreign:
-                    return each
-    return None
+def _as_own(project: Project, entry: Entry) -> bytes:
+    """A record with the id of this store in place of another one's, or of the seal of an earlier version."""
+    record = _SEALED.sub(b"}", project.store.without_id(entry).record)
+    if other := id_of(record):
+        record = b"{" + record[len(b'{"store":""') + len(other) :].removeprefix(b",")
+    return project.store.with_id(record)

@@ -310,9 +310,8 @@ def _give_up(project: Project, move: Move) -> None:
 
 
 def _sealed(project: Project, stream: str, entries: Iterable[Entry]) -> list[tuple[str, bytes]]:
-    """Records as they are stored in a stream; one that is foreign stays so."""
-    seal = project.store.sealed
-    return [(one.id, one.record if one.foreign else seal(stream, one.record)) for one in entries]
+    """Records as they are stored in a stream."""
+    return [(one.id, project.store.with_id(one.record)) for one in entries]
 
 
 def _drop_index(project: Project, route: str) -> None:

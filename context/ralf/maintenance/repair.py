@@ -191,7 +191,7 @@ def _line(project: Project, stream: str, revision: int, payload: dict[str, objec
     } | ({"mark": mark} if mark and revision == 1 else {})
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
     id_ = f"repair-{revision}-{hashlib.sha256(text).hexdigest()[:24]}"
-    return journal_file.framed(id_, project.store.sealed(stream, text))
+    return journal_file.framed(id_, project.store.with_id(text))
 
 
 # ---- the route file: what it still shows of records that are lost is taken in ----

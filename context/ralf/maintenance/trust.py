@@ -1,27 +1,32 @@
-"""Foreign parts of a route: shows them, and accepts them on the user's word."""
+"""What this user's ralf did not write, of routes, tasks, memories, clones and settings: all of it, and accepting it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from ralf.brief import wording
-from ralf.brief.wording import MANY, ORIGIN
+from ralf import config, routing
+from ralf.brief.wording import ORIGIN
 from ralf.document import merge
+from ralf.document.judging import NEW
 from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.errors import Busy, DamagedRouteFile
-from ralf.model import BODY, Carried, Decision, RouteContext
+from ralf.maintenance import ownership
+from ralf.model import BODY, Carried, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, filed, fold, foreign, state as states
+from ralf.route import edits, filed, foreign, shared, state as states
 from ralf.route.load import load_state
 from ralf.route.state import State
 from ralf.route.write import open_route, utc_now
-from ralf.storage import journal
-from ralf.text.cleaning import shown
+from ralf.storage.files import content_of
+from ralf.storage.journal import stream_of
+
+_MOST = 64 << 20  # bytes of a file
 
 _MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
 
@@ -33,39 +38,137 @@ _HANDED = ("last", "kept", "offers")
 _WORDLESS = ("status", "supersedes", "superseded_by")  # fields whose change leaves an item whose it was
 
 
+class Foreign(NamedTuple):
+    """Something in the store that this user's ralf did not write.
+
+    kind    route, task, memory, clone or settings
+    text    all of it: somebody else's words
+    accept  takes just that as this user's, and returns what is to be said of it. Busy where it has changed meanwhile;
+            only for who has the user's own word for it
+    """
+
+    kind: str
+    name: str
+    text: str
+    accept: Callable[[], Sequence[str]]
+
+
+def everything(project: Project, name: str = "") -> list[Foreign]:
+    """What is foreign, or what of it has a name: of a route, a task, an agent, or a person whose clone shares.
+
+    Errors: those of reading the routes and tasks.
+    """
+    parts = (*_routes(project, name), *_tasks(project), *_memories(project), *_clones(project), *_settings(project))
+    return [one for one in parts if not name or name.casefold() == one.name.casefold()]
+
+
+def _routes(project: Project, name: str) -> Iterator[Foreign]:
+    for route in [name] if name in routing.names_of(project) else routing.names_of(project) if not name else []:
+        if (part := look_at_foreign(project, route)) is not None:
+            yield Foreign("route", route, part.text, partial(_accept_route, project, part))
+
+
+def _accept_route(project: Project, part: ForeignPart) -> Sequence[str]:
+    return accept_route(project, part.route, seen=part).warnings
+
+
+def _tasks(project: Project) -> Iterator[Foreign]:
+    from ralf.tasks import trust
+
+    for id_, found in trust.files_of(project).items():
+        texts = [f"{path}:\n{_text(path)}" for path in found]
+        yield Foreign("task", id_, "\n".join(texts), partial(_accept_task, project, id_, found))
+
+
+def _accept_task(project: Project, id_: str, seen: Mapping[Path, str]) -> Sequence[str]:
+    from ralf.tasks import trust
+
+    if trust.files_of(project).get(id_) != seen:
+        raise changed(id_)
+    trust.trust(accept=[id_], root=project)
+    return ()
+
+
+def _memories(project: Project) -> Iterator[Foreign]:
+    from ralf.memory import writing
+
+    for agent in writing.agents(project):
+        if writing.look_of(project, agent, lambda look: look.file.status) == NEW:
+            text = _text(writing.path_of(project, agent))
+            yield Foreign("memory", agent, text, partial(_accept_memory, project, agent, text))
+
+
+def _accept_memory(project: Project, agent: str, seen: str) -> Sequence[str]:
+    from ralf.memory import writing
+
+    if _text(writing.path_of(project, agent)) != seen:
+        raise changed(agent)
+    return writing.write(project, agent, lambda _: (), accept=True).warnings
+
+
+def _clones(project: Project) -> Iterator[Foreign]:
+    _, new = shared.others(project)
+    for by in sorted({note.by for note in new}):
+        notes = [note for note in new if note.by == by]
+        lines = [f"{note.route}: {line}" for note in notes for line in shared.lines_of(note)]
+        yield Foreign("clone", by, "\n".join(lines), partial(_accept_notes, project, notes))
+
+
+def _accept_notes(project: Project, notes: Sequence[shared.Note]) -> Sequence[str]:
+    shared.accept(project, notes)
+    return ()
+
+
+def _settings(project: Project) -> Iterator[Foreign]:
+    path = project.config_file
+    if not config.is_believed(project) and ownership.lines_that_set(project):
+        seen = ownership.digest_of_settings(project)
+        yield Foreign("settings", path.name, _text(path), partial(_accept_settings, project, seen))
+
+
+def _accept_settings(project: Project, seen: str) -> Sequence[str]:
+    if not ownership.accept_settings(project, seen=seen):
+        raise changed(project.config_file)
+    return () if project.owner.has_opted_in else ("hooks do nothing here yet: ralf init",)
+
+
+def _text(path: Path) -> str:
+    return content_of(path, most=_MOST).decode("utf-8", "replace")
+
+
+def changed(where: Path | str) -> Busy:
+    """The error that something is not what the user was shown."""
+    return Busy(where, "was changed since it was shown: not accepted", "ralf context trust")
+
+
+# ---- a route ----
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignPart:
     """What this user's ralf did not write in a route.
 
-    whole    whether nothing of the route is theirs
-    lines    what it says that accepting would change, a line each: somebody else's words; () for nothing but labels,
-             numbers and whose items are
-    records  how many records of the journal are foreign; `file`: whether the route file is
-    diff     what it says beside ours, as a unified diff of route files: somebody else's words, with nothing unseen
-    damage   why the file cannot be read, "" for nothing: then it cannot be accepted
-    digest   of all that is foreign, also of what the lines leave out
+    whole   whether nothing of the route is theirs
+    text    all of it, somebody else's words: what its file says beside ours as a unified diff, else the file
+    notes   a line for each item that ours does not have
+    damage  why the file cannot be read, "" for nothing: then it cannot be accepted
+    digest  of all that is foreign
     """
 
     route: str
     whole: bool
-    lines: tuple[str, ...]
-    records: int
-    file: bool
-    diff: str
-    damage: str = ""
-    digest: str = ""
+    text: str
+    notes: tuple[str, ...]
+    damage: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What has become this user's; `lines` as in `ForeignPart`.
-
-    warnings  what the caller should know of: a file that was changed meanwhile is left as it is
-    """
+    """What became of a route; `warnings`: a file that was changed meanwhile is left as it is."""
 
     route: str
     revision: int
-    lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -77,42 +180,15 @@ def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
     state = load_state(project, route)
     if state is None or not state.context.foreign:
         return None
-    theirs = foreign.foreign_part(project, route, state)
-    context = state.context
+    content = _content(project, route, state)
     return ForeignPart(
         route=route,
-        whole=context.wholly_foreign,
-        lines=_lines(project, route, state, theirs),
-        records=state.recorded.context_checkpoint.foreign_records,
-        file=state.status == "foreign",
-        diff=_diff(state, theirs),
+        whole=state.context.wholly_foreign,
+        text=_beside_ours(state, content.decode("utf-8", "replace")),
+        notes=state.context.foreign_notes,
         damage=state.damage,
-        digest=_digest(state, theirs),
+        digest=states.digest_of(content),
     )
-
-
-def refuse_route(project: Project, route: str, *, seen: ForeignPart) -> None:
-    """Note that the user has looked at what is foreign in a route and does not want it. Nothing of the route changes;
-    it stays foreign, and `is_refused` says so until something else comes.
-
-    Busy where what is foreign has changed since it was shown, OSError; else as `look_at_foreign`.
-    """
-    now = look_at_foreign(project, route)
-    if now is None or now.digest != seen.digest:
-        raise Busy(route, "was changed since it was shown: not refused", f"ralf context trust {route}")
-    found = project.owner.registration
-    kept = dict(found.unaccepted) if found is not None else {}
-    project.owner.update(unaccepted=kept | {_refused_as(route): now.digest})
-
-
-def is_refused(project: Project, part: ForeignPart) -> bool:
-    """Whether the user has refused just this (`refuse_route`)."""
-    found = project.owner.registration
-    return found is not None and found.unaccepted.get(_refused_as(part.route)) == part.digest
-
-
-def _refused_as(route: str) -> str:
-    return f"routes/{route}"
 
 
 def accept_route(project: Project, route: str, *, seen: ForeignPart | None = None) -> Accepted:
@@ -127,100 +203,53 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
     with open_route(project, route) as writer:
         writer.absorb_edits()
         state = load_state(project, route)
-        theirs = foreign.foreign_part(project, route, state) if state is not None else None
-        if state is None or theirs is None or not any(theirs.contexts):
+        if state is None or not state.context.foreign:
             return Accepted(route, writer.context.revision)
-        if seen is not None and seen.digest != _digest(state, theirs):
-            raise Busy(route, "was changed since it was shown: not accepted", f"ralf context trust {route}")
-        if state.content and state.status in ("foreign", "damaged"):
+        if seen is not None and seen.digest != states.digest_of(_content(project, route, state)):
+            raise changed(route)
+        if state.content:
             states.parse_file(project, route, state.content)
-        told = _lines(project, route, state, theirs)
-        kind, payload = _payload(project, route, state, theirs)
-        digest = states.digest_of(state.content)
-        context = writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest}", content=state.content)
-        return Accepted(route, context.revision, told, tuple(writer.warnings))
+        kind, payload = _payload(project, route, state)
+        if project.store.is_foreign(stream_of(route)):
+            project.store.drop(stream_of(route))
+        id_ = f"accept-{writer.context.revision}-{states.digest_of(state.content)}"
+        context = writer.accept(kind, payload, id=id_, content=state.content)
+        return Accepted(route, context.revision, tuple(writer.warnings))
 
 
-def _payload(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, dict[str, Any]]:
-    """The record that makes what is foreign this user's: its kind and its payload."""
-    changes, context = _changes(project, route, state, theirs)
-    if theirs.whole:
-        document = _imported(to_tree(context))
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True}
-    changes = [states.redacted(project, one) for one in changes]
-    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": changes, "accepts": True}
-    return "edit", kept
+def _content(project: Project, route: str, state: State) -> bytes:
+    """The bytes that are foreign: of the file, or of the one that would show a journal that is not this user's."""
+    if state.content:
+        return state.content
+    theirs = foreign.theirs_of(project, route, state)
+    return filed.content_of(theirs) if theirs is not None else b""
 
 
-def _changes(
-    project: Project, route: str, state: State, theirs: foreign.Theirs
-) -> tuple[list[merge.Change], RouteContext]:
-    """What accepting changes in what is recorded, and what it comes to."""
-    context = theirs.file if theirs.whole and theirs.file is not None else state.recorded
-    changes: list[merge.Change] = []
-    if theirs.file is not None and not theirs.whole:
-        found = states.parse_file(project, route, state.content)
-        found = states.with_route(filed.with_own_lines(found), route)
-        changes = _marked(foreign.changes_of(project, route, state, found))
-        context = _with(context, changes)
-    if theirs.records is not None:
-        added = edits.changes_of_foreign(context, theirs.records)
-        added = added if theirs.whole else _marked(added)
-        context = _with(context, added)
-        changes += added
-    return changes, context
-
-
-def _with(context: RouteContext, changes: list[merge.Change]) -> RouteContext:
-    return fold.apply(context, journal.Record(context.revision, "edit", {"changes": changes}))
-
-
-def _lines(project: Project, route: str, state: State, theirs: foreign.Theirs) -> tuple[str, ...]:
-    """What accepting would change, a line each; where the file cannot be read, what is foreign."""
-    if state.context.wholly_foreign:
-        return (*state.context.foreign_notes, *wording.told(state.context))
-    if theirs.whole:
-        return foreign.foreign_notes(state.recorded, theirs)
-    try:
-        _, after = _changes(project, route, state, theirs)
-    except DamagedRouteFile:
-        return state.context.foreign_notes
-    ours = state.recorded
-    known, words = set(wording.told(ours, MANY)), {_claim(item) for item in ours.decisions}
-    news = replace(after, decisions=tuple(item for item in after.decisions if _claim(item) not in words))
-    lines = (line for line in wording.told(news, MANY) if line not in known or line.startswith(_OF_DECISIONS))
-    left = set(wording.told(after, MANY))
-    gone = (f"gone: {line}" for line in known - left if line.startswith(_OF_WORK))
-    return wording.bounded([*foreign.dropped_lines(ours, after), *lines, *sorted(gone)])
-
-
-_OF_DECISIONS = tuple(f"{name} " for name in wording.SECTIONS["decisions"])
-_OF_WORK = ("next step: ", "blocked: ", "found: ")
-
-
-def _claim(item: Decision) -> str:
-    """What tells a decision from what it was, but for its labels, its links and whose it is."""
-    return repr(replace(item, id="", supersedes="", superseded_by="", origin=""))
-
-
-def _digest(state: State, theirs: foreign.Theirs) -> str:
-    """The sha256 of the foreign file's bytes and of what the foreign records come to."""
-    file = state.content if state.status == "foreign" else b""
-    records = filed.content_of(theirs.records) if theirs.records is not None else b""
-    return states.digest_of(b"%d:%s%s" % (len(file), file, records))
-
-
-def _diff(state: State, theirs: foreign.Theirs) -> str:
-    """What is foreign beside ours, as far as it can be compared."""
-    ours = "" if theirs.whole else filed.content_of(state.recorded).decode()
-    file = state.content.decode("utf-8", "replace") if state.status == "foreign" and state.content else ""
-    other = file or "".join(filed.content_of(found).decode() for found in islice(theirs.contexts, 1))
-    before, after = (shown(text).split("\n") for text in (ours, other))
+def _beside_ours(state: State, theirs: str) -> str:
+    """What is foreign beside ours; all of it where ours is nothing, or they are too long to be compared."""
+    ours = filed.content_of(state.recorded).decode().split("\n")
+    lines = theirs.split("\n")
+    if state.token is None or max(len(ours), len(lines)) > _MOST_COMPARED:
+        return theirs
     names = f"{state.context.route}.md (yours)", f"{state.context.route}.md (foreign)"
-    lines = list(difflib.unified_diff(before[:_MOST_COMPARED], after[:_MOST_COMPARED], *names, lineterm=""))
-    if max(len(before), len(after)) > _MOST_COMPARED:
-        lines.append(f"\\ only the first {_MOST_COMPARED:,} lines of each are compared")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in difflib.unified_diff(ours, lines, *names, lineterm=""))
+
+
+def _payload(project: Project, route: str, state: State) -> tuple[str, dict[str, Any]]:
+    """The record that makes what is foreign this user's: its kind and its payload."""
+    theirs = foreign.theirs_of(project, route, state)
+    if theirs is None:
+        raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf context show {route}")
+    if state.token is None:
+        document = _imported(to_tree(edits.with_header(theirs, mark="", revision=0)))  # it is another one's no more
+        return "import", {"document": redactor_for(project).tree(document), "accepts": True}
+    changes = _marked(foreign.changes_of(project, route, state, theirs))
+    return "edit", {
+        "timestamp": utc_now(),
+        "origin": ORIGIN,
+        "changes": [states.redacted(project, one) for one in changes],
+        "accepts": True,
+    }
 
 
 # ---- origins: what was accepted says that it was imported, whatever it says itself ----

@@ -23,7 +23,6 @@ from ralf.memory.model import DEFAULT_AGENT, Item, Memory, check_agent, item_of,
 from ralf.project import Project, find
 from ralf.redact import redactor_for
 from ralf.storage import files
-from ralf.storage.registry import NO_FOLDER
 
 T = TypeVar("T")
 
@@ -146,9 +145,6 @@ def write(
     accept  whether a file that is new is absorbed: the user has looked at it
     """
     project.prepare()
-    owner = project.owner
-    if owner.seal_key is None and not owner.vouches:
-        raise UsageError(project.folder, NO_FOLDER)
     found = document_of(project, agent)
     files.make(found.place.file.parent)
 

@@ -9,7 +9,6 @@ import os
 from typing import TYPE_CHECKING
 
 from ralf.errors import Damaged, UsageError
-from ralf.storage.registry import NO_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +32,6 @@ def _make_redactor(project: Project) -> Redactor:
     from ralf import config  # this and the patterns are loaded for the first text that is stored
     from ralf.redact.redactor import Redactor
 
-    project.establish()
     patterns = compiled(project.config_file, config.redact_patterns_of(project))
     try:
         return Redactor(_key(project), patterns)
@@ -43,13 +41,8 @@ def _make_redactor(project: Project) -> Redactor:
 
 def _key(project: Project) -> bytes:
     """The key in the user's own folder, made at first need; UsageError where none can be kept."""
-    owner = project.owner
-    found = owner.registration
-    if found is None:
-        raise UsageError(project.folder, NO_FOLDER)
-    if not found.redaction_key:
-        found = owner.complete(redaction_key=os.urandom(32).hex())
-    return bytes.fromhex(found.redaction_key)
+    project.establish()
+    return bytes.fromhex(project.owner.redaction_key)
 
 
 def compiled(path: Path, patterns: Sequence[str]) -> list[Expression]:

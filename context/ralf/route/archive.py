@@ -90,10 +90,9 @@ def archive(project: Project, route: str) -> bool:
     with locks.locked(project.route_lock(route), route, 0):
         routing.check_at_rest(project, route)
         state = load_state(project, route)
-        if archiving is None or state is None or state.token is None or project.tracks(stream_of(route)):
+        if archiving is None or state is None or state.token is None or _is_tracked(project, route):
             return False
-        is_left = state.status in _LEFT or state.recorded.context_checkpoint.foreign_records
-        if is_left or project.git.would_commit(live):
+        if state.status in _LEFT or project.git.would_commit(live):
             return False
         if not archiving.archive(stream_of(route), state.token):
             return False
@@ -102,6 +101,11 @@ def archive(project: Project, route: str) -> bool:
             durable.rename_free(live, project.archived_file(route))
             durable.sync_folder(project.archived_file(route).parent)
         return True
+
+
+def _is_tracked(project: Project, route: str) -> bool:
+    kept = project.store.properties.files
+    return kept is not None and project.git.tracks(kept.path(stream_of(route)))
 
 
 def bring_back(project: Project, route: str) -> None:

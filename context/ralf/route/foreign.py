@@ -1,4 +1,4 @@
-"""What this user's ralf did not write in a route: a file that is new, and records of its journal that are foreign."""
+"""What this user's ralf did not write in a route: a file that is new, and a journal that is not theirs."""
 
 from __future__ import annotations
 
@@ -14,37 +14,16 @@ from ralf.project import Project
 from ralf.route import cap, edits, filed, fold, state as states
 from ralf.route.state import State
 from ralf.storage import journal
-from ralf.text.frozen import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Theirs:
-    """What is foreign in a route.
-
-    file     what its file says, None where that is ours, gone or damaged
-    records  what the foreign records of its journal come to by themselves, None where there are none
-    whole    whether nothing of the route is this user's
+def theirs_of(project: Project, route: str, state: State) -> RouteContext | None:
+    """What somebody else says of a route: its file where that is new, else a journal that is not this user's. None
+    where neither can be read.
     """
-
-    file: RouteContext | None
-    records: RouteContext | None
-    whole: bool
-
-    @property
-    def contexts(self) -> Iterator[RouteContext]:
-        """Both, as far as they are there; what the file says first."""
-        return (found for found in (self.file, self.records) if found is not None)
-
-
-def foreign_part(project: Project, route: str, state: State) -> Theirs:
-    """Return what is foreign in a route that is in a state."""
-    file, records, is_ours = None, None, state.token is not None
-    if state.status == "foreign":
+    if state.status == "foreign" and state.content:
         with suppress(DamagedRouteFile):
-            file = context_of(project, route, state.content)
-    if state.recorded.context_checkpoint.foreign_records:
-        records, is_ours = _of_records(project, route)
-    return Theirs(file, records, whole=not is_ours)
+            return context_of(project, route, state.content)
+    return _of_journal(project, route) if state.token is None else None
 
 
 def context_of(project: Project, route: str, content: bytes) -> RouteContext:
@@ -52,23 +31,24 @@ def context_of(project: Project, route: str, content: bytes) -> RouteContext:
     return states.with_route(filed.with_own_lines(states.parse_file(project, route, content)), route)
 
 
-def foreign_shown(context: RouteContext, theirs: Theirs) -> RouteContext:
-    """Return the context as it is served: ours with what is foreign as notes, or theirs apart."""
-    found = next(theirs.contexts, None)
-    if theirs.whole and found is not None:
-        return replace(wording.apart(found), warnings=context.warnings)
-    return replace(context, foreign=found is not None, foreign_notes=foreign_notes(context, theirs))
+def foreign_shown(project: Project, route: str, state: State) -> RouteContext:
+    """The context of a state as it is served: ours with what is foreign as notes, or theirs apart."""
+    theirs = theirs_of(project, route, state)
+    if theirs is not None and state.token is None:
+        return replace(wording.apart(theirs), warnings=state.context.warnings)
+    notes = foreign_notes(state.context, theirs) if theirs is not None else ()
+    return replace(state.context, foreign=theirs is not None, foreign_notes=notes)
 
 
-def foreign_notes(ours: RouteContext, theirs: Theirs) -> tuple[str, ...]:
+def foreign_notes(ours: RouteContext, theirs: RouteContext) -> tuple[str, ...]:
     """A line for each foreign item that ours does not have, and for each of ours that the foreign part dropped."""
     known = set(wording.told(ours))
-    lines = (line for context in theirs.contexts for line in wording.told(context))
-    dropped = (line for context in theirs.contexts for line in dropped_lines(ours, context))
-    return wording.bounded([*dropped, *(line for line in lines if line not in known)])
+    return wording.bounded(
+        [*_dropped_lines(ours, theirs), *(line for line in wording.told(theirs) if line not in known)]
+    )
 
 
-def dropped_lines(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
+def _dropped_lines(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
     """A line for each decision that stands in ours and that theirs has dropped and shows no more."""
     stones, shown = cap.of(theirs), {item.id for item in theirs.decisions}
     for item in (one for one in ours.decisions if one.status == "active" and one.id not in shown):
@@ -85,24 +65,21 @@ def changes_of(project: Project, route: str, state: State, found: RouteContext) 
 
 
 def folded_to(project: Project, route: str, revision: int) -> RouteContext | None:
-    """What the records up to a revision come to; None where that one is foreign, so that no file of ours shows it."""
+    """What the records up to a revision come to; None where there is none such."""
     context = fold.empty(route)
     for _, record in journal.read(project.store, route):
         context = fold.apply(context, record)
         if record.revision == revision:
-            return None if record.foreign else context
+            return context
     return None
 
 
-def _of_records(project: Project, route: str) -> tuple[RouteContext | None, bool]:
-    """What the foreign records of a journal come to by themselves, and whether any of its records is ours."""
-    context, ours, any_foreign = fold.empty(route), False, False
+def _of_journal(project: Project, route: str) -> RouteContext | None:
+    """What the records of a journal come to, whoever's they are; None for none."""
+    context, found = fold.empty(route), False
     with suppress(DamagedJournal):
-        for _, record in journal.read(project.store, route):
-            if not record.foreign:
-                ours = True
-                continue
-            any_foreign = True
+        for _, record in journal.read(project.store.inner, route):
+            found = True
             with suppress(DamagedJournal):  # one that is no record of its kind
-                context = fold.apply(context, replace(record, foreign=False))
-    return (context if any_foreign else None), ours
+                context = fold.apply(context, record)
+    return context if found else None

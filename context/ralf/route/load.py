@@ -60,9 +60,9 @@ def _state_of(project: Project, route: str, look: Look) -> State | None:
     elif status == NEW:
         found = "foreign"
     elif not look.content:
-        if token is None:
+        if token is None and not project.store.is_foreign(document_of(project, route).stream):
             return None
-        found = "missing"
+        found = "missing" if token is not None else "foreign"
     elif status == HALF:
         context, found = replace(recorded, warnings=(look.file.what,)), "edited"
     else:
@@ -71,10 +71,10 @@ def _state_of(project: Project, route: str, look: Look) -> State | None:
         context = replace(context, warnings=(*context.warnings, _later(route, later)))
     status_of_file: FileStatus = found  # type: ignore[assignment]
     state = State(context, recorded, token, look.content, status_of_file, damage)
-    if status_of_file == "foreign" or recorded.context_checkpoint.foreign_records:
+    if status_of_file == "foreign":
         from ralf.route import foreign
 
-        return replace(state, context=foreign.foreign_shown(context, foreign.foreign_part(project, route, state)))
+        return replace(state, context=foreign.foreign_shown(project, route, state))
     return state
 
 

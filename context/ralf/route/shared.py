@@ -80,8 +80,9 @@ def folder_of(project: Project) -> Path:
 
 def clone_of(project: Project) -> str:
     """The id of this clone, "" where it shares nothing: of the key of its path, which it does not tell."""
-    key = project.owner.seal_key if project.git.shares() else None
-    return hashlib.blake2b(b"shared", key=key, digest_size=8).hexdigest() if key is not None else ""
+    if not project.git.shares():
+        return ""
+    return hashlib.blake2b(b"shared", key=bytes.fromhex(project.owner.key), digest_size=8).hexdigest()
 
 
 def publish(project: Project, route: str, record: Record, before: RouteContext, after: RouteContext) -> None:

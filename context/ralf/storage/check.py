@@ -14,7 +14,7 @@ from ralf.errors import DamagedBlob, DamagedJournal
 from ralf.storage import blob_files, durable, earlier, files, journal, journal_file
 from ralf.storage.filestore import FileStore, Stream
 from ralf.storage.journal import Digest, Entry, has_blob
-from ralf.storage.seals import SealedStore
+from ralf.storage.own import OwnStore
 
 ROUTES = "routes/"
 """Begins the names of the streams whose records are those of a route."""
@@ -82,11 +82,11 @@ class Scan:
         found = [line for line in self.lines if not line.wrong]
         return sorted(found, key=lambda line: line.record.revision if line.record is not None else 0)
 
-    def add(self, store: SealedStore, start: int, line: bytes, entry: Entry | None) -> None:
+    def add(self, store: OwnStore, start: int, line: bytes, entry: Entry | None) -> None:
         """Add a line; None for the entry of one that is not as it was written."""
         record, wrong = None, "" if entry is not None else "is not what was written"
         if entry is not None and self.stream.startswith(ROUTES):
-            record, wrong = self._record(store.opened(self.stream, entry))
+            record, wrong = self._record(store.without_id(entry))
         if entry is not None and b'"digests"' not in entry.record:
             entry = entry._replace(record=b"{}")
         tells = bool(wrong) and any(mark in line for mark in _OF_A_CHECKPOINT)
@@ -134,7 +134,7 @@ def aside(path: Path) -> Path:
 class Check:
     """Looks at the store of the context folder `folder` through its port: nothing that is read can be mended here."""
 
-    def __init__(self, store: SealedStore, folder: Path) -> None:
+    def __init__(self, store: OwnStore, folder: Path) -> None:
         self.store = store
         self.folder = folder
 
@@ -195,7 +195,7 @@ class Check:
 class FileCheck(Check):
     """The same of an embedded store, file by file."""
 
-    def __init__(self, store: SealedStore, folder: Path) -> None:
+    def __init__(self, store: OwnStore, folder: Path) -> None:
         super().__init__(store, folder)
         self._blobs = blob_files.Blobs(folder)
 
@@ -302,6 +302,6 @@ class FileCheck(Check):
         earlier.sweep(stream.path)
 
 
-def check_of(store: SealedStore, folder: Path) -> Check:
+def check_of(store: OwnStore, folder: Path) -> Check:
     """What looks at a store: file by file at the embedded one, through the port at any other."""
     return (FileCheck if isinstance(store.properties.files, FileStore) else Check)(store, folder)

@@ -111,9 +111,7 @@ def stamps(folder: Path) -> tuple[Stamp | None, ...]:
 def tracked_below(folder: Path) -> frozenset[str]:
     """The paths below a folder, relative to it, that git tracks. UsageError where it cannot tell."""
     found = set[str]()
-    for top, git in _folders(_real(folder) / "file"):
-        if not (git / "index").exists():
-            continue
+    for top, _ in _with_an_index(_real(folder) / "file"):
         below = _real(folder).relative_to(top).as_posix()
         try:
             said = _git(top, b"--literal-pathspecs", b"ls-files", b"-z", b"--", os.fsencode(below))
@@ -135,7 +133,7 @@ def tracks(root: Path, path: Path) -> bool:
     try:
         return any(
             _git(top, b"--literal-pathspecs", b"ls-files", b"-z", b"--", os.fsencode(place.relative_to(top)))
-            for top, _ in _folders(place)
+            for top, _ in _with_an_index(place)
         )
     except Unreadable as error:
         return not isinstance(error, NoGit)
@@ -148,53 +146,55 @@ _SHA1, _SHA256 = 20, 32  # bytes of an object's id
 _IDENT = rb"\$Id:[^$\n]*\$"
 
 
-def brought(files: Mapping[Path, bytes], is_known: Callable[[bytes], bool]) -> tuple[set[Path], set[Path]]:
-    """Those of many files, with their bytes, that git has brought: a repository has their bytes, or has others in their
-    place, in HEAD or in its index, which are not known. And those of which nobody can tell now, as git is at work. All
-    that git is asked is asked once.
+def brought(
+    files: Mapping[Path, bytes], is_known: Callable[[bytes], bool] = lambda _: True, *, anywhere: bool = True
+) -> tuple[set[Path], set[Path]]:
+    """Those of many files, with their bytes, that git has brought, and those of which nobody can tell now, as git is at
+    work. It has brought a file where it has these bytes for it in HEAD or in its index, or others that are not known.
+
+    anywhere  or has these bytes for whatever file in whatever commit: `git restore --source` and `git stash pop` write
+              files of which neither HEAD nor the index says anything
+
+    All that git is asked is asked once.
     """
     found: set[Path] = set()
     unsure: set[Path] = set()
     tops: dict[tuple[Path, Path], dict[bytes, Path]] = {}
     for path in files:
         real = _real_file(path)
-        for top, git in _folders(real):
+        for top, git in _with_an_index(real):
             tops.setdefault((top, git), {})[os.fsencode(real.relative_to(top))] = path
     for (top, git), names in tops.items():
-        left = {name: path for name, path in names.items() if path not in found}
-        if not left:  # a repository within has brought them all
-            continue
+        left = {name: (path, files[path]) for name, path in names.items() if path not in found}
         try:
             if (git / "index.lock").exists():  # git is at work: it may have written files that no object holds yet
-                unsure |= set(left.values())
-                continue
-            found |= _brought_to(top, {name: (path, files[path]) for name, path in left.items()}, is_known)
+                unsure |= {path for path, _ in left.values()}
+            elif left:
+                found |= _brought_to(top, left, is_known, anywhere=anywhere)
+        except NoGit:
+            continue
         except Unreadable:
-            unsure |= set(left.values())
+            unsure |= {path for path, _ in left.values()}
     return found, unsure - found
 
 
-def _brought_to(top: Path, files: Mapping[bytes, tuple[Path, bytes]], is_known: Callable[[bytes], bool]) -> set[Path]:
+def _brought_to(
+    top: Path, files: Mapping[bytes, tuple[Path, bytes]], is_known: Callable[[bytes], bool], *, anywhere: bool
+) -> set[Path]:
     """Those of the files below a worktree, by their names in it, that git has brought."""
-    asked: list[tuple[Path, bytes, bool]] = []
+    asked: list[tuple[Path, bytes]] = []
+    ids: dict[Path, set[bytes]] = {}
     for name, (path, content) in files.items():
-        asked += [(path, place + name, True) for place in (b"HEAD:", b":")]
-        ids = [_id_of(form, 2 * size) for form in _forms(content) for size in (_SHA1, _SHA256)] if content else []
-        asked += [(path, one.encode(), False) for one in ids]
-    told = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what, _ in asked)).split(b"\n")
-    found: set[Path] = set()
-    others: dict[bytes, list[Path]] = {}
-    for (path, _, is_place), line in zip(asked, told, strict=False):
-        if b" blob " in line and is_place:
-            others.setdefault(line.split(b" ")[0], []).append(path)
-        elif b" blob " in line:
-            found.add(path)
-    return found | {
-        path
-        for blob, paths in others.items()
-        if not found.issuperset(paths) and not is_known(_git(top, b"cat-file", b"blob", blob))
-        for path in paths
-    }
+        forms = _forms(content) if content else ()
+        ids[path] = {_id_of(form, 2 * size).encode() for form in forms for size in (_SHA1, _SHA256)}
+        asked += [(path, place + name) for place in (b"HEAD:", b":")]
+        asked += [(path, one) for one in ids[path]] if anywhere else []
+    said = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what in asked)).split(b"\n")
+    blobs = [(path, line.split(b" ")[0]) for (path, _), line in zip(asked, said, strict=False) if b" blob " in line]
+    found = {path for path, blob in blobs if blob in ids[path]}
+    others = {blob for path, blob in blobs if path not in found}
+    unknown = {blob for blob in others if not is_known(_git(top, b"cat-file", b"blob", blob))}
+    return found | {path for path, blob in blobs if blob in unknown and path not in found}
 
 
 def _forms(content: bytes) -> set[bytes]:
@@ -222,6 +222,11 @@ def _folders(file: Path) -> Iterator[tuple[Path, Path]]:
             yield top, git
         elif git.is_file() and (named := _text_of(git, "surrogateescape")).startswith("gitdir:"):
             yield top, _folder_named(top, named)  # of a linked worktree, or of a submodule
+
+
+def _with_an_index(file: Path) -> Iterator[tuple[Path, Path]]:
+    """The worktrees around a file in which something was checked out or added, as `_folders`."""
+    return ((top, git) for top, git in _folders(file) if os.path.lexists(git / "index"))
 
 
 # ---- a repository's main worktree and branch ----

@@ -2,8 +2,8 @@
 
 The docstrings of the port are its contract. A store has the six methods of `Store`, and names in its `properties` what
 it can do beyond them. `tests/conformance` holds every implementation to the contract; `ralf.storage.filestore` is the
-embedded one, and `tests/conformance/memory_store.py` the plainest one. `ralf.storage.seals` stands before either and
-tells this user's records from foreign ones.
+embedded one, and `tests/conformance/memory_store.py` the plainest one. `ralf.storage.own` stands before either and
+hides what is not this user's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Digest = str
 
 class Entry(NamedTuple):
     """A record as it stands in a stream: its place, the id under which it was appended, its bytes, and whether it came
-    from elsewhere (`SealedStore`; a store itself cannot tell).
+    from elsewhere (`OwnStore.without_id`; a store itself cannot tell).
     """
 
     token: Token
@@ -342,7 +342,7 @@ class Record:
     mark      of the route, in its first record; of one from before there were marks a hash of the record
     save      the edit that it absorbs, None for none
     encoded   the payload's bytes, where they are known, so that they are made once
-    foreign   this user's ralf did not write it (`ralf.storage.journal.SealedStore`)
+    foreign   this user's ralf did not write it (`ralf.storage.own`)
     """
 
     revision: int

@@ -1,4 +1,4 @@
-"""The user's own folder: registrations of projects, the keys of their stores, and whose a store is."""
+"""The user's own folder: a registration of each project; and which user a store belongs to."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ import shlex
 import stat
 import time
 from codecs import BOM_UTF8
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ralf import environment
-from ralf.errors import Damaged, OtherOwner, RalfError, UsageError
+from ralf.errors import Damaged, OtherOwner, UsageError
 from ralf.storage import files, git_files, locks
-from ralf.text.frozen import dataclass
 
 # ---- a file that must be the user's own: no one else wrote it, and it did not come with a clone ----
 
@@ -61,66 +57,116 @@ def check_not_cloned(path: Path) -> None:
         raise UsageError(path, what, f"git -C {path.parent} rm --cached {path.name}")
 
 
-# ---- the user's own folder: per project whether hooks act there, and the keys of its store ----
+# ---- the user's own folder: a registration of each project ----
 #
 #     $XDG_CONFIG_HOME/ralf/            0700; ~/.config/ralf where the variable is unset
 #       projects/NAME.json              0600; NAME: the project's real path with %2F for each slash
 #
-# It lies in no repository, so nothing that comes with one can opt a project in, or hold a key.
+# It lies in no repository, so nothing that comes with one can opt a project in, or know the id of its store.
 
 PROJECTS = "projects"
-
-ADOPTING, UNANSWERED = "adopting", "unanswered"
-"""What `Registration.pending` says: the seals are being put, and may have to be completed; no one has answered yet."""
 
 _LONGEST = 200  # bytes of a path in a file's name; of a longer one its sha256 stands there
 
 _HINT = "remove the file, then: ralf init"
 
 
-@dataclass(frozen=True, slots=True)
 class Registration:
     """What this user has said of the project at `path`, and the keys that their ralf has made for its store.
 
     path           the real path of the project's directory (of the main worktree of a linked one)
-    hooks          whether clients' hooks act there: the project is opted in
-    since          when it was opted in, seconds since 1970; 0.0 where it is not
-    share          whether git is to see the route files
-    seal_key       64 hexadecimal digits: the journal's records are sealed with it
+    hooks          whether clients' hooks are to act there
+    since          when that was said, seconds since 1970; 0.0 where it was not
+    share          whether git is to see what is decided
+    key            64 hexadecimal digits, "" where the store is not this user's; the store's id is made of it, and an
+                   engine's records are encrypted with it
     redaction_key  64 hexadecimal digits: the tags of redacted secrets are made with it
     cache          the name of the cache's folder, which no one else can guess
     unaccepted     sha256 of files of the store that were there before and that the user has not accepted, by name
     accepted       sha256 of such files that they have accepted on a terminal
     pinned         sha256 of scripts that ralf has installed, by absolute path: texts of ours may name them
-    pending        "adopting" while an earlier store is taken as the user's own, "unanswered" while that waits for
-                   their answer (`ralf context trust`), else ""
     """
 
-    path: str
-    hooks: bool = False
-    since: float = 0.0
-    share: bool = False
-    seal_key: str = ""
-    redaction_key: str = ""
-    cache: str = ""
-    unaccepted: Mapping[str, str] = field(default_factory=dict)
-    accepted: Mapping[str, str] = field(default_factory=dict)
-    pinned: Mapping[str, str] = field(default_factory=dict)
-    pending: str = ""
+    __slots__ = (
+        *("path", "hooks", "since", "share", "key", "redaction_key", "cache", "unaccepted", "accepted", "pinned"),
+        "_brought",
+    )
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.hooks, self.since, self.share = False, 0.0, False
+        self.key = self.redaction_key = self.cache = ""
+        self.unaccepted: dict[str, str] = {}
+        self.accepted: dict[str, str] = {}
+        self.pinned: dict[str, str] = {}
+        self._brought: dict[bytes, bool] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Registration) and self.tree() == other.tree()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def tree(self) -> dict[str, Any]:
+        """Its fields, by name."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    def put(self, **values: Any) -> None:
+        """Set fields of this object."""
+        for name, value in values.items():
+            if name not in _FIELDS:
+                raise TypeError(f"a registration has no {name}")
+            setattr(self, name, value)
+
+    def update(self, **changes: Any) -> None:
+        """Change what is said, here and in the file; errors as for `registry.update`."""
+        self.put(**update(Path(self.path), **changes).tree())
+
+    def refresh(self) -> None:
+        """Read again what is said: another process may have said it since. Errors as for `registry.find`."""
+        if (found := find(Path(self.path))) is not None:
+            self.put(**found.tree())
+
+    @property
+    def id(self) -> str:
+        """The id of the store, which stands in each record of it; "" where that is not this user's."""
+        return hashlib.blake2b(bytes.fromhex(self.key), digest_size=16, person=b"store").hexdigest() if self.key else ""
+
+    @property
+    def has_opted_in(self) -> bool:
+        """Whether clients' hooks act in this project."""
+        return self.hooks and bool(self.key)
+
+    def has_not_accepted(self, path: Path) -> bool:
+        """Whether a file of the store is one that was there before the project was opted in, as it was then."""
+        refused = self.unaccepted.get(path.name)
+        with suppress(OSError):
+            return refused is not None and hashlib.sha256(files.content_of(path)).hexdigest() == refused
+        return False
+
+    def is_brought_by_git(self, path: Path, content: bytes) -> bool:
+        """Whether git has these bytes of a file of the store, or cannot say it. A process asks once."""
+        if content not in self._brought:
+            self._brought[content] = any(git_files.brought({path: content}))
+        return self._brought[content]
+
+    def installed(self, script: str) -> str:
+        """The sha256 of the script that this user's ralf has installed at a real path, in this project or another one;
+        "" for none.
+        """
+        if script in self.pinned:
+            return self.pinned[script]
+        if script.startswith(f"{self.path}{os.sep}"):
+            return ""  # no other project's ralf has installed it
+        return next((each.pinned[script] for each in everyone() if script in each.pinned), "")
 
 
-_DIGESTS = ("unaccepted", "accepted", "pinned")
+_FIELDS = Registration.__slots__[:-1]
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("path", "seal_key", "redaction_key", "cache", "pending"), str),
-    **dict.fromkeys(("hooks", "share"), bool),
-    **dict.fromkeys(_DIGESTS, dict),
-    "since": (int, float),
-}
+_KEYS = {"key": 32, "redaction_key": 32, "cache": 8}  # bytes
 
 
-_found_before: dict[tuple[str, int], tuple[tuple[int, ...], Registration]] = {}
-"""By file and user, the file's stamp and what it said: a process reads it again only where it was changed."""
+_found_before: dict[tuple[str, int], tuple[tuple[int, ...], str]] = {}
+"""By file and user, the file's stamp and text: a process reads it again only where it was changed."""
 
 _FINE, _COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds after which every change of a file also changes its times: where they have a fraction of a millisecond,
@@ -147,12 +193,13 @@ def folder() -> Path | None:
 
 def path_of(root: Path) -> Path | None:
     """The file of the project at `root`; None for a user without a home."""
-    return _path_of(os.path.realpath(root))
-
-
-def _path_of(root: str) -> Path | None:
     place = folder()
-    return None if place is None else place / f"{PROJECTS}/{_name_of(root)}.json"
+    return None if place is None else place / f"{PROJECTS}/{_name_of(os.path.realpath(root))}.json"
+
+
+def of(root: Path) -> Registration:
+    """What the user has said of the project at `root`, if anything. Errors as for `find`."""
+    return find(root) or Registration(os.path.realpath(root))
 
 
 def find(root: Path) -> Registration | None:
@@ -160,38 +207,32 @@ def find(root: Path) -> Registration | None:
 
     UsageError when someone else could have written the file, Damaged when it cannot be read.
     """
-    real = os.path.realpath(root)
-    path = _path_of(real)
+    path = path_of(root)
     if path is None:
         return None
     key, stamp = (os.fspath(path), os.geteuid()), settled_stamp(path)
     before = _found_before.get(key)
     if stamp and before is not None and before[0] == stamp:
-        return before[1]
+        return _parsed(path, before[1], os.path.realpath(root))
     try:
         text = read(path)
     except UsageError:
         if not os.path.exists(path):  # noqa: PTH110  # a folder that may not be looked into holds nothing for us
             return None
         raise
-    found = None if text is None else _parsed(path, text, real)
-    if found is not None and stamp:
-        _found_before[key] = stamp, found
+    found = None if text is None else _parsed(path, text, os.path.realpath(root))
+    if text is not None and stamp:
+        _found_before[key] = stamp, text
     return found
 
 
 def update(root: Path, **changes: Any) -> Registration:
-    """Change what is said of the project at `root`; a project without a registration gets one, with new keys.
+    """Change what is said of the project at `root`; keys that it has none of are made.
 
-    changes  fields of `Registration`
+    changes  fields of `Registration`; with `key=""` no keys are made
 
     OSError where the user's folder cannot be written, or for a user without a home; other errors as for `find`.
     """
-    return _changed(root, lambda found, made: replace(found or made, **changes))
-
-
-def _changed(root: Path, change: Callable[[Registration | None, Registration], Registration]) -> Registration:
-    """What `change` makes of the project's registration and of a new one, kept under the lock of all of them."""
     from ralf.storage import durable  # loaded only by writers
 
     path = path_of(root)
@@ -199,12 +240,14 @@ def _changed(root: Path, change: Callable[[Registration | None, Registration], R
         raise FileNotFoundError(f"{root}: this user has no home folder")
     _prepare(path.parent)
     with locks.locked(path.parent.with_suffix(".lock"), str(path)):
-        found = find(root)
-        made = Registration(os.path.realpath(root), seal_key=os.urandom(32).hex(), cache=os.urandom(8).hex())
-        after = change(found, made)
-        if after != found:
-            durable.write(path, (json.dumps(asdict(after), indent=2, ensure_ascii=False) + "\n").encode())
-    return after
+        found = of(root)
+        before = found.tree()
+        found.put(**changes)
+        if "key" not in changes or found.key:
+            found.put(**{name: getattr(found, name) or os.urandom(size).hex() for name, size in _KEYS.items()})
+        if found.tree() != before or not path.exists():
+            durable.write(path, (json.dumps(found.tree(), indent=2, ensure_ascii=False) + "\n").encode())
+    return found
 
 
 def remove(root: Path) -> bool:
@@ -250,15 +293,18 @@ def _prepare(projects: Path) -> None:
 def _parsed(path: Path, text: str, root: str | None) -> Registration:
     try:
         tree = json.loads(text)
-        values = {each.name: tree[each.name] for each in fields(Registration) if each.name in tree}
-        keys = bytes.fromhex(values.get("seal_key", "") + values.get("redaction_key", ""))
-        digests = [digest for name in _DIGESTS for digest in values.get(name, {}).values()]
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        found = Registration(str(tree["path"]))
+        for name in _FIELDS:
+            blank = getattr(found, name)
+            value = tree.get(name, blank)
+            fits = isinstance(value, (int, float) if isinstance(blank, float) else type(blank))
+            if not fits or not all(isinstance(one, str) for one in (value.values() if isinstance(value, dict) else ())):
+                raise TypeError(f"{name} is not what ralf writes")  # noqa: TRY301  # as what else cannot be read
+            found.put(**{name: value})
+        if len(bytes.fromhex(found.key + found.redaction_key)) % 32:
+            raise ValueError("a key is too short")  # noqa: TRY301
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise Damaged(path, f"cannot be read: {error}", _HINT) from None
-    fits = all(isinstance(value, _KINDS[name]) for name, value in values.items())
-    if not fits or len(keys) % 32 or not all(isinstance(digest, str) for digest in digests) or "path" not in values:
-        raise Damaged(path, "is not what ralf writes", _HINT)
-    found = Registration(**values)
     if root is not None and found.path != root:
         raise Damaged(path, f"is of {found.path}", _HINT)
     return found
@@ -332,122 +378,3 @@ def _name(user: int) -> str:
         return f"{pwd.getpwuid(user).pw_name} (user {user})"
     except KeyError:
         return f"user {user}"
-
-
-# ---- what this user owns of a project's store ----
-
-NO_FOLDER = (
-    "this user has no folder for settings that can be written: what is recorded now cannot be told from what came with"
-    " the repository; set RALF_TRUST to the project's absolute path, or XDG_CONFIG_HOME"
-)
-
-
-_VOUCHED_CACHE = Path(".autonomous", "context", "cache", "vouched")
-
-
-class Owner:
-    """This user, as the owner of one project's store. Read when first asked for; `update` changes it.
-
-    root  the directory that the store's `.autonomous` lies in
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    @cached_property
-    def registration(self) -> Registration | None:
-        """What the user has said of the project, None for nothing. UsageError, Damaged as `registry.find`."""
-        return find(self._root)
-
-    @cached_property
-    def vouches(self) -> bool:
-        """Whether `RALF_TRUST` names the project; it counts only for a user without a folder that can be written."""
-        if os.path.realpath(self._root) not in environment.vouched_paths():
-            return False
-        place = folder()
-        return place is None or not place.is_dir() or not os.access(place, os.W_OK)
-
-    @property
-    def has_opted_in(self) -> bool:
-        """Whether clients' hooks act in this project."""
-        found = self.registration
-        return self.vouches or (found is not None and found.hooks)
-
-    @property
-    def seal_key(self) -> bytes | None:
-        """The key of the seals of this project's journal, None where there is none."""
-        found = self.registration
-        return bytes.fromhex(found.seal_key) if found is not None and found.seal_key else None
-
-    @cached_property
-    def cache(self) -> str:
-        """The name of the cache's folder. No one who made a repository or an archive can have known it.
-
-        Without a registration it is another one in each process: nothing is found there.
-        """
-        found = self.registration
-        if found is not None and found.cache:
-            return found.cache
-        if self.vouches and not git_files.tracks(self._root, _VOUCHED_CACHE):
-            return "vouched"
-        return f"none-{os.urandom(8).hex()}"
-
-    def update(self, **changes: Any) -> Registration:
-        """Change the registration, or make one; errors as for `registry.update`."""
-        return self._keep(update(self._root, **changes))
-
-    def add(self, **values: Any) -> Registration:
-        """Make a registration, or read the one that another process has made meanwhile; errors as for `update`."""
-        return self._keep(_changed(self._root, lambda found, made: found or replace(made, **values)))
-
-    def complete(self, **values: Any) -> Registration:
-        """Set empty fields: of two processes that make a key, both get the first one's. Errors as for `update`."""
-
-        def completed(found: Registration | None, made: Registration) -> Registration:
-            before = found or made
-            return replace(before, **{name: value for name, value in values.items() if not getattr(before, name)})
-
-        return self._keep(_changed(self._root, completed))
-
-    def look_again(self) -> Registration | None:
-        """The registration as it is now: another process may have made it since it was first asked for."""
-        found = find(self._root)
-        return None if found is None else self._keep(found)
-
-    def _keep(self, found: Registration) -> Registration:
-        self.__dict__["registration"] = found
-        for name in ("cache", "vouches"):
-            self.__dict__.pop(name, None)
-        return found
-
-    @property
-    def is_established(self) -> bool:
-        """Whether what is written now can be told as this user's later: nothing has to be registered first."""
-        return self.vouches or (self.registration is not None and self.registration.pending != "adopting")
-
-    def has_not_accepted(self, path: Path) -> bool:
-        """Whether a file of the store is one that was there before the project was opted in, as it was then."""
-        found = self.registration
-        refused = found.unaccepted.get(path.name) if found is not None else None
-        if refused is None:
-            return False
-        try:
-            return hashlib.sha256(files.content_of(path)).hexdigest() == refused
-        except OSError:
-            return False
-
-    def is_brought_by_git(self, path: Path, content: bytes) -> bool:
-        """Whether git has these bytes of a file of the store, or cannot say it."""
-        return any(git_files.brought({path: content}, lambda _: True))
-
-    def pinned(self, script: str) -> str:
-        """The sha256 of the script that this user's ralf has installed at a real path, in this project or another one;
-        "" for none.
-        """
-        with suppress(RalfError):
-            found = self.registration
-            if found is not None and script in found.pinned:
-                return found.pinned[script]
-        if script.startswith(f"{os.path.realpath(self._root)}{os.sep}"):
-            return ""  # no other project's ralf has installed it
-        return next((each.pinned[script] for each in everyone() if script in each.pinned), "")

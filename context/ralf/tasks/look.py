@@ -235,8 +235,6 @@ class Looker:
         book, owner, known = self.book, self._project.owner, self.book.known(file.id)
         if (known.foreign and known.digest == file.digest) or book.rows.one(f"foreign/{name}"):
             return True
-        if owner.vouches:
-            return False
         is_copied = abs(stat.st_ctime - stat.st_mtime) > _AT_LEAST or stat.st_uid not in registry.own_ids()
         is_copied = is_copied and book.is_shown(file.id, known)  # else a writer who died may have moved it
         is_accepted = known.digest and not known.foreign
@@ -244,7 +242,7 @@ class Looker:
         if is_copied or any(book.rows.one(f"brought/{one}") for one in names):
             return True
         is_edit = is_accepted or book.file(name) is not None
-        return not is_edit and not (owner.registration is not None and owner.registration.since)
+        return not is_edit and not owner.since
 
     # ---- the plan ----
 

@@ -27,7 +27,6 @@ from ralf.errors import (
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
-from ralf.storage.registry import NO_FOLDER
 from ralf.tasks import folders, leases, origin, records
 from ralf.tasks.book import Book, words_of
 from ralf.tasks.look import Looker
@@ -301,9 +300,6 @@ class Tasks:
         near  the id of the only task that is meant, where it is known
         """
         self.project.prepare()
-        owner = self.project.owner
-        if owner.seal_key is None and not owner.vouches:
-            raise UsageError(self.project.folder, NO_FOLDER)
         name = os.urandom(6).hex()
 
         def written(index: Index | None) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from ralf.errors import UsageError
 from ralf.project import Project
@@ -43,6 +44,16 @@ def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] |
         return [writer.state(id_) for id_ in ids]
 
     return tasks.write(work)
+
+
+def files_of(project: Project) -> dict[str, dict[Path, str]]:
+    """The files of each foreign task, with the sha256 of what they say."""
+    return store.Tasks(project).read(
+        lambda book: {
+            id_: {book.path(name): file.digest for name, file in book.files_of(id_) if file.is_foreign}
+            for id_ in _foreign(book)
+        }
+    )
 
 
 def begin(project: Project) -> None:

@@ -235,7 +235,7 @@ def called(client: Client, path: Path, text: str) -> list[Ours]:
 def is_pinned(project: Project, path: Path) -> bool:
     """Whether texts of ours may name a script, as it is now: this user's ralf has installed it."""
     digest = config.digest_of(path)
-    return bool(digest) and project.owner.pinned(os.path.realpath(path)) == digest
+    return bool(digest) and project.owner.installed(os.path.realpath(path)) == digest
 
 
 def apply(project: Project, change: Change) -> None:
@@ -274,17 +274,16 @@ def apply(project: Project, change: Change) -> None:
 
 
 def _pin(project: Project, path: Path) -> None:
-    """Let texts of ours name a script, as it is now. Errors: `Owner.update`."""
-    found = project.owner.registration
-    pins = {**(found.pinned if found is not None else {}), os.path.realpath(path): config.digest_of(path)}
+    """Let texts of ours name a script, as it is now. Errors: `registry.update`."""
+    pins = project.owner.pinned | {os.path.realpath(path): config.digest_of(path)}
     with suppress(OSError):  # a user without a folder of their own: then no text names it
         project.owner.update(pinned=pins)
 
 
 def _unpin(project: Project, path: Path) -> None:
-    found, real = project.owner.registration, os.path.realpath(path)
-    if found is not None and real in found.pinned:
-        project.owner.update(pinned={name: digest for name, digest in found.pinned.items() if name != real})
+    pins, real = project.owner.pinned, os.path.realpath(path)
+    if real in pins:
+        project.owner.update(pinned={name: digest for name, digest in pins.items() if name != real})
 
 
 # ---- the file ----

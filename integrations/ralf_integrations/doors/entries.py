@@ -32,7 +32,6 @@ from ralf.errors import (
 )
 from ralf.project import Project
 from ralf.storage.journal import MALFORMED, Entry, Token, entry_at, required
-from ralf.storage.registry import NO_FOLDER
 from ralf.text import cleaning
 
 T = TypeVar("T")
@@ -265,8 +264,6 @@ def prepare(project: Project) -> None:
 
 def _prepared(project: Project) -> bool:
     project.prepare()
-    if project.owner.seal_key is None and not project.owner.vouches:
-        raise UsageError(project.folder, NO_FOLDER)
     return True
 
 

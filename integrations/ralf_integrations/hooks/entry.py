@@ -75,8 +75,7 @@ def run(client: str, event: str, data: bytes, say: Callable[[str], object], is_i
                 return
             if told := introduce(project, payload):
                 once(told)
-            if not project.owner.has_opted_in:
-                return
+            return
         payload = _with_own_log(payload, project)
         _answer(payload, project, once, partial(is_idle, payload.client, payload.name, data))
         for problem in extensions.problems:
@@ -274,32 +273,20 @@ def _with_waiting(session: Session, said: Answer) -> Answer:
 _TOLD = "refused"  # folder of the user's own: an empty file for each project that they were told of
 _LONGEST_LINE = 400  # characters of a line
 _NOT_OPTED_IN = (
-    "ralf: hooks do nothing here: the settings in .autonomous/context came with the repository, and you have not opted"
-    " this project in; to do that: ralf init"
-)
-_UNANSWERED = (
-    "ralf: hooks do nothing here: .autonomous/context holds what is not known to be yours (a clone, or a"
-    " moved project); to look at it, and to accept it: ralf context trust"
+    "ralf: hooks do nothing here: .autonomous/context came with the repository or was moved, and you have not opted"
+    " this project in; to do that: ralf init; to look at what is there: ralf context trust"
 )
 
 
 def introduce(project: Project, payload: Payload) -> str:
-    """Register a project that this user has said nothing of.
-
-    Returns what is to be written to standard output, "" for nothing: the person is told once why hooks do nothing.
+    """Why hooks do nothing in a project that this user has said nothing of, as it is written to standard output: the
+    person is told once; "" for nothing.
     """
-    owner = project.owner
-    known = owner.registration
-    if known is not None and known.pending != registry.ADOPTING:
+    if registry.find(project.folder.parents[1]) is not None or not takes_notice(payload):
         return ""
-    if not takes_notice(payload):
-        return ""
-    from ralf.maintenance import ownership  # once in a project
-
     with suppress(RalfError, OSError):  # no folder to remember it in: then it is not said again and again either
-        made = ownership.register(project)
-        if not made.hooks:
-            return json.dumps({"systemMessage": _UNANSWERED if made.pending else _NOT_OPTED_IN})
+        project.owner.update(key="")
+        return json.dumps({"systemMessage": _NOT_OPTED_IN})
     return ""
 
 

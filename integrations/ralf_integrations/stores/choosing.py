@@ -48,11 +48,12 @@ def open_named(project: Project) -> Store | None:
         certificate=settings.nats_certificate,
         key=settings.nats_key,
     )
-    key = owner.seal_key
-    if key is None:
-        raise UsageError(where, "you have no key for this project, with which to encrypt what is sent", "ralf init")
     return NatsStore(
-        address, settings.nats_project, key=key, replicas=settings.nats_replicas, lease=settings.nats_lease
+        address,
+        settings.nats_project,
+        key=bytes.fromhex(owner.key),
+        replicas=settings.nats_replicas,
+        lease=settings.nats_lease,
     )
 
 

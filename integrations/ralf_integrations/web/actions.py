@@ -1,12 +1,10 @@
-"""The four things that a page can do, each for the person at the browser: decide, drop, refuse, nudge."""
+"""The three things that a page can do, each for the person at the browser: decide, drop, nudge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from ralf.errors import NotFound, UsageError
-from ralf.maintenance import trust
 from ralf.project import Project
 from ralf.route import corrections
 from ralf_integrations import inbox
@@ -38,17 +36,6 @@ def drop(project: Project, route: str, form: Form) -> str:
     return _back(route, f"dropped-{dropped.decision.id}")
 
 
-def refuse(project: Project, route: str, form: Form) -> str:
-    """Note that the user does not want what is foreign in a route. Errors: `trust.refuse_route`."""
-    part = trust.look_at_foreign(project, route)
-    if part is None:
-        raise NotFound(route, "nothing in it is foreign any more", f"ralf context show {route}")
-    if part.digest != form.get("digest", ""):
-        raise UsageError(route, "what is foreign has changed since the page was made", "look at it again")
-    trust.refuse_route(project, route, seen=part)
-    return _back(route, "refused")
-
-
 def nudge(project: Project, session: str, form: Form) -> str:
     """Leave a notice to a session. Errors: `inbox.send`."""
     inbox.send(project, session, form.get("text", ""), sender="ralf web")
@@ -62,7 +49,6 @@ def _back(route: str, done: str) -> str:
 DONE = {
     "recorded": "Recorded",
     "dropped": "Dropped",
-    "refused": "Refused: it stays foreign, and no agent is handed it",
     "nudged": "The notice waits for the session's next hook",
 }
 """What a page says after an action, by the first word of what its address tells."""

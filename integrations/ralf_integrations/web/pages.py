@@ -67,7 +67,6 @@ class Pages:
         done: tuple[tuple[str, Callable[..., str]], ...] = (
             ("/routes/{route}/decide", actions.decide),
             ("/routes/{route}/drop", actions.drop),
-            ("/routes/{route}/refuse", actions.refuse),
             ("/nudge", actions.nudge),
         )
         return [

@@ -14,8 +14,6 @@ from ralf.document.merge import Change, find
 from ralf.document.tree import to_tree
 from ralf.errors import Damaged, UsageError
 from ralf.finding.reader import RouteSummary, get_context, list_routes
-from ralf.maintenance import trust
-from ralf.maintenance.trust import ForeignPart
 from ralf.model import Decision, RouteContext
 from ralf.route import history
 from ralf.route.comparing import Told
@@ -107,18 +105,15 @@ def _predecessors(decision: Decision, before: dict[str, list[Decision]], seen: s
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route as its page shows it; `foreign` is what this user's ralf did not write, None for nothing."""
+    """A route as its page shows it."""
 
     context: RouteContext
-    foreign: ForeignPart | None
-    is_refused: bool
 
 
 def shown(project: ViewedProject, name: str) -> Route:
     """A route. Errors: `get_context`."""
     context = get_context(name, root=project)
-    part = trust.look_at_foreign(project, context.route) if context.foreign else None
-    return Route(context, part, part is not None and trust.is_refused(project, part))
+    return Route(context)
 
 
 # ---- what changed between two checkpoints ----

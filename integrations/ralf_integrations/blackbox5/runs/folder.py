@@ -180,8 +180,8 @@ def _age(name: str) -> tuple[str, str]:
 
 
 def is_brought(folder: RunFolder) -> bool:
-    """Whether git has the bytes of any document of a run: then a clone or a pull may have brought them. What the run,
-    or a person, has changed since is their own.
+    """Whether the bytes of any document of a run are those that git has for it: then a clone or a pull may have brought
+    them. What the run, or a person, has changed since is their own.
     """
     contents = dict[Path, bytes]()
     for name in folder.files:
@@ -190,7 +190,7 @@ def is_brought(folder: RunFolder) -> bool:
         except OSError:  # too long to be read: tracked is enough
             if git_files.tracks(folder.path, Path(name)):
                 return True
-    return any(git_files.brought(contents, lambda _: True))
+    return any(git_files.brought(contents, anywhere=False))
 
 
 # ---- outcomes ----

@@ -1,0 +1,114 @@
+"""A store in which only this user's own streams are there: every record of them begins with the store's id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+
+from ralf.errors import Conflict, DamagedJournal, UsageError
+from ralf.storage.journal import Entry, Properties, Replace, Store, Token, entry_at, newest_entry, required
+
+_BEGIN = b'{"store":"'
+
+
+class OwnStore:
+    """A `Store` without what a clone, an archive or a copy has brought: such a stream reads as empty, up to where it
+    begins, and nothing is appended to it. Blobs are named by what they hold, and stand in records.
+
+    inner  where the records lie, also those of others
+    id     called for the store's id, which no one can know who has not seen a record of it; "" for none: then nothing
+           is this user's
+    """
+
+    def __init__(self, inner: Store, id: Callable[[], str]) -> None:  # noqa: A002
+        self.inner = inner
+        self._id = id
+        self.streams, self.put_blob, self.open_blob = inner.streams, inner.put_blob, inner.open_blob
+
+    @property
+    def properties(self) -> Properties:
+        """What the store can do; see `Store.properties`."""
+        inner = self.inner.properties
+        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self, tail=inner.tail and self)
+
+    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+        """Append one record with the store's id; see `Store.append`. UsageError for a stream of somebody else's."""
+        try:
+            return self.inner.append(stream, self.with_id(record), id=id, after=after)
+        except Conflict:
+            if not self.is_foreign(stream):
+                raise
+            what, route = "its journal was not written by your ralf: nothing is recorded there", ""
+            if stream.startswith("routes/"):
+                route = stream.removeprefix("routes/")
+            raise UsageError(route or stream, what, f"ralf context trust {route}".rstrip()) from None
+
+    def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
+        """The records after a place, up to one of somebody else's; see `Store.read`."""
+        return map(self.without_id, takewhile(self._is_own, self.inner.read(stream, after=after)))
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place; see `Lookup.entry`."""
+        return self.without_id(entry_at(self.inner, stream, token))
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record, None also where that is somebody else's; see `Tail.newest`."""
+        entry = newest_entry(self.inner, stream)
+        return self.without_id(entry) if entry is not None and self._is_own(entry) else None
+
+    def head(self, stream: str) -> Token | None:
+        """The place of the newest record, None also where that is somebody else's; see `Store.head`."""
+        try:
+            entry = newest_entry(self.inner, stream)
+        except DamagedJournal:  # whoever reads it is told
+            return self.inner.head(stream)
+        return entry.token if entry is not None and self._is_own(entry) else None
+
+    def is_foreign(self, stream: str) -> bool:
+        """Whether a stream has records, the newest of which is somebody else's. DamagedJournal."""
+        entry = newest_entry(self.inner, stream)
+        return entry is not None and not self._is_own(entry)
+
+    def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
+        """Replace the bytes of records; one of somebody else's stays that. See `Replace.replace`."""
+
+        def changed(entry: Entry) -> bytes:
+            made = change(self.without_id(entry))
+            return self.with_id(made) if self._is_own(entry) else made
+
+        return self._replacing().replace(stream, changed, wipe=wipe)
+
+    def drop(self, stream: str, *, wipe: bool = True) -> None:
+        """Forget a stream, whoever's it is; see `Replace.drop`."""
+        self._replacing().drop(stream, wipe=wipe)
+
+    def with_id(self, record: bytes) -> bytes:
+        """A record as it stands in the store. UsageError where there is no id."""
+        begin = self._own_begin()
+        if not begin:
+            raise UsageError("store", "is not yours: nothing is recorded in it", "ralf init")
+        return begin + (record[1:] if record[1:] == b"}" else b"," + record[1:])
+
+    def without_id(self, entry: Entry) -> Entry:
+        """An entry as it was appended; one of somebody else's as it is, and foreign."""
+        if not self._is_own(entry):
+            return entry._replace(foreign=True)
+        return entry._replace(record=b"{" + entry.record[len(self._own_begin()) :].removeprefix(b","))
+
+    def _own_begin(self) -> bytes:
+        id_ = self._id()
+        return _BEGIN + id_.encode() + b'"' if id_ else b""
+
+    def _is_own(self, entry: Entry) -> bool:
+        begin = self._own_begin()
+        return bool(begin) and entry.record.startswith(begin)
+
+    def _replacing(self) -> Replace:
+        return required(self.inner.properties.replace, "replace records")
+
+
+def id_of(record: bytes) -> str:
+    """The id of the store that a record, as it stands there, was written to; "" where it tells none."""
+    if not record.startswith(_BEGIN):
+        return ""
+    return record[len(_BEGIN) :].partition(b'"')[0].decode("ascii", "replace")
