@@ -329,7 +329,7 @@ class Hold:
                         self.log.look()
         except Fenced:
             if isinstance(self._lease, KeptLease):
-                self._lease.note_away()
+                self._lease.is_away = True
             raise
         raise Busy(self.where, "is rewritten again and again", "try again")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -146,14 +145,12 @@ def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep
     process: dict[str, Any] = {"process": wanted.process, "born": wanted.born, "machine": wanted.machine}
     if old is not None and _is_same(state, wanted) and tasks.is_held(state):
         # The claim that its holder has, once more: a sign of life.
-        (leases.keep if keep else leases.renew)(tasks.project, id_, old)
+        leases.renew(tasks.project, id_, old, keep=keep)
         if not writer.has_written():
             writer.append("renew", task=id_, lease=old.number, **process)
-        leases.show_life(tasks.project, old.lease(id_))
         return writer.state(id_, f"{id_}: you already hold this task, since {old.claimed}; this is the same claim")
-    number = writer.book.state.revision + (2 if old is not None else 1)
-    is_free = old is None
-    with leases.taken(tasks.project, id_, number, wanted.by, is_free=is_free, keep=keep, seconds=wanted.seconds):
+    new = replace(wanted, number=writer.book.state.revision + (2 if old is not None else 1))
+    with leases.taken(tasks.project, id_, new, is_free=old is None, keep=keep):
         if old is not None:
             note = f"no sign of life from {old.by}; claimed by {wanted.by}"
             writer.append("lost", task=id_, lease=old.number, note=note)
@@ -164,8 +161,7 @@ def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep
     made = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
     is_seen = origin.is_running(wanted.process, wanted.born, wanted.machine)  # then its process is the sign of life
     if made.claim is not None and not is_seen and leases.of(tasks.project) is None:
-        with suppress(OSError):
-            leases.begin_file(tasks.project, made.claim.lease(id_))
+        leases.begin_file(tasks.project, made.claim.lease(id_))
     return made
 
 
@@ -256,7 +252,6 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         start, machine = (born or origin.born(process), origin.machine()) if process else (0, "")
         _show_engine(tasks, state, number)
         writer.append("renew", task=state.task.id, lease=number, process=process, born=start, machine=machine)
-        leases.show_life(tasks.project, told)
         return writer.state(state.task.id)
 
     return tasks.write(work, near=_near(None, told))

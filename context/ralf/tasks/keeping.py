@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from ralf import environment
-from ralf.errors import RalfError, StaleLease, UsageError
+from ralf.errors import RalfError, StaleLease
 from ralf.tasks import leases, store
 
 Root = str | os.PathLike[str] | None
@@ -14,30 +14,21 @@ Root = str | os.PathLike[str] | None
 
 def touch(lease: str = "", *, root: Root = None) -> None:
     """Show that a lease's holder lives: for hooks and commands that run with `RALF_LEASE`. One system call, no record;
-    nothing where the lease holds no longer. Where the store has leases, its engine is told each fifth of one.
+    nothing where the lease holds no longer. Where the store has leases, its engine is told each fifth of one; what
+    fails is tried by the next sign of life.
 
     lease  "": what the environment says
     """
-    told = lease or environment.lease()
-    if told:
-        with suppress(UsageError):
-            id_, number = leases.parsed(told)
-            project = store.at(root).project
-            leases.show_life(project, told)
-            if leases.is_due(project, told):
-                _renew_due(id_, number, root)
-
-
-def _renew_due(id_: str, number: int, root: Root) -> None:
-    """Renew a lease of the engine, without a record; what fails is tried by the next sign of life."""
+    lease = lease or environment.lease()
     with suppress(RalfError, OSError):
-        tasks = store.at(root)
-        state = tasks.read(lambda book: book.state_of(id_), near=id_)
-        if state is not None and state.claim is not None and state.claim.number == number:
-            leases.renew(tasks.project, id_, state.claim)
+        leases.parsed(lease)
+        project = store.at(root).project
+        leases.show_life(project, lease)
+        if leases.is_due(project, lease):
+            adopt(lease, keep=False, root=root)
 
 
-def adopt(lease: str, *, root: Root = None) -> None:
+def adopt(lease: str, *, keep: bool = True, root: Root = None) -> None:
     """Have this process keep the engine's lease of a claim, as `claim` with `keep` does, after the process died that
     did so before. Nothing where the store has no leases. StaleLease where the claim has ended; Fenced.
     """
@@ -46,4 +37,4 @@ def adopt(lease: str, *, root: Root = None) -> None:
     state = tasks.read(lambda book: book.state_of(id_), near=id_)
     if state is None or state.claim is None or state.claim.number != number:
         raise StaleLease(id_, f"lease {lease} has ended", "", f"ralf task show {id_}")
-    leases.keep(tasks.project, id_, state.claim)
+    leases.renew(tasks.project, id_, state.claim, keep=keep)

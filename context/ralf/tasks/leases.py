@@ -45,14 +45,11 @@ def of(project: Project) -> Leases | None:
 
 
 @contextmanager
-def taken(
-    project: Project, task: str, number: int, by: str, *, is_free: bool, keep: bool, seconds: int
-) -> Iterator[None]:
+def taken(project: Project, task: str, claim: Claim, *, is_free: bool, keep: bool) -> Iterator[None]:
     """Take the lease of a task for a block that records the claim; it is given back where that fails.
 
-    number   of the claim's record
     is_free  whether the records name no holder: who has the lease all the same is about to release it
-    keep     whether this process renews it from then on; else it lasts `seconds`
+    keep     whether this process renews it from then on; else it lasts as long as the claim says
 
     Claimed where somebody has it, Fenced.
     """
@@ -60,11 +57,11 @@ def taken(
     if leases is None:
         yield
         return
-    kept = _lease(leases, task, by, number)
+    kept = _lease(leases, task, claim)
     try:
         kept.take_within(_PATIENCE if is_free else 0.0)
     except Claimed as error:
-        raise Claimed(task, error.by.rpartition(" ")[0], error.since) from None
+        raise Claimed(task, _by(error), error.since) from None
     try:
         yield
     except BaseException:
@@ -72,88 +69,68 @@ def taken(
         raise
     if keep:
         _kept[leases, task] = kept
-    else:
-        with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
-            kept.leave(seconds)
-        _note(project, f"{task}:{number}", seconds)
-
-
-def keep(project: Project, task: str, claim: Claim) -> None:
-    """Have this process renew the lease of a claim from now on. StaleLease where somebody else has it; Fenced."""
-    leases = of(project)
-    if leases is None or _keeps(leases, task):
         return
-    kept = _lease(leases, task, claim.by, claim.number)
-    with _stale(task, claim):
-        try:
-            kept.resume()
-        except Fenced as error:
-            if not error.lost:
-                raise
-            kept.take()
-    _kept[leases, task] = kept
-
-
-def renew(project: Project, task: str, claim: Claim) -> None:
-    """Show a sign of life of a claim's holder: take the lease anew where it has ended and nobody has it. StaleLease
-    where somebody has; Fenced.
-    """
-    leases = of(project)
-    if leases is None or _keeps(leases, task):
-        return
-    name, holder = FOLDER + task, _named(claim.by, task, claim.number)
-    with _stale(task, claim):
-        try:
-            leases.renew(name, leases.resume(name, holder))
-        except Fenced as error:
-            if not error.lost:
-                raise
-            leases.take(name, holder, seconds=claim.seconds)
+    with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
+        kept.leave(claim.seconds)
     _note(project, claim.lease(task), claim.seconds)
+
+
+def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> None:
+    """Show a sign of life of a claim's holder; its lease is taken anew where it has ended and nobody has it.
+
+    keep  whether this process renews it from now on
+
+    StaleLease where somebody else has it: they are about to record their claim; Fenced.
+    """
+    leases, lease = of(project), claim.lease(task)
+    if leases is None:
+        show_life(project, lease)
+        return
+    if (leases, task) in _kept and _kept[leases, task].is_held:
+        return
+    kept, name, holder = _lease(leases, task, claim), FOLDER + task, _named(task, claim)
+    try:
+        try:
+            kept.resume() if keep else leases.renew(name, leases.resume(name, holder))
+        except Fenced as error:
+            if not error.lost:
+                raise
+            kept.take() if keep else leases.take(name, holder, seconds=claim.seconds)
+    except Claimed as error:
+        what = f"lease {lease} has ended: no sign of life reached the engine in time; {_by(error)} has the task now"
+        raise StaleLease(task, what, _by(error), f"ralf task show {task}") from None
+    if keep:
+        _kept[leases, task] = kept
+    else:
+        _note(project, lease, claim.seconds)
 
 
 def end(project: Project, task: str, number: int) -> None:
     """End the lease of a claim whose end is recorded. What the engine does not hear ends by itself."""
-    end_file(project, f"{task}:{number}")
-    leases = of(project)
+    lease, leases = f"{task}:{number}", of(project)
+    end_file(project, lease)
     if leases is None:
         return
     kept = _kept.pop((leases, task), None)
     with suppress(RalfError, OSError):
         if kept is not None:
             kept.end()
-        else:
-            name = FOLDER + task
-            holder = leases.holder(name) or ""
-            if holder.endswith(f" {task}:{number}"):
-                leases.release(name, leases.resume(name, holder))
-    with suppress(OSError):
-        _note_file(project, f"{task}:{number}").unlink()
+        elif (holder := leases.holder(FOLDER + task) or "").endswith(f" {lease}"):
+            leases.release(FOLDER + task, leases.resume(FOLDER + task, holder))
 
 
-def _lease(leases: Leases, task: str, by: str, number: int) -> KeptLease:
+def _lease(leases: Leases, task: str, claim: Claim) -> KeptLease:
     from ralf.storage.kept_lease import KeptLease
 
-    return KeptLease(leases, FOLDER + task, _named(by, task, number), float("inf"))
+    return KeptLease(leases, FOLDER + task, _named(task, claim), float("inf"))
 
 
-def _keeps(leases: Leases, task: str) -> bool:
-    return (leases, task) in _kept and _kept[leases, task].is_held
+def _named(task: str, claim: Claim) -> str:
+    return f"{claim.by} {claim.lease(task)}"
 
 
-def _named(by: str, task: str, number: int) -> str:
-    return f"{by} {task}:{number}"
-
-
-@contextmanager
-def _stale(task: str, claim: Claim) -> Iterator[None]:
-    """StaleLease for a lease that somebody else has by now: they are about to record their claim."""
-    try:
-        yield
-    except Claimed as error:
-        by = error.by.rpartition(" ")[0]
-        what = f"lease {claim.lease(task)} has ended: no sign of life reached the engine in time; {by} has the task now"
-        raise StaleLease(task, what, by, f"ralf task show {task}") from None
+def _by(error: Claimed) -> str:
+    return error.by.rpartition(" ")[0]
 
 
 # ---- the file ----
@@ -178,20 +155,18 @@ def file_of(project: Project, lease: str) -> Path:
 
 def begin_file(project: Project, lease: str) -> None:
     """Make the file of a lease. An agent's `RALF_LEASE` stays that of the first task that it had, so both names are
-    links to one file: a sign of life under either counts for the claim that is held now. OSError as it comes.
+    links to one file: a sign of life under either counts for the claim that is held now.
     """
     path = file_of(project, lease)
-    files.make(path.parent)
-    try:
-        first = file_of(project, "{}:{}".format(*parsed(environment.lease())))
-        os.link(first, path)
-    except UsageError:  # the environment names none
+    with suppress(OSError):
+        files.make(path.parent)
         files.touch(path)
-    except OSError:  # it has ended, or the file system has no links
-        files.touch(path)
-        with suppress(OSError):
-            os.link(path, first)
-    show_life(project, lease)
+        with suppress(UsageError):  # the environment names none
+            first = file_of(project, "{}:{}".format(*parsed(environment.lease())))
+            path.unlink()
+            files.touch(first)
+            os.link(first, path)
+        show_life(project, lease)
 
 
 def show_life(project: Project, lease: str) -> None:
@@ -201,9 +176,10 @@ def show_life(project: Project, lease: str) -> None:
 
 
 def end_file(project: Project, lease: str) -> None:
-    """Remove the file of a lease."""
-    with suppress(OSError):
-        file_of(project, lease).unlink()
+    """Remove the files of a lease."""
+    for path in (file_of(project, lease), _due(project, lease)):
+        with suppress(OSError):
+            path.unlink()
 
 
 # ---- when the next sign of life is due ----
@@ -213,25 +189,22 @@ def is_due(project: Project, lease: str) -> bool:
     """Whether a lease that nobody keeps is to be renewed by now, and not by others for a while: where the engine is
     away only one command waits for it. No request is made to find that out.
     """
-    try:
-        found = _note_file(project, lease).stat().st_mtime <= time.time()
-    except OSError:
-        return False
-    if found:
-        _note(project, lease, _SHARE * _LATER)
-    return found
+    with suppress(OSError):
+        if _due(project, lease).stat().st_mtime <= time.time():
+            _note(project, lease, _SHARE * _LATER)
+            return True
+    return False
 
 
 def _note(project: Project, lease: str, seconds: float) -> None:
     """Note when a lease is to be renewed: the time of change of a file, which a hook can look at."""
-    path = _note_file(project, lease)
-    due = time.time() + seconds / _SHARE
+    path, due = _due(project, lease), time.time() + seconds / _SHARE
     with suppress(OSError):
         files.make(path.parent)
         files.touch(path)
         os.utime(path, (due, due))
 
 
-def _note_file(project: Project, lease: str) -> Path:
+def _due(project: Project, lease: str) -> Path:
     path = file_of(project, lease)
     return path.with_name(f"{path.name}.due")  # hooks and short commands have the same
