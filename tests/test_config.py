@@ -41,11 +41,10 @@ def test_an_empty_file_sets_nothing(tmp_path: Path, text: str) -> None:
         ('threshold: "8,000"', 8_000),
         ("threshold: 25%", 50_000),
         ("threshold: 25%\nwindow: 1000000", 250_000),
-        ("threshold: adaptive", 50_000),
         ("threshold: 30000\r\nwindow: 100000\r\n", 30_000),
     ],
 )
-def test_a_threshold_is_a_number_a_share_of_the_window_or_adaptive(tmp_path: Path, text: str, limit: int) -> None:
+def test_a_threshold_is_a_number_or_a_share_of_the_window(tmp_path: Path, text: str, limit: int) -> None:
     assert load(tmp_path, text + "\n").segment_limit == limit
 
 

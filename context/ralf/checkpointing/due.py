@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ralf.checkpointing.completion import completes, promises
@@ -12,24 +12,6 @@ from ralf.config import DEFAULT_WINDOW, Limits
 from ralf.transcripts.events import Event, Position
 
 Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
-
-EDIT_TOOLS = frozenset(
-    (
-        "Edit",
-        "MultiEdit",
-        "Write",
-        "NotebookEdit",
-        "apply_patch",
-        "str_replace_based_edit_tool",
-        "write_file",
-        "replace",
-    )
-)
-
-# In the adaptive mode each of these brings the checkpoint that many tokens nearer, down to half of the threshold.
-_PER_EDIT = 500
-
-_PER_DECISION = 1_000
 
 _REARM_BELOW = 0.10
 
@@ -41,13 +23,12 @@ _DONE = ("completed", "cancelled", "deleted")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that a watcher knows: plain values, so that a short-lived process can write them down or derive them anew.
+    """All that a watcher knows.
 
     session     the transcript that the places belong to
     checkpoint  bytes of it that lie before the last checkpoint
     record      where the last record that was seen begins
     tokens      seen since the last checkpoint
-    edits, decisions   since the last checkpoint; decisions: a person's answers to questions, and plans they approved
     filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
     window      size of the client's window, where it told it
     armed       the pressure mark has not been crossed yet
@@ -61,8 +42,6 @@ class State:
     checkpoint: int = 0
     record: int = -1
     tokens: int = 0
-    edits: int = 0
-    decisions: int = 0
     filled: int | None = None
     window: int | None = None
     armed: bool = True
@@ -70,16 +49,6 @@ class State:
     open_tasks: tuple[str, ...] = ()
     due: Reason | Literal[""] = ""
     finishing: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {"open_tasks": list(self.open_tasks), "finishing": list(self.finishing)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> State:
-        """The reverse of `to_dict`; a key that this version does not know is left out."""
-        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
-        return cls(**known | {name: tuple(known.get(name, ())) for name in ("open_tasks", "finishing")})
 
 
 class BudgetWatcher:
@@ -89,25 +58,18 @@ class BudgetWatcher:
 
     compaction      The client compacted its window.
     task-completed  The agent promises completion in its own words (`<promise>COMPLETE</promise>` at the end of a line,
-                    outside code), its call of `ralf task done` succeeded, or the client said so (`completed`).
+                    outside code), or its call of `ralf task done` succeeded.
     todos-done      The agent's to-do list has no open item left (TodoWrite, update_plan) or the last open one was
                     closed (TaskUpdate), once for each time that this happens: a good border, no word about the task.
     pressure        The client's window is at or above the mark (60 %) for the first time. Armed again by a
-                    compaction, by a new session, or once it has fallen a tenth of the window below the mark. Its size
-                    is the client's figure, else the configured one, else 200,000. After a compaction the pressure is
-                    what the client says it is, else unknown until its next answer.
+                    compaction, or once it has fallen a tenth of the window below the mark. Its size is the client's
+                    figure, else the configured one, else 200,000. After a compaction the pressure is what the client
+                    says it is, else unknown until its next answer.
     threshold       Nine tenths of 50,000 tokens, or of what `Limits` says, were seen since the last checkpoint.
-                    Adaptive: each edit brings it 500 tokens nearer, each answered question and each approved plan
-                    1,000, down to half.
-    session-end     `ended` was called.
-    manual          `requested` was called.
 
     Nothing falls due while nothing was seen since the last checkpoint. What has fallen due is said once, stays in
     `state.due`, and holds until `taken`. Bytes before the last checkpoint, and records before the last one seen, are
     not counted again. A figure that falls only ever arms a rule; no rule looks at the difference of two figures.
-
-    Two ways to live without a daemon: keep `state.to_dict()`, or start with `resume` at the journal's last offset and
-    feed what the transcript holds after it; both give the same answers.
     """
 
     def __init__(self, limits: Limits | None = None, state: State | None = None) -> None:
@@ -141,11 +103,7 @@ class BudgetWatcher:
     @property
     def threshold(self) -> int:
         """Tokens after which the next checkpoint falls due, as things stand."""
-        limits, state = self.limits, self.state
-        limit = limits.due_of(self.window)
-        if limits.adaptive:
-            limit = max(1, limit // 2, limit - _PER_EDIT * state.edits - _PER_DECISION * state.decisions)
-        return limit
+        return self.limits.due_of(self.window)
 
     @property
     def window(self) -> int:
@@ -156,16 +114,6 @@ class BudgetWatcher:
     def pressure(self) -> float | None:
         """How full the client's window is, 1.0 for full; None where unknown."""
         return None if self.state.filled is None else self.state.filled / self.window
-
-    def session(self, name: str, *, window: int | None = None) -> None:
-        """From here on events are those of this session. Another one than before starts from nothing.
-
-        What the earlier one had not saved is owed to its own transcript, and is read off the journal.
-        """
-        if name != self.state.session:
-            self.state = State(name, window=window or self.state.window)
-        elif window:
-            self.state = replace(self.state, window=window)
 
     def see(self, event: Event, tokens: int) -> Reason | None:
         """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it.
@@ -182,8 +130,6 @@ class BudgetWatcher:
             self.state,
             record=event.start.byte,
             tokens=old.tokens + counted,
-            edits=old.edits + (fresh and event.kind == "call" and event.tool in EDIT_TOOLS),
-            decisions=old.decisions + (fresh and self.limits.adaptive and _decides(event)),
             window=event.capacity or old.window,
         )
         crossed = self._fills(event) and fresh
@@ -200,28 +146,10 @@ class BudgetWatcher:
             return None
         return None if self.state.due else self._fall_due(reason)
 
-    def completed(self) -> Reason | None:
-        """The client, or `ralf task done`, says that a task is complete."""
-        return self._fall_due("task-completed")
-
-    def ended(self) -> Reason | None:
-        """The client says that the session has ended."""
-        return self._fall_due("session-end")
-
-    def requested(self) -> Reason | None:
-        """A person or the agent asks for a checkpoint."""
-        return self._fall_due("manual")
-
     def taken(self, position: Position, *, left: int = 0) -> None:
         """A checkpoint was made of all that lies before `position`; `left` tokens of what was seen lie after it."""
-        self.state = replace(
-            self.state,
-            checkpoint=max(self.state.checkpoint, position.byte),
-            tokens=left,
-            edits=0,
-            decisions=0,
-            due="",
-        )
+        checkpoint = max(self.state.checkpoint, position.byte)
+        self.state = replace(self.state, checkpoint=checkpoint, tokens=left, due="")
 
     def _fall_due(self, reason: Reason) -> Reason | None:
         if self.state.tokens == 0:
@@ -290,10 +218,6 @@ class BudgetWatcher:
         if status and task not in before:
             self.state = replace(self.state, open_tasks=(*before, task))
         return False
-
-
-def _decides(event: Event) -> bool:
-    return event.kind == "user" and event.form in ("answer", "plan")
 
 
 # --------------------

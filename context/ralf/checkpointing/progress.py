@@ -59,7 +59,7 @@ def watch(
     path = Path(transcript)
     limits = config.of(project).limits
     if every is not None:
-        limits = replace(limits, tokens=every, percent=None, adaptive=False)
+        limits = replace(limits, tokens=every, percent=None)
     watcher: BudgetWatcher | None = None
     begin: Position | None = None
     seen = Position()

@@ -59,7 +59,7 @@ DEFAULT_WINDOW = 200_000
 _MOST_TOKENS = 1_000_000_000
 
 
-_THRESHOLDS = "a number of tokens such as 50000, a part of the window such as 25%, or adaptive"
+_THRESHOLDS = "a number of tokens such as 50000, or a part of the window such as 25%"
 
 _THOUSANDS = regex(r"[0-9]{1,3}(?:,[0-9]{3})+\Z")
 
@@ -70,14 +70,12 @@ class Limits:
 
     tokens    o200k_base tokens since the last checkpoint
     percent   instead of `tokens`: percent of the client's window
-    adaptive  sooner when edits and answered questions are dense, by at most half
     pressure  the part of the client's window that may be full before one is made at once
     window    size of the client's window where the client does not tell it, in tokens
     """
 
     tokens: int = DEFAULT_TOKENS
     percent: float | None = None
-    adaptive: bool = False
     pressure: float = 0.60
     window: int | None = None
 
@@ -96,10 +94,8 @@ class Limits:
 
     @classmethod
     def parse(cls, threshold: str | int, *, pressure: float = 0.60, window: int | None = None) -> Limits:
-        """`threshold` as a person writes it: `50000`, `50_000`, `50,000`, `25%` or `adaptive`. Raises UsageError."""
+        """`threshold` as a person writes it: `50000`, `50_000`, `50,000` or `25%`. Raises UsageError."""
         text = str(threshold).strip().lower()
-        if text == "adaptive":
-            return cls(adaptive=True, pressure=pressure, window=window)
         try:
             if text.endswith("%"):
                 return cls(percent=float(text[:-1]), pressure=pressure, window=window)
@@ -110,7 +106,7 @@ class Limits:
             raise UsageError("threshold", f"{threshold!r} is not a threshold", _THRESHOLDS) from error
 
     def tokens_of(self, window: int) -> int:
-        """Return the tokens that may pass without a checkpoint in a window of this size, before any adaptation."""
+        """Return the tokens that may pass without a checkpoint in a window of this size."""
         return self.tokens if self.percent is None else round(self.percent / 100 * window)
 
     def due_of(self, window: int) -> int:
@@ -124,8 +120,8 @@ class Limits:
 class Config:
     """What can be set: what each key does, and after a semicolon or a colon its values (docs/config.md says more).
 
-    threshold        most tokens between checkpoints, due a tenth sooner: a number, a share of the window such as `25%`,
-                     or `adaptive` (sooner when edits and answered questions are dense)
+    threshold        most tokens between checkpoints, due a tenth sooner: a number, or a share of the window such as
+                     `25%`
     window           context window size in tokens, if the client does not report it
     pressure         usage (%) of the window at which a checkpoint is due; once per crossing
     hand_over_at     usage (%) of the window at which its agent is asked to hand over, once; above 100: never

@@ -27,7 +27,7 @@ from ralf.storage.registry import Registration
 
 CONFIG_TEXT = """\
 # ralf: the settings of this project. All keys: docs/config.md
-#threshold: 50000         # tokens since the last checkpoint; or a share of the window (25%), or adaptive
+#threshold: 50000         # tokens since the last checkpoint; or a share of the window (25%)
 #window: 200000           # context window size in tokens, if the client does not report it
 #pressure: 60             # percent of the window at which a checkpoint falls due
 """

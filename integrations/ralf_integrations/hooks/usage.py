@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,7 +140,7 @@ def look(
     guessed = 0
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
-            watcher.session(source.session, window=LARGE_WINDOW)
+            watcher.state = replace(watcher.state, window=LARGE_WINDOW)
         compacted = event.before or compacted
         guess = _estimate(counted(event))
         guessed += guess
@@ -151,8 +152,6 @@ def look(
     if source.format in IN_LINES:
         size = min(size, source.end.byte)
     left = watcher.threshold - state.tokens
-    if limits.adaptive:  # each edit to come brings it nearer, down to half
-        left = max(left // 2, limits.due_of(watcher.window) // 2 - state.tokens)
     found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
     return Look(
         state.due,
@@ -386,7 +385,7 @@ def write_next_hint(
     filled = (look.filled or 0) if 0 < mark <= look.compacts else 0
     if filled:
         until = min(until, look.size + max(growth.FEWEST, int(growth.BYTES * (mark - filled))))
-    left = 0 if look.due or settings.limits.adaptive else look.left  # what is nearer by edits, tokens do not tell
+    left = 0 if look.due else look.left
     if not told and is_full(settings, look):  # seen first where nobody can ask the agent: the next hook does
         until, left = look.size, 0
     write_hint(
