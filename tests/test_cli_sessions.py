@@ -111,7 +111,6 @@ COMMANDS = [
     ("memory", "accept"),
     ("memory", "why"),
     ("memory", "status"),
-    ("memory", "snapshot"),
     ("memory", "restore"),
     ("memory", "tidy"),
     ("memory", "export"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -154,15 +153,6 @@ def test_what_arrived_is_judged_by_what_the_session_did_then(
     worked(rig, *(again if failed else [ran(FIX)]), ran("npm test", "12 passing"))
     found, *_ = ends(rig, "trap", *["trap"] * failed, *["command"] * (1 + failed))
     assert (found.helpful, found.harmful) == counted
-
-
-def test_a_session_that_ends_drops_what_proved_of_no_use_once_a_week(rig: Rig) -> None:
-    long_ago = (datetime.now(UTC) - timedelta(days=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    old = new_item("trap", command="make", error="no rule", origin="mechanical", harmful=5, added=long_ago)
-    writing.record(rig.project, "main", [old])
-    worked(rig, *REDIS)
-    ends(rig, "trap", "command")
-    assert writing.load(rig.project, "main").last_compacted
 
 
 def test_the_memory_is_the_one_that_the_environment_names(rig: Rig) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -262,15 +261,6 @@ def test_a_file_that_git_brought_is_foreign_until_it_is_accepted(project: Projec
 # ---- upkeep ----
 
 
-def test_a_tidying_is_due_after_a_week_or_above_fifty_kilobytes() -> None:
-    now = datetime(2026, 5, 8, 12, tzinfo=UTC)
-    memory = Memory("main", {"fact-1": Item("fact-1", "fact", "x", added="2026-01-01T00:00:00Z")})
-    a_week = replace(memory, last_compacted=(now - timedelta(days=7)).isoformat())
-    less = replace(memory, last_compacted=(now - timedelta(days=7) + timedelta(seconds=1)).isoformat())
-    assert writing.is_due(a_week, 0, now) and writing.is_due(less, 50 * 1024 + 1, now)
-    assert not writing.is_due(less, 50 * 1024, now) and not writing.is_due(Memory("main"), 10**6, now)
-
-
 @pytest.mark.parametrize(
     ("confidence", "uses", "kept"), [(0.3, 3, False), (0.3, 4, True), (0.31, 0, True), (0.0, 4, True)]
 )
@@ -279,8 +269,8 @@ def test_a_tidying_keeps_what_has_confidence_above_three_tenths_or_more_than_thr
 ) -> None:
     written(project, found("trap", command="make", error="no rule", uses=uses))
     written(project, delta("edit", "trap-1", values={"confidence": confidence}))
-    after = writing.tidy(project, "main", force=True)
-    assert after is not None and bool(after.of_kind("trap")) is kept
+    after = writing.tidy(project, "main")
+    assert bool(after.of_kind("trap")) is kept
     header = re.search(r"_Last compacted: (\S+) \|", path_of(project, "main").read_text())
     assert header is not None and datetime.fromisoformat(header[1]).tzinfo is not None
 
@@ -290,8 +280,8 @@ def test_a_tidying_leaves_preferences_relationships_and_a_persons_words_as_they_
     written(project, *own, delta("accept", "preference-1", origin="agent"))
     ids = ("preference-1", "relationship-1", "fact-1")
     before = written(project, *(delta("outcome", id_, verdict="harmful") for id_ in ids * 9))
-    after = writing.tidy(project, "main", force=True)
-    assert after is not None and after.items == before.items
+    after = writing.tidy(project, "main")
+    assert after.items == before.items
 
 
 def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project) -> None:
@@ -304,16 +294,16 @@ def test_status_tells_size_entries_times_patterns_and_outcomes(project: Project)
 
 
 @pytest.mark.ci
-def test_a_snapshot_brings_back_what_the_memory_was_and_can_itself_be_undone(project: Project) -> None:
-    first = written(project, delta("snapshot", name="before"))
+def test_a_revision_brings_back_what_the_memory_was_and_can_itself_be_undone(project: Project) -> None:
+    first = writing.load(project, "main")
     path = path_of(project, "main")
     path.write_text(path.read_text().replace("---\n\n*Edit", "## My own\n\nAnything.\n\n---\n\n*Edit"))
     edit = delta("edit", "fact-1", values={"text": "one"}, origin="person")
     written(project, edit, delta("drop", "fact-2", origin="person"))
     later = written(project, said("fact", text="three"))
-    back = writing.restore(project, "main", "before")
+    back = writing.restore(project, "main", first.revision)
     assert (back.items, back.notes) == (first.items, {})
-    again = writing.restore(project, "main", f"r{later.revision}")
+    again = writing.restore(project, "main", later.revision)
     assert (again.items, again.notes) == (later.items, {"My own": "Anything."})
 
 

@@ -31,7 +31,7 @@ _MOST = 40  # items that are shown where nothing else is asked for
 class _Memory(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
         name: f"ralf_cli.memory:{name}"
-        for name in "show add edit drop accept why status snapshot restore tidy export trust".split()
+        for name in "show add edit drop accept why status restore tidy export trust".split()
     }
 
 
@@ -102,8 +102,8 @@ def _origin(whose: Whose, id_: str) -> str:
     return "agent" if environment.is_agent() else "person"
 
 
-def _with_id(*, required: bool = True) -> Callable[[F], F]:
-    return click.argument("id", required=required, callback=lambda _, __, said: said and said.strip("[] ").lower())
+def _with_id() -> Callable[[F], F]:
+    return click.argument("id", callback=lambda _, __, said: said.strip("[] ").lower())
 
 
 def _with_warnings(memory: Memory) -> Memory:
@@ -262,50 +262,29 @@ def add(
     _emit(item, "offered" if item.status == "offered" else "added", as_json=as_json)
 
 
-@click.command(short_help="Change an item, or the file in $EDITOR.")
-@_with_id(required=False)
+@click.command(short_help="Change an item.")
+@_with_id()
 @click.argument("values", nargs=-1, metavar="[FIELD=VALUE]...")
 @_of_an_agent
 @with_json
-def edit(id: str | None, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:  # noqa: A002
-    """Change fields of the item ID; without ID, edit the file of the memory in $VISUAL or $EDITOR.
-
-    You can also edit the file directly at any time; the next write takes your changes in.
+def edit(id: str, values: tuple[str, ...], whose: Whose, as_json: bool) -> None:  # noqa: A002
+    """Change fields of the item ID. You can also edit the file of the memory at any time, in any editor:
+    `.autonomous/context/memory/AGENT.md`.
 
     \b
     Examples:
       ralf memory edit preference-1 value=spaces
       ralf memory edit pattern-2 confidence=0.9 "text=Run the linter first"
-      ralf memory edit
 
     \b
-    Exit status: 0 · 1 unwritable, the editor failed · 2 invalid name or field · 3 no such item ·
-    4 the file cannot be read (nothing is lost) · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name or field · 3 no such item · 4 damaged records · 5 busy
     """
-    if id is None:
-        _edit_file(*whose)
-        return
     if not values:
         raise click.UsageError("say what to change: FIELD=VALUE")
     from ralf.memory.family import edit_of
 
     made = _recorded(whose, edit_of(id, values, origin=_origin(whose, id)))
     _emit(made.get(id), "changed", as_json=as_json)
-
-
-def _edit_file(project: Project, name: str) -> None:
-    from ralf.errors import Damaged
-    from ralf.memory.writing import path_of
-    from ralf_cli.writing import check_editor, run_editor
-
-    path = path_of(project, name)
-    check_editor(name, path)
-    before = _recorded((project, name))
-    run_editor(path, "ralf memory edit")
-    made = _recorded((project, name))
-    if made.warnings:
-        raise Damaged(path, "was not taken in", f"mend the file: {path}")
-    click.echo(f"{name}: {'taken in' if made.revision != before.revision else 'nothing changed'}")
 
 
 @click.command(short_help="Drop an item for good.")
@@ -408,57 +387,36 @@ def status(whose: Whose, as_json: bool) -> None:
     if as_json:
         emit_json(told)
         return
-    told["snapshots"] = ", ".join(f"{name} (r{revision})" for name, revision in told["snapshots"].items())
     for name, value in told.items():
         click.echo(f"{name:<15} {value if value != '' else '-'}")
 
 
-@click.command(short_help="Name the memory as it is now.")
-@click.argument("name")
+@click.command(short_help="Go back to a revision.")
+@click.argument("revision", callback=lambda _, __, said: said.strip("[] r"))
 @_of_an_agent
-def snapshot(name: str, whose: Whose) -> None:
-    """Give what the memory is now a NAME, to go back to with `ralf memory restore`.
+def restore(revision: str, whose: Whose) -> None:
+    """Bring back what the memory was at REVISION, such as r12; `ralf memory why ID` tells them. This is a change like
+    any other, and can be undone in the same way. No agent can.
 
     \b
     Examples:
-      ralf memory snapshot before-cleanup
-
-    \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 4 damaged records · 5 busy
-    """
-    from ralf.memory.family import delta
-
-    made = _recorded(whose, delta("snapshot", name=name))
-    click.echo(f"{whose[1]}: {name} is revision {made.snapshots[name]}")
-
-
-@click.command(short_help="Go back to a snapshot or a revision.")
-@click.argument("to")
-@_of_an_agent
-def restore(to: str, whose: Whose) -> None:
-    """Bring back what the memory was at TO: a snapshot's name, or a revision such as r12. This is a change like any
-    other, and can be undone in the same way. No agent can.
-
-    \b
-    Examples:
-      ralf memory restore before-cleanup
       ralf memory restore r12
 
     \b
-    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such snapshot · 4 damaged records · 5 busy
+    Exit status: 0 · 1 unwritable, disk full · 2 invalid name · 3 no such revision · 4 damaged records · 5 busy
     """
     from ralf.memory.writing import restore as restore_to
 
     _check_person(whose[1], "nothing is restored")
-    before = _with_warnings(restore_to(*whose, to))
-    click.echo(f"{whose[1]}: as it was at {to}; revision {before.revision}")
+    made = _with_warnings(restore_to(*whose, int(revision) if revision.isdecimal() else 0))
+    click.echo(f"{whose[1]}: as it was at r{revision}; revision {made.revision}")
 
 
 @click.command(short_help="Drop what proved of no use.")
 @_of_an_agent
 def tidy(whose: Whose) -> None:
     """Drop items whose confidence is at most 0.3 and that were used at most three times. Preferences, relationships and
-    what a person said stay. It happens by itself at a session's end, once a week and above 50 KB.
+    what a person said stay.
 
     \b
     Examples:
@@ -470,7 +428,7 @@ def tidy(whose: Whose) -> None:
     from ralf.memory.writing import load, tidy as tidy_memory
 
     before = load(*whose)
-    made = _with_warnings(tidy_memory(*whose, force=True) or before)
+    made = _with_warnings(tidy_memory(*whose))
     gone = len(before.items) - len(made.items)
     undo = f"to undo it: ralf memory restore r{before.revision}"
     click.echo(f"{whose[1]}: {len(made.items):,} items, {gone:,} fewer; {undo}")

@@ -69,7 +69,6 @@ outcome  what came of an item that was handed over: helpful, harmful
 accept   an offer that counts from now on
 compact  a tidying that ended
 note     what a person wrote below a heading and that is no item; "" takes it out
-snapshot a name for the revision of this record
 restore  the entries and notes that were at a revision `to`
 """
 
@@ -140,8 +139,6 @@ def apply(memory: Memory, delta: Delta, at: str) -> Memory:
         return _add(memory, delta, at)
     if kind == "compact":
         return replace(memory, last_compacted=at)
-    if kind == "snapshot":
-        return replace(memory, snapshots={**memory.snapshots, delta["name"]: memory.revision + 1})
     if kind == "restore" and "entries" in delta:
         entries = {label: item_of(tree) for label, tree in delta["entries"].items()}
         return replace(memory, entries=entries, notes=delta["notes"])
@@ -344,8 +341,6 @@ def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
     if kind == "note":
         text = cleaner.redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
         return {**found, "heading": cleaner.line(found["heading"]), "text": text}
-    if kind == "snapshot":
-        cleaning.check(found["name"])
     if "id" not in found:
         return found
     item = memory.get(found["id"])

@@ -207,7 +207,6 @@ class Memory:
     outcomes        how many outcomes were counted, of all items that ever were
     notes           what a person wrote into the file that is no item: by heading, "" for the beginning
     numbers         by kind, the highest number that a label has got
-    snapshots       names of revisions, to go back to
     warnings        what is to be said of this reading: an unreadable file, a foreign one
     """
 
@@ -219,7 +218,6 @@ class Memory:
     outcomes: int = 0
     notes: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
-    snapshots: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -13,7 +13,6 @@ from ralf.memory.family import by_agent, stream_of
 from ralf.memory.model import Item, check_agent
 from ralf.model import entries
 from ralf.project import Project
-from ralf.route import why as reasons
 from ralf.route.entries import sessions_of
 from ralf.route.why import Quote
 from ralf.text.frozen import dataclass
@@ -21,13 +20,18 @@ from ralf.text.patterns import regex
 
 _LINES = regex(r"(?P<route>\S+) (?P<session>\S+) lines? (?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 
-_CLAIM = regex(r"(?P<route>\S+) (?P<label>(?:cp|DEC)-\d{1,9})")
-
 _MOST_QUOTES = 20  # of one reference
 
 _WHO = {"mechanical": "rules over transcripts", "person": "a person", "agent": "the agent", "model": "a model"}
 
-_WORDS = {"add": "added", "edit": "edited", "drop": "dropped", "use": "occurred again", "accept": "accepted"}
+_WORDS = {
+    "add": "added",
+    "edit": "edited",
+    "drop": "dropped",
+    "use": "occurred again",
+    "accept": "accepted",
+    "restore": "restored",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +94,14 @@ def _described(delta: Mapping[str, Any]) -> str:
 
 
 def _source(project: Project, reference: str) -> Source:
+    found = _LINES.fullmatch(reference)
+    if found is None:
+        return Source(reference)
+    first, last = int(found["first"]), int(found["last"] or found["first"])
     try:
-        if claim := _CLAIM.fullmatch(reference):
-            return Source(
-                reference, reasons.why(claim["route"], claim["label"], root=project.root).quotes[:_MOST_QUOTES]
-            )
-        if place := _LINES.fullmatch(reference):
-            first, last = int(place["first"]), int(place["last"] or place["first"])
-            logs = [log.entries for log in sessions_of(project, place["route"]) if log.session == place["session"]]
-            steps = [one for log in logs for one in log if isinstance(one, entries.Step) and first <= one.line <= last]
-            quotes = [Quote(one.line, one.line, one.tool, "\n".join((one.object, *one.lines))) for one in steps]
-            return Source(reference, tuple(quotes[:_MOST_QUOTES]))
+        logs = [log.entries for log in sessions_of(project, found["route"]) if log.session == found["session"]]
     except RalfError as error:
         return Source(reference, problem=str(error))
-    return Source(reference)
+    steps = [one for log in logs for one in log if isinstance(one, entries.Step) and first <= one.line <= last]
+    quotes = [Quote(one.line, one.line, one.tool, "\n".join((one.object, *one.lines))) for one in steps]
+    return Source(reference, tuple(quotes[:_MOST_QUOTES]))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -25,10 +23,6 @@ from ralf.redact import redactor_for
 from ralf.storage import files
 
 T = TypeVar("T")
-
-_EVERY = timedelta(days=7)
-
-_LARGEST = 50 * 1024  # bytes of the file above which it is tidied before a week is over
 
 _LEAST_CONFIDENCE, _LEAST_USES = 0.3, 3  # a tidying keeps what has more of either
 
@@ -86,13 +80,6 @@ def load(project: Project, agent: str) -> Memory:
     Takes no lock and records nothing. An agent that has none has an empty memory. DamagedJournal, UsageError.
     """
     return access.read(document_of(project, agent), lambda look: _memory(look.state, look.warnings))
-
-
-def load_at(project: Project, agent: str, revision: int) -> Memory | None:
-    """The memory at a revision; None for one that the journal does not have. DamagedJournal, UsageError."""
-    found = document_of(project, agent)
-    then = state_at(found.family, found.store, found.stream, revision)
-    return _memory(then) if then is not None else None
 
 
 def _memory(state: State, warnings: Sequence[str] = ()) -> Memory:
@@ -174,89 +161,53 @@ def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
 
 
 def status(project: Project, agent: str) -> dict[str, Any]:
-    """How large a memory is, and when it was last written and tidied, "" for never. Errors: `writing.load`.
+    """How large a memory is, and when it was last written and tidied, "" for never. Errors: `load`.
 
     memory_size_kb  kilobytes (1,024 bytes) of its file; entry_count: items; offers: those that wait for the user
     outcomes_count  outcomes of items that were handed over
     """
-    memory = load(project, agent)
+    memory, path = load(project, agent), path_of(project, agent)
     return {
         "agent": agent,
-        "memory_size_kb": round(_size(project, agent) / 1024, 1),
+        "memory_size_kb": round(path.stat().st_size / 1024, 1) if path.exists() else 0.0,
         "entry_count": len(memory.items),
         "last_compacted": memory.last_compacted,
         "last_written": memory.last_written,
         "patterns_count": len(memory.of_kind("pattern")),
         "outcomes_count": memory.outcomes,
         "offers": len(memory.offers),
-        "snapshots": dict(memory.snapshots),
         "revision": memory.revision,
         "warnings": memory.warnings,
     }
 
 
-def _size(project: Project, agent: str) -> int:
-    try:
-        return path_of(project, agent).stat().st_size
-    except OSError:
-        return 0
+def restore(project: Project, agent: str, revision: int) -> Memory:
+    """Bring back what the memory was at a revision, as a change that can itself be undone.
 
-
-def restore(project: Project, agent: str, to: str) -> Memory:
-    """Bring back what the memory was at a snapshot or a revision (`r12`), as a change that can itself be undone.
-
-    NotFound for one that there is not; other errors: `writing.record`.
+    NotFound for one that there is not; other errors: `record`.
     """
-    check_agent(agent)
-
-    def deltas(now: Memory) -> Sequence[Delta]:
-        said = re.fullmatch(r"r?(\d{1,9})", to)
-        number = now.snapshots.get(to, int(said[1]) if said else 0)
-        then = load_at(project, agent, number) if number else None
-        if then is None:
-            named = ", ".join(now.snapshots) or "none"
-            raise NotFound(agent, f"has no snapshot {to[:80]!r}; there are: {named}", "ralf memory status")
-        entries = {label: tree_of(item) for label, item in then.entries.items()}
-        return [delta("restore", to=number, name=to, entries=entries, notes=dict(then.notes))]
-
-    return write(project, agent, deltas)
+    found = document_of(project, agent)
+    state = state_at(found.family, found.store, found.stream, revision)
+    if state is None or not revision:
+        raise NotFound(agent, f"has no revision {revision}", "ralf memory status")
+    then = _memory(state)
+    entries = {label: tree_of(item) for label, item in then.entries.items()}
+    return record(project, agent, [delta("restore", to=revision, entries=entries, notes=dict(then.notes))])
 
 
-def is_due(memory: Memory, size: int, now: datetime) -> bool:
-    """Whether a memory is to be tidied: a week after the last time, or since its first item, or above 50 KB.
-
-    size  bytes of the file
+def tidy(project: Project, agent: str) -> Memory:
+    """Drop what proved of no use: whose confidence is at most 0.3, and that was used at most three times. Preferences,
+    relationships and what a person said stay. Errors: `record`.
     """
-    if memory.items and size > _LARGEST:
-        return True
-    try:
-        since = datetime.fromisoformat(memory.last_compacted or min(item.added for item in memory.items))
-    except ValueError:  # without an item, or with a time that a person wrote
-        return False
-    return now - (since if since.tzinfo else since.replace(tzinfo=UTC)) >= _EVERY
 
-
-def is_kept(item: Item) -> bool:
-    """Whether a tidying keeps an item: confidence above 0.3, or more than three uses; whatever a person said, or is."""
-    is_used = item.confidence > _LEAST_CONFIDENCE or item.uses > _LEAST_USES
-    return is_used or item.origin == "person" or item.kind in ("preference", "relationship")
-
-
-def tidy(project: Project, agent: str, *, force: bool = False) -> Memory | None:
-    """Drop what proved of no use, where that is due; None where it is not. Errors: `writing.record`.
-
-    force  whether to do it in any case
-    """
-    if not force and not is_due(load(project, agent), _size(project, agent), datetime.now(UTC)):
-        return None
-
-    def made(memory: Memory) -> Sequence[Delta]:
-        gone = [item for item in memory.items if not is_kept(item)]
+    def deltas(memory: Memory) -> Sequence[Delta]:
+        idle = [item for item in memory.items if item.confidence <= _LEAST_CONFIDENCE and item.uses <= _LEAST_USES]
+        gone = [one for one in idle if one.origin != "person" and one.kind not in ("preference", "relationship")]
         why = "confidence {0.confidence:.2f} with {0.uses} uses"
         drops = [delta("drop", item.id, reason=why.format(item), origin="mechanical") for item in gone]
         return [*drops, delta("compact")]
 
-    return write(project, agent, made)
+    return write(project, agent, deltas)
 
 
 # ---- as functions of `ralf.api`, by the project's folder ----

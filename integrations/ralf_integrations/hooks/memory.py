@@ -68,8 +68,7 @@ def _task_of(session: Session, context: RouteContext | None) -> str:
 
 
 def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()) -> None:
-    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed, and tidy
-    the memory where that is due.
+    """Take in what a route's checkpoints hold; of a session that is over also what came of what it was handed.
 
     session  as the client's hooks tell it
     ended    its transcripts where it is over
@@ -90,8 +89,6 @@ def learn(project: Project, route: str, session: str, ended: Sequence[Path] = ()
         source = open_transcript(transcript)
         after = _lines_before(transcript, at)
         harvest.judge(project, route, agent=name, session=source.session, labels=labels, after=after)
-    if ended:
-        writing.tidy(project, name)
 
 
 def _arrived(project: Project, session: str) -> tuple[list[str], int]:
