@@ -29,12 +29,11 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.faults.figures import told
-from tests.storekit import MEMORY, V100, context_of, copied, route_file, write_session, zipped
+from tests.storekit import MEMORY, V100, context_of, copied, write_session, zipped
 
 import ralf
 from ralf import project as projects
 from ralf.document.tree import to_tree
-from ralf.maintenance import forget as forgetting
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.verify import verify
 from ralf.model import Decision
@@ -93,7 +92,7 @@ def _write(root: Path, rng: random.Random) -> None:
     """A person writes into a file, what a decision says or something else; half of the time it waits there."""
     route = rng.choice(ROUTES)
     said = rng.choice([item.decision for item in ralf.get_context(route, root=root).decisions] or ["nothing yet"])
-    with route_file(root, route).open("a", encoding="utf-8") as file:
+    with projects.find(root).route_file(route).open("a", encoding="utf-8") as file:
         file.write(f"\nNB {said.upper() if rng.random() < 0.5 else sentence(rng)}\nand {sentence(rng)}\n")
     if rng.random() < 0.5:
         corrections.take_in(route, root=root)
@@ -300,9 +299,9 @@ def broken(part: str) -> Iterator[None]:
     """A forget that leaves out a part: blobs, caches, files or records."""
     owner, name = {
         "blobs": (_Forgetting, "_find_blobs"),
-        "caches": (_Forgetting, "_drop_caches"),
-        "files": (forgetting, "purge_file"),
-        "records": (_Forgetting, "_changed"),
+        "caches": (_Forgetting, "_find_caches"),
+        "files": (_Forgetting, "_mask"),
+        "records": (_Forgetting, "_count"),
     }[part]
     with patch.object(owner, name, lambda *_: {"caches": [], "records": 0}.get(part)):
         yield

@@ -6,18 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ralf.document import place as places, record
 from ralf.document.access import Look
 from ralf.document.judging import DAMAGED, EDITED, HALF, NEW
 from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.memory import writing
-from ralf.memory.family import STREAMS
 from ralf.memory.writing import path_of
 from ralf.project import Project
-from ralf.storage import locks
 from ralf.storage.check import Finding
-from ralf.storage.durable import removed
-from ralf.storage.journal import required
 
 _ANEW = "keep it under another name, and write it anew from the journal"
 
@@ -67,38 +62,3 @@ def repaired(project: Project, aside: Callable[[Path], object], note: Callable[[
             aside(path)
         writing.record(project, path.stem, [])
         note(path, "written anew from the journal")
-
-
-def holds_words(project: Project, stream: str, holds: Callable[[Path], bool]) -> bool:
-    """Whether the file of a memory, or what was displaced from there, holds the words of a forget."""
-    if not stream.startswith(STREAMS):
-        return False
-    place = writing.document_of(project, stream.removeprefix(STREAMS)).place
-    return any(map(holds, (place.file, *places.all_displaced(place))))
-
-
-def rewritten(project: Project, stream: str, change: Callable[[], int]) -> int:
-    """Change the records of a memory, and then its file; what `change` returns.
-
-    What a person saved is absorbed first. Then the file goes, for it shows the old words and would be taken for an edit
-    of the new ones; who is broken off leaves a journal that makes it anew. A file that is not ours is left: a forget
-    purges it as it stands.
-    """
-    agent = stream.removeprefix(STREAMS)
-    is_left = bool(writing.record(project, agent, []).warnings)
-    place = writing.document_of(project, agent).place
-    with locks.locked(place.lock, agent):
-        removed([*places.all_displaced(place), *([] if is_left else [place.file])])
-        changed = change()
-        if changed:  # a buffer of an editor that still holds the words is no edit of what the document is now
-            replacing = required(project.store.properties.replace, "replace records")
-            replacing.replace(stream, record.with_new_mark)
-        if place.index is not None:
-            removed(Path(f"{place.index}{ending}") for ending in ("", "-wal", "-shm"))
-    writing.record(project, agent, [])
-    return changed
-
-
-def is_memory(stream: str) -> bool:
-    """Whether a stream is that of a memory."""
-    return stream.startswith(STREAMS)

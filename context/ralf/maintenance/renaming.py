@@ -22,7 +22,6 @@ from ralf import environment, project as projects, routing
 from ralf.document.index import NAME, with_index
 from ralf.document.place import all_displaced
 from ralf.errors import MEND_JOURNAL, Busy, Damaged, DamagedJournal, RalfError, UsageError
-from ralf.maintenance import remnants
 from ralf.maintenance.forget import alone, held
 from ralf.model import RouteContext
 from ralf.project import Project
@@ -331,7 +330,7 @@ def _drop_old(project: Project, store: FileStore, move: Move, shown: str) -> lis
     _drop_index(project, move.old)
     durable.removed(all_displaced(document_of(project, move.old).place))  # absorbed before the records moved
     with suppress(OSError):  # they can be made anew
-        remnants.remove(project.caches_named(move.old))
+        durable.removed(path for path in project.caches_named(move.old) if path.is_file())
     if move.old == routing.DEFAULT:
         _keep_sessions(project, move)
         store.drop(routing.stream_of_move(move.old))  # it is the route of all that has no other, and begins anew

@@ -15,7 +15,7 @@ from pathlib import Path
 from ralf import routing
 from ralf.document import index
 from ralf.errors import Damaged, RalfError
-from ralf.maintenance import memories, remnants, renaming, verify
+from ralf.maintenance import memories, renaming, verify
 from ralf.maintenance.verify import VerifyReport
 from ralf.model import RouteContext
 from ralf.project import Project, find
@@ -26,6 +26,7 @@ from ralf.route.routefile import parse
 from ralf.route.write import open_route
 from ralf.storage import journal as journals, journal_file, locks
 from ralf.storage.check import DAMAGED, ROUTES, Check, Scan, aside, check_of
+from ralf.storage.durable import removed
 
 _DEAD = 3_600
 """Seconds after which nobody is believed to be still at a temporary file, where no lock tells."""
@@ -67,7 +68,7 @@ class _Repair:
 
     def remove_index(self) -> None:
         """Remove the indexes: they know of what is lost, and are made anew."""
-        remnants.remove(index.files_in(self.project.cache))
+        removed(index.files_in(self.project.cache))
 
 
 def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = None) -> RepairReport:

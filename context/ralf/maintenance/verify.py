@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from ralf import config, project as projects, routing
-from ralf.agent import contents
+from ralf.agent import contents, records
 from ralf.document import access
 from ralf.document.access import Look
 from ralf.document.judging import EDITED, HALF, NEW
 from ralf.document.state import digest_of
 from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
-from ralf.maintenance import memories, renaming, runs
+from ralf.maintenance import memories, renaming
 from ralf.project import Project
 from ralf.route import fold, history, state
 from ralf.route.family import document_of
@@ -175,7 +175,7 @@ def verify(
     chosen = routes if newest is None else _written_last(project, routes)[:newest]
     whole, passed_over, routes = route is None and len(chosen) == len(routes), len(routes) - len(chosen), chosen
     findings: list[Finding] = []
-    records = 0
+    count = 0
     named: dict[str, list[str]] = {}
     if whole:
         findings += _configuration(project)
@@ -184,7 +184,7 @@ def verify(
     check = check_of(project.store, project.folder)
     for name in routes:
         scan, found = _route(project, check, name)
-        records += len(scan.whole())
+        count += len(scan.whole())
         findings += found
         for label, digest in evidence(scan):
             named.setdefault(digest, []).append(f"{name} {label}")
@@ -200,11 +200,11 @@ def verify(
         ]
     for stream in other_streams(project) if whole else ():
         scan = _other(check, stream)
-        records += len(scan.whole())
+        count += len(scan.whole())
         findings += of_journal(scan)
         findings += map(_left, check.left(stream))
         findings += _lost_contents(scan, held)
-    return VerifyReport(tuple(routes), records, len(held), tuple(dict.fromkeys(findings)), passed_over)
+    return VerifyReport(tuple(routes), count, len(held), tuple(dict.fromkeys(findings)), passed_over)
 
 
 def _written_last(project: Project, routes: list[str]) -> list[str]:
@@ -247,7 +247,7 @@ def _other(check: Check, stream: str) -> Scan:
 
 def _lost_contents(scan: Scan, held: Container[str]) -> Iterator[Finding]:
     """Yield the large contents of a run that are gone though its records still name them."""
-    if not runs.is_of_run([scan.stream]):
+    if not scan.stream.startswith((records.RUNS, records.SIGNALS, records.OUTPUT)):
         return
     for entry in (line.entry for line in scan.whole() if line.entry is not None):
         for digest in contents.blobs_in(entry.record):
