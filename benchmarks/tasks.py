@@ -27,6 +27,7 @@ import measure
 from installed import ralf as installed
 from measure import Row, main
 
+from ralf.project import find
 from ralf.tasks import claims, editing, index, plan
 from ralf.tasks.model import Task
 
@@ -209,7 +210,7 @@ def _serialized(folder: Path, size: int, rounds: int, ours: str, theirs: str) ->
 
     cases = [
         (other, "", [theirs, "serialize", "--every", str(EVERY)], lay_back),
-        (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: plan.undo(root=mine)),
+        (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: plan.path_of(find(mine)).unlink()),
     ]
     names = ("aqua serialize", "ralf serialize")
     return _rows([f"{name}, {size:,} tasks" for name in names], in_turns(cases, rounds), SERIALIZE)

@@ -12,7 +12,7 @@ from clocks import within
 from examples import examples
 from ralf.errors import Cycle, NotFound, UnknownDependency, UsageError
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.sequence import GUESS, Chain, Estimates, Plan, learnt, make_plan
+from ralf.tasks.sequence import Chain, Plan, make_plan, tokens_of
 
 HELD = ("pending", "failed")
 
@@ -137,20 +137,16 @@ def test_a_checkpoint_lies_after_every_n_tasks_and_none_after_the_last() -> None
 
 
 def test_a_checkpoint_lies_before_the_task_that_would_pass_the_budget() -> None:
-    assert drawn(make_plan(tasks("a b c d e"), budget=50_000, tokens=Estimates({}, 20_000, guessed=False))) == [
-        ": a b | c d | e"
-    ]
-    assert drawn(make_plan(tasks("a b c d e"), budget=40_000, tokens=Estimates({}, 20_000, guessed=False))) == [
-        ": a b | c d | e"
-    ]
-    assert drawn(make_plan(tasks("a b c"), budget=1, tokens=Estimates({}, 20_000, guessed=False))) == [": a | b | c"]
+    assert drawn(make_plan(tasks("a b c d e"), budget=50_000, tokens={"": 20_000})) == [": a b | c d | e"]
+    assert drawn(make_plan(tasks("a b c d e"), budget=40_000, tokens={"": 20_000})) == [": a b | c d | e"]
+    assert drawn(make_plan(tasks("a b c"), budget=1, tokens={"": 20_000})) == [": a | b | c"]
+    assert drawn(make_plan(tasks("a b c"), budget=50_000)) == [": a b | c"]
 
 
 def test_the_budget_counts_what_tasks_of_each_role_take() -> None:
     known = [*tasks("a b c d", role="slow"), *tasks("e f g h", role="other")]
-    plan = make_plan(known, budget=60_000, tokens=Estimates({"slow": 60_000}, 20_000, guessed=False))
+    plan = make_plan(known, budget=60_000, tokens={"slow": 60_000, "": 20_000})
     assert drawn(plan) == ["other: e f g | h", "slow: a | b | c | d"]
-    assert [(chain.tokens, chain.guessed) for chain in plan.chains] == [(20_000, False), (60_000, False)]
 
 
 def test_a_task_that_asks_for_a_checkpoint_has_one_behind_it_and_the_count_begins_anew() -> None:
@@ -232,52 +228,41 @@ def test_a_new_task_comes_after_what_has_begun() -> None:
     assert drawn(again) == [": a b new | c d e | f"]
 
 
-def test_a_priority_that_was_changed_moves_a_task() -> None:
-    plan = make_plan(tasks("a b c d"), every=2)
-    known = [*tasks("a b c"), task("d", priority=9)]
-    assert drawn(make_plan(known, every=2, before=plan)) == [": d a | b c"]
+def test_a_plan_keeps_its_order_and_new_tasks_come_in_by_priority() -> None:
+    plan = Plan((Chain("", "", (("d", "b", "a", "c"),)),))
+    assert drawn(make_plan(tasks("a b c d"), before=plan)) == [": d b a c"]
+    known = [*tasks("a b c"), task("d", priority=1), task("urgent", priority=9), task("last", priority=1)]
+    assert drawn(make_plan(known, before=plan)) == [": urgent d b a c last"]
 
 
-def test_a_sync_point_stays_when_what_it_waits_for_is_done() -> None:
-    known = [*tasks("a1", role="a"), *tasks("b1 b2", role="b"), task("b3", "a1", role="b")]
-    plan = make_plan(known)
-    done = with_status("completed", "a1", known)
-    assert drawn(make_plan(done, before=plan)) == ["b: b1 b2 | b3"]
-    assert drawn(make_plan(done)) == ["b: b1 b2 b3"]
-    known[-1] = task("b3", role="b")
-    assert drawn(make_plan(known, before=plan))[1] == "b: b1 b2 b3"
+def test_a_plan_keeps_its_order_while_one_of_its_tasks_waits_for_another_chain() -> None:
+    plan = Plan((Chain("x", "", (("b", "a"),)),))
+    known = [task("a", role="x", priority=9), task("b", "c", role="x"), task("c", role="y", priority=1)]
+    assert drawn(make_plan(known, before=plan)) == ["x: b a", "y: c"]
+
+
+def test_the_order_of_a_plan_gives_way_to_a_dependency_alone() -> None:
+    plan = Plan((Chain("", "", (("d", "c", "b", "a"),)),))
+    known = [*tasks("a b d"), task("c", "a")]
+    again = make_plan(known, before=plan)
+    assert drawn(again) == [": d b a c"]
+    assert make_plan(known, before=again) == again
 
 
 def test_a_checkpoint_that_a_person_placed_stays_behind_its_task() -> None:
     plan = Plan((Chain("", "", (("a", "b"), ("c", "d")), ("please look",)),))
-    again = make_plan([*tasks("a b c"), task("d", priority=9)], before=plan)
-    assert drawn(again) == [": d a b | c"]
+    again = make_plan([*tasks("a b c d"), task("new", priority=9)], before=plan)
+    assert drawn(again) == [": new a b | c d"]
     assert again.chains[0].placed == ("please look",)
     assert drawn(make_plan(tasks("a b c d"), every=1, before=plan)) == [": a | b | c | d"]
     assert make_plan(tasks("a b c d"), every=1, before=plan).chains[0].placed[1] == "please look"
     assert drawn(make_plan(tasks("a b"), before=plan)) == [": a b"]
 
 
-def test_an_order_by_hand_stays_and_new_tasks_come_in_by_priority() -> None:
-    plan = Plan((Chain("", "", (("d", "b", "a", "c"),)),), by_hand=True)
-    assert drawn(make_plan(tasks("a b c d"), before=plan)) == [": d b a c"]
-    known = [*tasks("a b c d"), task("urgent", priority=9), task("last", priority=2)]
-    assert drawn(make_plan(known, before=plan)) == [": urgent d b a c last"]
-
-
-def test_an_order_by_hand_gives_way_to_a_dependency_alone() -> None:
-    plan = Plan((Chain("", "", (("d", "c", "b", "a"),)),), by_hand=True)
-    known = [*tasks("a b d"), task("c", "a")]
-    again = make_plan(known, before=plan)
-    assert drawn(again) == [": d b a c"]
-    assert again.by_hand
-    assert make_plan(known, before=again) == again
-
-
-def test_a_task_that_a_person_put_into_another_chain_stays_there() -> None:
-    plan = Plan((Chain("x", "", (("a", "b"),)),), by_hand=True)
+def test_a_task_stands_in_the_chain_of_its_role_wherever_a_person_has_put_it() -> None:
+    plan = Plan((Chain("x", "", (("a", "b"),)),))
     known = [task("a", role="x"), task("b", role="y"), task("c", role="y")]
-    assert drawn(make_plan(known, before=plan)) == ["x: a b", "y: c"]
+    assert drawn(make_plan(known, before=plan)) == ["x: a", "y: b c"]
 
 
 def test_a_task_that_is_gone_leaves_the_plan() -> None:
@@ -291,16 +276,11 @@ def took(role: str, *tokens: int, status: str = "completed") -> list[TaskState]:
     return [TaskState(task=Task(id=f"{role}{each}", role=role, status=status), tokens=each) for each in tokens]
 
 
-def test_what_a_task_takes_is_the_median_of_its_role_else_of_all_else_a_guess() -> None:
+def test_what_a_task_takes_is_the_median_of_its_role_and_of_all() -> None:
     states = [*took("x", 10, 20, 90), *took("y", 1_000, 2_000), *took("", 50)]
-    known = learnt(states)
-    assert known == Estimates({"x": 20}, 50, guessed=False)
-    assert known.of("x") == (20, False)
-    assert known.of("y") == known.of("") == (50, False)
-    assert learnt([]).of("x") == (GUESS, True)
-    assert learnt(took("x", 10, 20)).of("x") == (GUESS, True)
-    assert learnt(took("x", 10, 20, 30, status="failed")).of("x") == (GUESS, True)
-    assert learnt(took("x", 0, 0, 0)).of("x") == (GUESS, True)
+    assert tokens_of(states) == {"x": 20, "": 50}
+    for few in ([], took("x", 10, 20), took("x", 10, 20, 30, status="failed"), took("x", 0, 0, 0)):
+        assert tokens_of(few) == {}
 
 
 # ---- properties ----
@@ -331,7 +311,7 @@ def projects(draw: st.DrawFn) -> list[Task]:
 
 
 OPTIONS = st.tuples(st.sampled_from([None, 1, 2, 3]), st.sampled_from([None, 20_000, 45_000]))
-WORDS = st.sampled_from(["by hand", "by task", "by sync", "by count", "by budget", "look"])
+WORDS = st.sampled_from(["by hand", "by task", "by sync", "by count", "look"])
 
 
 @st.composite
@@ -348,9 +328,9 @@ def plans(draw: st.DrawFn) -> Plan:
         segments = [each for each in segments if each]
         if segments:
             placed = tuple(draw(WORDS) for _ in segments[1:])
-            chains.append(Chain(role, route, tuple(segments), placed, *draw(st.sampled_from([(0,), (9_000,)]))))
+            chains.append(Chain(role, route, tuple(segments), placed))
     every, budget = draw(OPTIONS)
-    return Plan(tuple(chains), every, budget, draw(st.booleans()))
+    return Plan(tuple(chains), every, budget)
 
 
 RUNNING = st.frozensets(st.sampled_from(NAMES), max_size=3)
@@ -435,7 +415,7 @@ def test_ten_thousand_tasks_take_a_moment(after: object) -> None:
 
     def planned_twice() -> None:
         plan = make_plan(known, every=5, budget=100_000)
-        again = make_plan(known, every=5, budget=100_000, before=replace(plan, by_hand=True))
+        again = make_plan(known, every=5, budget=100_000, before=plan)
         assert len([*plan]) == len([*again]) == MANY
 
     within(1.5, planned_twice)  # 0.15 s on a machine that does nothing else

@@ -36,7 +36,7 @@ def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
     claims.retry("a", root=tmp_path)
     assert ready(tmp_path) == ["a", "x"]
     assert store.get("b", root=tmp_path).waits_for == ("TASK-a",)
-    plan.undo(root=tmp_path)
+    (tmp_path / ".autonomous" / "tasks" / "plan.yaml").unlink()
     assert ready(tmp_path) == ["a", "b", "x", "y"]
 
 

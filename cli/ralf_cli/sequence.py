@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +11,6 @@ from ralf_cli.options import with_json, with_json_alone, with_plain, with_root
 from ralf_cli.tasktext import REFRESH_TOKENS
 
 if TYPE_CHECKING:
-    from ralf.tasks.model import TaskState
     from ralf.tasks.sequence import Plan
 
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Draw the plan that would be written; write nothing.")
 @click.option("--draw", is_flag=True, help="Draw the current plan, and change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan, including edits by hand.")
-@click.option("--undo", is_flag=True, help="Restore the plan as it was before `ralf serialize` last wrote it.")
 @with_root
 @with_json
 def serialize(
@@ -37,15 +33,14 @@ def serialize(
     dry_run: bool,
     draw: bool,
     anew: bool,
-    undo: bool,
     root: str | None,
     as_json: bool,
 ) -> None:
     """Put the open tasks in order: dependencies first, then priority and age, with checkpoints between them.
 
-    At a checkpoint the agent hands over and exits, and a fresh one continues. Each role and each route has a chain of
-    its own; a chain waits for another one where its tasks depend on it. The plan is one file,
-    .autonomous/tasks/plan.yaml; task files do not change. Running it again changes nothing.
+    At a checkpoint the agent hands over and exits, and a fresh one continues: after every task, if nothing else is
+    said. Each role and each route has a chain of its own; a chain waits for another one where its tasks depend on it.
+    The plan is one file, .autonomous/tasks/plan.yaml; task files do not change. Running it again changes nothing.
 
     \b
     Examples:
@@ -53,63 +48,40 @@ def serialize(
       ralf serialize --every 3
       ralf serialize --budget 80000
       ralf serialize --draw
-      ralf serialize --undo
 
     \b
     Exit status: 0, even if nothing changed · 1 unwritable, disk full · 2 a cycle (its tasks are named), a number
-    below 1 · 3 --undo: not written by serialize here · 4 damaged plan or task file · 5 busy
+    below 1 · 4 damaged plan or task file · 5 busy
     """
     from ralf import project as projects
-    from ralf.errors import Damaged
-    from ralf.tasks import drawing, plan as plans
+    from ralf.tasks import drawing, plan as plans, store
     from ralf_cli.output import emit_json, fields_of, say
 
-    if draw + undo + dry_run > 1 or ((draw or undo) and (every is not None or budget is not None or anew)):
-        raise click.UsageError("--draw and --undo stand alone, without --every, --budget, --anew and --dry-run")
-    project = projects.find(root)
-    before = None
-    with suppress(*(() if draw else (Damaged,))):  # --anew makes another one; else it is said by what follows
-        before = plans.load(project)
+    if draw and (every is not None or budget is not None or anew or dry_run):
+        raise click.UsageError("--draw stands alone, without --every, --budget, --anew and --dry-run")
     if draw:
-        made = before
-    elif undo:
-        made = plans.undo(root=root)
+        plan = plans.load(projects.find(root))
     else:
-        made = plans.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
-    for note in made.notes if made is not None else ():
+        plan = plans.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
+    for note in plan.notes if plan is not None else ():
         say(f"note: {note}")
     if as_json:
-        emit_json(fields_of(made) if made is not None else None)
-        return
-    if made is None:
-        say("no plan any more" if undo else "no plan yet; make one: ralf serialize")
-        return
-    if not made.chains and before is None:
+        emit_json(fields_of(plan) if plan is not None else None)
+    elif plan is None:
+        say("no plan yet; make one: ralf serialize")
+    elif not plan.chains:
         say('no open tasks to put in order; add one: ralf task add "TITLE"')
-        return
-    if draw or dry_run:
-        click.echo(drawing.draw(made, _states(root)).rstrip("\n"))
-    click.echo(_sum(made))
-    if dry_run:
-        click.echo("dry run: nothing was written")
-    elif undo:
-        click.echo(f"restored: {plans.path_of(project)}")
-    elif not draw:
-        click.echo("nothing changed" if made == before else str(plans.path_of(project)))
-
-
-def _states(root: str | None) -> Sequence[TaskState]:
-    """All tasks."""
-    from ralf.tasks import store
-
-    return store.list_tasks(limit=None, root=root).tasks
+    else:
+        click.echo(drawing.draw(plan, store.list_tasks(limit=None, root=root).tasks))
+        click.echo(_sum(plan))
+        if not draw:
+            click.echo("dry run: nothing was written" if dry_run else str(plans.path_of(projects.find(root))))
 
 
 def _sum(plan: Plan) -> str:
     """How many tasks, chains and checkpoints a plan has."""
-    tasks = sum(len(segment) for chain in plan.chains for segment in chain.segments)
-    checkpoints = sum(len(chain.segments) - 1 for chain in plan.chains)
-    counts = ((tasks, "task"), (len(plan.chains), "chain"), (checkpoints, "checkpoint"))
+    checkpoints = sum(len(chain.placed) for chain in plan.chains)
+    counts = ((len([*plan]), "task"), (len(plan.chains), "chain"), (checkpoints, "checkpoint"))
     return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
 
 

@@ -120,16 +120,6 @@ def _plan_now(root: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def _one_plan(root: Path) -> list[str]:
-    said = _some(root)
-    _planned(root, 1)
-    return said
-
-
-def _undo(root: Path, _: rig.Acknowledge) -> None:
-    task_plan.undo(root)
-
-
 def _two_plans(root: Path) -> list[str]:
     said = _some(root)
     for every in (1, 2):
@@ -138,7 +128,7 @@ def _two_plans(root: Path) -> list[str]:
 
 
 def _plan_fault(root: Path, *known: int) -> str:
-    """What is wrong with a plan that has to be one of these; the next one is written at once, and can be undone."""
+    """What is wrong with a plan that has to be one of these; the next one is written at once."""
     now = _plan_now(root)
     if now not in [_plan_as(every) for every in known]:
         return "the plan is neither the old one nor the new one"
@@ -148,8 +138,7 @@ def _plan_fault(root: Path, *known: int) -> str:
     folder = planfile.path_of(find(root)).parent
     if [path.name for path in folder.iterdir()] != ["plan.yaml"]:
         return f"left beside the plan: {sorted(path.name for path in folder.iterdir())}"
-    task_plan.undo(root)
-    return "" if _plan_now(root) == now else "undo did not restore the plan"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -314,8 +303,6 @@ WORKS: dict[str, Work] = {
     "a task that is done and takes a save in": Work(_tasked, _complete_saved, fault=_task_fault),
     "the first plan": Work(_some, lambda root, _: _planned(root, 1), fault=lambda root: _plan_fault(root, 0, 1)),
     "a plan": Work(_two_plans, lambda root, _: _planned(root, 4), fault=lambda root: _plan_fault(root, 2, 4)),
-    "a plan undone": Work(_two_plans, _undo, fault=lambda root: _plan_fault(root, 1, 2)),
-    "the first plan undone": Work(_one_plan, _undo, fault=lambda root: _plan_fault(root, 0, 1)),
 }
 
 

@@ -196,7 +196,6 @@ def test_a_plan_has_a_fresh_agent_after_every_n_tasks(user: User) -> None:
     assert fresh["task"]["id"] == ids[2]
 
 
-@pytest.mark.xfail(strict=True, reason="cases/tasks.md: `ralf serialize` without options places no checkpoint")
 def test_a_plan_without_a_number_has_a_fresh_agent_for_every_task(user: User) -> None:
     ids = [user.adds(f"Store table {number}") for number in range(3)]
     drawn = user.does("serialize").out

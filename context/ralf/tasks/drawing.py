@@ -2,114 +2,43 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
 
 from ralf.tasks.model import TaskState
-from ralf.tasks.sequence import BY_BUDGET, BY_COUNT, BY_SYNC, BY_TASK, SETTLED, Chain, Plan
-from ralf.text.cleaning import clean, one_line
+from ralf.tasks.sequence import BY_SYNC, SETTLED, Chain, Plan
+from ralf.text.cleaning import clean, one_line, trimmed
 
-WIDTH = 100
-"""Columns of the widest line."""
+_MARKS = {"completed": "✓", "failed": "✗", "cancelled": "-", "pending": "○", "": "?"}
 
-MARKS = {"completed": "✓", "failed": "✗", "cancelled": "-", "pending": "○"}
+_CLAIMED = "▶"
 
-RUNNING, GONE, WAITS = "▶", "?", "←"
-
-_LEGEND = {
-    "✓": "completed",
-    "✗": "failed",
-    "-": "cancelled",
-    "○": "pending",
-    RUNNING: "somebody is at it",
-    GONE: "no such task",
-    WAITS: "waits for a task of another chain",
-}
-
-_LONGEST_ID, _LONGEST_WAIT, _LONGEST_NAME = 30, 40, 60
-
-_RULE = "──"
-
-_Keys = Mapping[str, tuple[str, str]]
+_ID, _TEXT = 40, 60  # characters of an id, of a title or name
 
 
 def draw(plan: Plan, states: Iterable[TaskState]) -> str:
-    """The plan as lines of at most 100 columns."""
+    """The plan, a line for each task and checkpoint; a task that waits for another chain says for which."""
     known = {state.task.id: state for state in states}
-    if not plan.chains:
-        return "Nothing is planned.\n"
-    keys, parts = plan.keys(), list[str]()
-    for chain in plan.chains:
-        parts.append("".join(f"{line}\n" for line in _chain(chain, plan, known, keys)))
-    text = "\n".join(parts)
-    used = {line[2:3] for line in text.splitlines()} | ({WAITS} if f"  {WAITS} " in text else set())
-    legend = " · ".join(f"{mark} {what}" for mark, what in _LEGEND.items() if mark in used)
-    return f"{text}\n{legend}\n"
+    keys = plan.keys()
+    parts = ["\n".join([*_chain(chain, known, keys), ""]) for chain in plan.chains]
+    return "\n".join(parts) or "Nothing is planned.\n"
 
 
-def _chain(chain: Chain, plan: Plan, known: Mapping[str, TaskState], keys: _Keys) -> Iterator[str]:
-    kind = "role" if chain.role else "route" if chain.route else ""
-    about = f" · {_count(len(chain.tasks), 'task')}"
-    if chain.tokens:
-        about += f" · ~{chain.tokens:,} tokens a task{' (a guess)' if chain.guessed else ''}"
-    yield _cut(f"{kind} {chain.name}" if kind else "tasks without a role or route", WIDTH - _width(about)) + about
-    broad = max((_width(_cut(each, _LONGEST_ID)) for each in chain.tasks), default=0)
-    for number, ids in enumerate(chain.segments):
-        if number:
-            yield f"  {_RULE} {_checkpoint(chain.placed[number - 1], plan)} {_RULE}"
-        yield from (_task(each, known, keys, broad) for each in ids)
+def _chain(chain: Chain, known: Mapping[str, TaskState], keys: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    kind = f"{'role' if chain.role else 'route'} {_shown(chain.name, _TEXT)}"
+    count = len(chain.tasks)
+    yield f"{kind if chain.name else 'tasks without a role or route'} · {count:,} task{'s' * (count != 1)}"
+    width = max(len(_shown(id_, _ID)) for id_ in chain.tasks)
+    for who, ids in zip(("", *chain.placed), chain.segments, strict=True):
+        if who:
+            yield f"  ── {'sync point' if who == BY_SYNC else f'checkpoint: {_shown(who, _TEXT)}'} ──"
+        for id_ in ids:
+            state = known.get(id_, TaskState())
+            status = state.task.status if id_ in known else ""
+            mark = _CLAIMED if state.claim is not None and status not in SETTLED else _MARKS[status]
+            others = [on for on in state.task.after if keys.get(on, chain.key) != chain.key]
+            waits = f"  ← {_shown(', '.join(others), _TEXT)}" if others and status not in SETTLED else ""
+            yield f"  {mark} {_shown(id_, _ID):{width}}  {_shown(state.task.title, _TEXT)}{waits}".rstrip()
 
 
-def _checkpoint(placed: str, plan: Plan) -> str:
-    if placed == BY_SYNC:
-        return "sync point"
-    why = {
-        BY_TASK: "the task asks for it",
-        BY_COUNT: f"every {_count(plan.every or 0, 'task')}",
-        BY_BUDGET: f"{plan.budget or 0:,} tokens",
-    }
-    return f"checkpoint: {why.get(placed) or _cut(placed, _LONGEST_NAME)}"
-
-
-def _task(id_: str, known: Mapping[str, TaskState], keys: _Keys, broad: int) -> str:
-    name, state = _cut(id_, _LONGEST_ID), known.get(id_)
-    if state is None:
-        return f"  {GONE} {name}"
-    is_open = state.task.status not in SETTLED
-    mark = RUNNING if is_open and state.claim is not None else MARKS.get(state.task.status, MARKS["pending"])
-    waits = [each for each in state.task.after if is_open and keys.get(each, keys[id_]) != keys[id_]]
-    waits = [each for each in waits if each not in known or known[each].task.status not in SETTLED]
-    more = f" +{len(waits) - 1}" if len(waits) > 1 else ""
-    arrow = f"  {WAITS} {_cut(waits[0], _LONGEST_WAIT - len(more))}{more}" if waits else ""
-    line = f"  {mark} {name}{' ' * (broad - _width(name))}"
-    if state.task.title:
-        line += f"  {_cut(state.task.title, WIDTH - _width(line) - _width(arrow) - 2)}"
-    return f"{line}{arrow}".rstrip()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-# ---- columns ----
-
-
-def _cut(text: str, most: int) -> str:
-    """The text on one line of at most so many columns, without what a terminal would obey."""
-    text = one_line(clean(text[: 20 * WIDTH]))
-    if len(text) * 2 <= most or _width(text) <= most:
-        return text
-    fits = sum(width < most for width in accumulate(map(_columns, text)))
-    return text[:fits].rstrip() + "…"
-
-
-def _width(text: str) -> int:
-    """The columns that a text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def _shown(text: str, most: int) -> str:
+    return trimmed(one_line(clean(text)), most)
