@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import ralf
-import storekit
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, store
 from ralf.tasks.model import Evidence
@@ -44,18 +43,6 @@ def test_a_stale_holders_command_does_not_run(root: Path, monkeypatch: pytest.Mo
     with pytest.raises(ralf.errors.StaleLease):
         claims.done("Late", lease=state.claim.lease(state.task.id), root=root)
     assert not (root / "ran").exists()
-
-
-@pytest.mark.ci
-def test_a_thin_summary_is_filled_up_with_what_the_checkpoint_knows(root: Path) -> None:
-    storekit.write_session(root / "s.jsonl", 3_000)
-    editing.add("One", id="TASK-one", root=root)
-    ralf.checkpoint("TASK-one", root / "s.jsonl", root=root)
-    state = claims.done("Done", task="TASK-one", root=root)
-    assert state.summary.startswith("Done\n\n") and "\n- " in state.summary
-    long = "It loses no session after a redirect any more, since the cookie is set before it"
-    editing.add("Two", route="TASK-one", root=root)
-    assert claims.done(long, task="Two", root=root).summary == long
 
 
 def test_evidence_that_is_recorded_later_counts(root: Path) -> None:

@@ -292,10 +292,9 @@ def done(
     tokens           that it took, as far as that is known
     evidence         what says that it is done; None: what `ralf.tasks.evidence` finds, which may run its `verify:`
 
-    A summary of few words is filled up with what the checkpoint of the task's route knows. NotVerified where its
-    `verify:` ran and did not pass: the task stays as it is, and its holder keeps it. StaleLease where the lease holds
-    no longer, Claimed where another one has the task, TaskNotFound, NotFound where `by` has none, UsageError where it
-    has several. Said twice by the same lease it is done once.
+    NotVerified where its `verify:` ran and did not pass: the task stays as it is, and its holder keeps it. StaleLease
+    where the lease holds no longer, Claimed where another one has the task, TaskNotFound, NotFound where `by` has none,
+    UsageError where it has several. Said twice by the same lease it is done once.
     """
     tasks = store.at(root)
     words = _text(tasks, summary, "summary")
@@ -315,11 +314,9 @@ def done(
 
     found = tasks.read(look, near=_near(task, lease))
     if found is not None:  # before the lock is taken: a command may take long
-        from ralf.tasks import completing, evidence as proofs  # few commands complete a task
+        from ralf.tasks import evidence as proofs  # few commands complete a task
 
-        context = completing.context_of(tasks.project, found.task)
-        words = completing.fuller(words, context)
-        proof = evidence if evidence is not None else completing.proof_of(tasks.project, found, context)
+        proof = evidence if evidence is not None else proofs.of_completed(tasks.project, found)
         if evidence is None and proof is not None and proofs.has_failed(tasks.project, found.task, proof):
             record_evidence(found.task.id, proof, root=root)
             status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"

@@ -1,7 +1,7 @@
 """Evidence that a task is done: its `verify:` command or the route's last test run, and digests of the edited files.
 
 Nothing that a command prints decides anything: its exit status does. A command runs only where `config.local.yaml`
-allows it, in a session of its own, and none of its processes outlives it.
+allows it, in a session of its own that ends with it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ralf.config.local_config import LocalConfig
     from ralf.model import CommandFact, RouteContext, TestFact
     from ralf.project import Project
-    from ralf.tasks.model import Task
+    from ralf.tasks.model import Task, TaskState
 
 # What runs commands and redacts is imported when something is verified: who reads what was edited needs none of it.
 
@@ -35,7 +36,7 @@ _LONGEST_COMMAND = 500  # characters that are kept of a command
 MOST_FILES = 200
 """Files whose digests evidence holds, those that were edited last."""
 
-_LARGEST, _MOST_BYTES = 32 << 20, 256 << 20  # of one file, and of all together; what is larger is left out
+_LARGEST = 32 << 20  # bytes of a file; a larger one is left out
 
 _FOREIGN = "verify: not run: git or an archive has changed the task's file since, and nobody has accepted it"
 
@@ -68,21 +69,33 @@ def verify(
     from ralf.redact import redactor_for
     from ralf.tasks.records import now
 
-    files = digests(project, edited(context))
-    if not task.verify.strip() and not files:
+    files, command = digests(project, edited(context)), task.verify.strip()
+    if not command and not files:
         return None
-    settings, problem = _settings(project) if task.verify.strip() and runs and not is_foreign else (None, "")
-    problem = _FOREIGN if is_foreign else problem
-    if settings is not None:
-        limit = settings.verify_timeout if seconds is None else seconds
-        found = _by_command(project, task.verify, settings.environment, limit)
+    settings, problem = (None, _FOREIGN) if is_foreign else _settings(project) if command and runs else (None, "")
+    if command and settings is not None:
+        found = _by_command(project, command, settings.environment, seconds or settings.verify_timeout)
     else:
         found = _by_tests(context)
-        if found.state == "claimed" and task.verify.strip():
-            why = f"not run: {problem}" if problem else ""
-            found = replace(found, command=one_line(clean(task.verify)), output=why)
+        if found.state == "claimed" and command:
+            found = replace(found, command=one_line(clean(command)), output=f"not run: {problem}" if problem else "")
     output = _end_of(redactor_for(project).text(found.output))
     return replace(found, command=_told(project, found.command), at=now(), output=output, files=files)
+
+
+def of_completed(project: Project, state: TaskState) -> Evidence | None:
+    """What says that a task is done that somebody says is; None for nothing. Takes as long as its `verify:` does."""
+    context = None
+    with suppress(RalfError, OSError):
+        from ralf.tasks.routes import route_of
+
+        if route := route_of(project, state.task.context_route):
+            from ralf.finding.reader import get_context  # loaded where there is one
+
+            context = get_context(route, root=project.root)
+    with suppress(RalfError, OSError):
+        return verify(project, state.task, context, is_foreign=state.is_foreign)
+    return None
 
 
 def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:
@@ -122,7 +135,6 @@ def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
     """
     root = os.path.realpath(project.root)
     found: dict[str, str] = {}
-    room = _MOST_BYTES
     for name in [*names][:MOST_FILES]:
         if not _is_ours(name):
             continue
@@ -132,10 +144,8 @@ def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
         try:
             with open_regular(path) as file:
                 size = os.fstat(file.fileno()).st_size
-                if size > min(room, _LARGEST):
-                    continue
-                room -= size
-                found[name] = hashlib.sha256(file.read(size)).hexdigest()
+                if size <= _LARGEST:
+                    found[name] = hashlib.sha256(file.read(size)).hexdigest()
         except (FileNotFoundError, NotADirectoryError):
             found[name] = _GONE
         except (OSError, ValueError):

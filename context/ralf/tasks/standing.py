@@ -23,38 +23,35 @@ def current(
     project: Project, states: Iterable[TaskState], others: Callable[[], Iterable[TaskState]] = list
 ) -> list[TaskState]:
     """Tasks with their evidence as it holds now: `verified` becomes `stale` where a file that was edited for the task
-    is another one than when it was verified, and no other task's run of the same command has passed since.
+    is another one than when it was verified, and no other task's run of the same command has passed with it since.
 
     others  further completed tasks; asked only if a file has changed
     """
     shown = list(states)
     digest = cache(lambda name: proofs.digests(project, [name]).get(name))
-    changed = {
-        state.task.id: [name for name, known in proof.files.items() if digest(name) != known]
-        for state in shown
-        if (proof := _verified(state)) is not None
+
+    changes = {
+        one.task.id: [name for name, known in proof.files.items() if digest(name) != known]
+        for one in shown
+        if (proof := _verified(one))
     }
-    if not any(changed.values()):
+    if not any(changes.values()):
         return shown
-    runs = {one.task.id: one for one in (*shown, *others())}.values()
+    runs = [(one, proof) for one in (*shown, *others()) if (proof := _verified(one))]
 
-    def is_covered(name: str, id_: str, command: str) -> bool:
-        """Whether another verified task's run of a command has seen a file as it is now: the task has edited it so, or
-        began when it was as it is.
-        """
-        for one in runs:
-            proof = _verified(one)
-            if proof is None or one.task.id == id_ or proof.command != command:
-                continue
-            began = seconds_of(one.attempts[0].began) if one.attempts else 0.0
-            if proof.files[name] == digest(name) if name in proof.files else changed_at(project, name) < began:
-                return True
-        return False
+    def has_passed(name: str, command: str) -> bool:
+        """Whether a task was verified by a command with a file as it is: it has edited it so, or began later."""
+        return any(
+            proof.files[name] == digest(name)
+            if name in proof.files
+            else bool(one.attempts) and not _has_changed_since(project, name, seconds_of(one.attempts[0].began))
+            for one, proof in runs
+            if proof.command == command
+        )
 
-    for number, state in enumerate(shown):
-        proof, names = state.evidence, changed.get(state.task.id, ())
-        if proof is not None and not all(is_covered(name, state.task.id, proof.command) for name in names):
-            shown[number] = replace(state, evidence=replace(proof, state="stale"))
+    for number, one in enumerate(shown):
+        if one.evidence and not all(has_passed(name, one.evidence.command) for name in changes.get(one.task.id, ())):
+            shown[number] = replace(one, evidence=replace(one.evidence, state="stale"))
     return shown
 
 
@@ -73,14 +70,12 @@ def renewed(project: Project, state: TaskState, context: RouteContext | None) ->
     if old is None or old.exit_status is None or not state.task.verify.strip():
         new = proofs.verify(project, state.task, context, runs=False)
     else:
-        names = dict.fromkeys([*old.files, *proofs.edited(context)])
-        new = replace(old, files=proofs.digests(project, names))
-        ended = seconds_of(old.at) + _SECOND
-        if new.state == "verified" and any(changed_at(project, name) > ended for name in new.files):
+        new = replace(old, files=proofs.digests(project, {**old.files, **dict.fromkeys(proofs.edited(context))}))
+        if new.state == "verified" and any(
+            _has_changed_since(project, name, seconds_of(old.at) + _SECOND) for name in new.files
+        ):
             new = replace(new, state="stale")
-    if new is None or (old is not None and replace(new, at=old.at) == old):
-        return None
-    return new
+    return None if new is None or (old is not None and replace(new, at=old.at) == old) else new
 
 
 def _verified(state: TaskState) -> Evidence | None:
@@ -89,15 +84,10 @@ def _verified(state: TaskState) -> Evidence | None:
     return proof if proof is not None and state.task.status == "completed" and proof.state == "verified" else None
 
 
-def changed_at(project: Project, name: str) -> float:
-    """When a file of a project was changed last; of one that is gone, the folder that held it."""
-    path = os.path.join(project.root, name)  # noqa: PTH118  # as it was recorded
-    while True:
-        try:
-            seen = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            path = os.path.dirname(path)  # noqa: PTH120
-        except OSError:
-            return float("inf")
-        else:
-            return max(seen.st_mtime, seen.st_ctime)
+def _has_changed_since(project: Project, name: str, seconds: float) -> bool:
+    """Whether a file was changed after a time; one that is gone counts as such."""
+    try:
+        found = os.lstat(f"{project.root}/{name}")
+    except OSError:
+        return True
+    return max(found.st_mtime, found.st_ctime) > seconds
