@@ -1,7 +1,7 @@
 """What a fresh agent reads first: who it is, its task, what came before, what comes next, and what to do.
 
 Only what is needed is read, however many tasks there are: the states of the task, of the next few and of those before
-it, and the contexts of as many routes as there can be room for.
+it, and the contexts of a few routes.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ralf import environment, project as projects
 from ralf.errors import RalfError, RouteNotFound, UsageError
-from ralf.model import RouteContext
+from ralf.model import Carried, Decision, RouteContext
 from ralf.tasks.evidence import edited
 from ralf.tasks.model import ENDED_ITSELF, TaskState
-from ralf.tasks.refresh_text import MAX_TOKENS, Before as Before, Next as Next, Refresh as Refresh, composed
+from ralf.tasks.refresh_text import MAX_TOKENS, Neighbour as Neighbour, Refresh as Refresh
 from ralf.tasks.routes import route_of
+from ralf.text.cleaning import prose
 
 if TYPE_CHECKING:
     from ralf.project import Project
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from ralf.tasks.store import Tasks
 
 MOST_BEFORE = 64
-"""Tasks before this one of which the state is read, the nearest; of those beyond only the number is told."""
+"""Tasks before this one that are read, the nearest."""
 
 MOST_ROUTES = 24
-"""Routes of tasks before this one that are read for their decisions, the nearest."""
+"""Tasks before this one of which the routes are read, the nearest."""
 
 _MOST_NEXT = 12  # tasks after this one whose titles are read
 
-_CHARACTERS = 8  # of decisions for each token of the text: of more routes there is no room for what they hold
+_MOST_FILES = 8  # that are named of a task before this one
 
 
 class Asked:
@@ -110,29 +110,29 @@ def gather(
     """What an agent reads first: see `refresh`, which finds all that this is given."""
     action, state = _meant(tasks, by, lease, task)
     found = Refresh(agent=by, action=action, task=state, command=project.command, max_tokens=max_tokens)
-    place = _place(chains, state.task.id) if state is not None else _Place()
+    segments = next((one.segments for one in chains if state and any(state.task.id in ids for ids in one.segments)), ())
     if state is not None:
-        found = replace(found, **_after(tasks, state, place))
+        found = replace(found, **_coming(tasks, state, segments))
     if action == "hand-over" and (found.next or not found.checkpoint):  # the rest of its segment comes first
         action = "claim"
     if action in ("claim", "hand-over"):
         pending, ready = tasks.waiting(_MOST_NEXT)
-        listed = tuple(map(_next_of, ready))
-        action = action if action == "hand-over" else "claim" if listed else "wait" if pending else "end"
-        return replace(found, action=action, pending=pending, ready=listed if action == "claim" else ())
+        action = action if action == "hand-over" else "claim" if ready else "wait" if pending else "end"
+        listed = tuple(map(_neighbour, ready)) if action == "claim" else ()
+        return replace(found, action=action, pending=pending, ready=listed)
     if state is None or action == "stop":
         return found
     if state.claim is not None and action == "work":
         found = replace(found, lease=state.claim.lease(state.task.id))
     elif state.claim is not None:
         found = replace(found, holder=state.claim.by)
-    problems, named = [*warnings], state.task.context_route
-    context = _own_context(project, named, problems)
-    earlier, more = _before(tasks, chains, state, place)
-    before, unread = _with_routes(project, earlier, context, named, _CHARACTERS * max_tokens, problems)
-    found = replace(found, context=context, before=before, more_before=more, unread=unread, warnings=tuple(problems))
-    text, brief = composed(found, max_tokens)
-    return replace(found, brief=brief, made=text)
+    from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
+
+    problems = [*warnings]
+    context = _context(project, state, problems, lambda route: get_context(route, root=project.root))
+    before = _before(tasks, state, segments)
+    found = replace(found, context=context, **_inherited(project, before, context, problems))
+    return replace(found, warnings=tuple(problems))
 
 
 # ---- which task is meant ----
@@ -162,154 +162,108 @@ def _leased(tasks: Asked, lease: str) -> tuple[str, TaskState] | None:
         return None
     if state.claim is not None and state.claim.number == int(number):
         return "work", state
-    attempt = next((one for one in state.attempts if one.number == int(number)), None)
-    return "hand-over" if attempt is not None and attempt.outcome in ENDED_ITSELF else "stop", state
+    has_ended = any(one.number == int(number) and one.outcome in ENDED_ITSELF for one in state.attempts)
+    return "hand-over" if has_ended else "stop", state
 
 
-# ---- what comes next ----
+# ---- what comes next, and what came before ----
 
 
-class _Place(NamedTuple):
-    """Where a task stands in the plan: in which chain, what comes before it there, the nearest first, and what comes
-    after it: up to the next checkpoint, and beyond it.
-    """
-
-    chain: str = ""
-    length: int = 0
-    before: Sequence[str] = ()
-    after: Sequence[str] = ()
-    beyond: Sequence[str] = ()
+def _neighbour(state: TaskState) -> Neighbour:
+    """A task beside this one: nothing is said of what somebody else has written."""
+    task, proof = state.task, state.evidence
+    if state.is_foreign:
+        return Neighbour(task.id, status="foreign")
+    summary = state.summary or (state.reason if task.status == "failed" else "")
+    return Neighbour(task.id, task.title, task.status, proof.state if proof is not None else "", summary)
 
 
-def _place(chains: Sequence[Chain], id_: str) -> _Place:
-    for chain in chains:
-        ids = [one for segment in chain.segments for one in segment]
-        if id_ in ids:
-            at = ids.index(id_)
-            segment = next(segment for segment in chain.segments if id_ in segment)
-            rest = len(segment) - segment.index(id_)
-            return _Place(chain.name, len(ids), ids[:at][::-1], ids[at + 1 : at + rest], ids[at + rest :])
-    return _Place()
-
-
-def _next_of(state: TaskState) -> Next:
-    return Next(state.task.id, "" if state.is_foreign else state.task.title, state.task.status)
-
-
-def _after(tasks: Asked, state: TaskState, place: _Place) -> dict[str, Any]:
-    """Where a task stands, and what comes after it: fields of `Refresh`."""
-    after = () if state.task.checkpoint else place.after
-    beyond = (*place.after, *place.beyond) if state.task.checkpoint else place.beyond
-    near, far = after[:_MOST_NEXT], beyond[:_MOST_NEXT]
-    states = tasks.states([*near, *far])
-    pending = {id_: _next_of(one) for id_, one in states.items() if one.task.status == "pending"}
-    listed = tuple(pending[id_] for id_ in near if id_ in pending)
-    later = next((pending[id_] for id_ in far if id_ in pending), None)
-    more = len(after) - len(near)
-    is_last = not listed and not more
+def _coming(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Where a task stands in its chain, and what comes after it: fields of `Refresh`."""
+    row = [(id_, part) for part, ids in enumerate(segments) for id_ in ids]
+    place = next((number for number, (id_, _) in enumerate(row) if id_ == state.task.id), len(row))
+    later = row[place + 1 :]
+    own = -1 if state.task.checkpoint or not row else row[place][1]
+    near = [id_ for id_, part in later if part == own]
+    far = [id_ for id_, part in later if part != own][:_MOST_NEXT]
+    states = tasks.states([*near[:_MOST_NEXT], *far])
+    pending = {id_: _neighbour(one) for id_, one in states.items() if one.task.status == "pending"}
+    beyond = next((pending[id_] for id_ in far if id_ in pending), None)
+    following = tuple(pending[id_] for id_ in near if id_ in pending)
+    is_last = not following and len(near) <= _MOST_NEXT
     return {
-        "chain": place.chain,
-        "position": len(place.before) + 1 if place.length else 0,
-        "length": place.length,
-        "next": listed,
-        "more_next": more,
-        "checkpoint": state.task.checkpoint or (is_last and (later is not None or len(beyond) > len(far))),
-        "after_checkpoint": later,
+        "position": place + 1 if row else 0,
+        "length": len(row),
+        "next": following,
+        "more_next": max(0, len(near) - _MOST_NEXT),
+        "checkpoint": state.task.checkpoint or (is_last and beyond is not None),
+        "after_checkpoint": beyond,
     }
 
 
-# ---- what came before ----
-
-
-def _before(tasks: Asked, chains: Sequence[Chain], state: TaskState, place: _Place) -> tuple[list[Before], int]:
-    """The tasks before one, the nearest first, and how many more there are: those of its chain since the start, and
-    those that it depends on, directly or not.
-    """
-    waits = {two: one for chain in chains for one, two in pairwise([id_ for ids in chain.segments for id_ in ids])}
-    seen = {state.task.id}
+def _before(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -> list[TaskState]:
+    """The tasks before one, the nearest first: those of its chain, and those that it depends on, directly or not."""
+    row = [id_ for ids in segments for id_ in ids]
+    earlier = row[: row.index(state.task.id)][::-1] if row else []
     found: dict[str, TaskState] = {}
-    beyond = set(place.before[MOST_BEFORE:])
-    level = [*place.before[:1], *state.task.after, *place.before[1:MOST_BEFORE]]
-    while level:
-        wanted = [one for one in dict.fromkeys(level) if one not in seen]
-        room = MOST_BEFORE - len(found)
-        beyond.update(wanted[room:])
-        seen.update(wanted)
-        states = tasks.states(wanted[:room]) if room and wanted else {}
-        new = [states[one] for one in wanted[:room] if one in states]
-        found.update((one.task.id, one) for one in new)
-        level = [one for each in new for one in (*each.task.after, waits.get(each.task.id, "")) if one]
-    return [_before_of(one) for one in found.values()], len(beyond - found.keys())
-
-
-def _before_of(state: TaskState) -> Before:
-    task = state.task
-    return Before(
-        id=task.id,
-        title=task.title,
-        status=task.status,
-        finished=state.finished,
-        evidence=state.evidence.state if state.evidence is not None else "",
-        summary=state.summary or (state.reason if task.status == "failed" else ""),
-        route=task.context_route,
-        is_foreign=state.is_foreign,
-    )
+    level = [*earlier[:1], *state.task.after, *earlier[1:MOST_BEFORE]]
+    while level and len(found) < MOST_BEFORE:
+        wanted = [one for one in dict.fromkeys(level) if one not in found and one != state.task.id]
+        new = tasks.states(wanted[: MOST_BEFORE - len(found)])
+        found |= new
+        level = [on for one in new.values() for on in one.task.after]
+    return [*found.values()]
 
 
 def _context(
-    project: Project, named: str, warnings: list[str], read: Callable[[str], RouteContext | None]
+    project: Project, state: TaskState, problems: list[str], read: Callable[[str], RouteContext | None]
 ) -> RouteContext | None:
-    """The context of a route that a task names, None where it has nothing yet, or cannot be read."""
+    """The context of a task's route, None where it has nothing yet, or cannot be read."""
     try:
-        route = route_of(project, named)  # without a look at the names of all others
+        route = route_of(project, state.task.context_route)  # without a look at the names of all others
         return read(route) if route is not None else None
     except RouteNotFound:
         return None
     except (RalfError, OSError) as error:
-        warnings.append(str(error))
+        problems.append(str(error))
         return None
 
 
-def _own_context(project: Project, named: str, warnings: list[str]) -> RouteContext | None:
-    from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
-
-    return _context(project, named, warnings, lambda route: get_context(route, root=project.root))
-
-
-def _with_routes(
-    project: Project, before: Sequence[Before], own: RouteContext | None, named: str, room: int, warnings: list[str]
-) -> tuple[tuple[Before, ...], tuple[str, ...]]:
-    """The tasks with what their routes say, each route read once, and the routes that were not read: there would be no
-    room for what they hold.
-
-    own, named  the context of the task's own route, and how the task calls that
+def _inherited(
+    project: Project, before: Sequence[TaskState], own: RouteContext | None, problems: list[str]
+) -> dict[str, Any]:
+    """What the tasks before one, and their routes, leave to it: fields of `Refresh`. What its own route says, or
+    another one before, is not said again.
     """
+    from ralf.route.load import load_state
 
     def read(route: str) -> RouteContext | None:
-        from ralf.route.load import load_state
+        found = load_state(project, route)
+        return found.context if found is not None else None
 
-        state = load_state(project, route)
-        return state.context if state is not None else None
+    known = {own.route} if own is not None else set()
+    said = {prose(item.decision).casefold() for item in (own.active_decisions if own is not None else ())}
+    decisions, neighbours = list[Decision](), [*map(_neighbour, before)]
+    handed: tuple[str, Carried] | None = None
+    for number, state in enumerate(before[:MOST_ROUTES]):
+        context = _context(project, state, problems, read)
+        if context is None or context.wholly_foreign or context.route in known:
+            continue
+        known.add(context.route)
+        neighbours[number] = replace(neighbours[number], files=tuple(edited(context)[: -_MOST_FILES - 1 : -1]))
+        for item in reversed(context.active_decisions):
+            if (words := prose(item.decision).casefold()) and words not in said:
+                said.add(words)
+                decisions.append(replace(item, id=f"{context.route} {item.id}"))
+        if handed is None and context.handover.last is not None:
+            from ralf.brief.wording import new_handover
 
-    known: dict[str, RouteContext | None] = {named: own}
-    made, unread = [], dict[str, None]()
-    for one in before:
-        if one.route not in known and (room < 0 or len(known) > MOST_ROUTES):
-            unread[one.route] = None
-        elif one.route not in known:
-            found = known[one.route] = _context(project, one.route, warnings, read)
-            room -= sum(len(item.decision) for item in found.active_decisions) if found is not None else 0
-        made.append(_with_route(one, known.get(one.route), own))
-    return tuple(made), tuple(unread)
-
-
-def _with_route(one: Before, context: RouteContext | None, own: RouteContext | None) -> Before:
-    if context is None or context.wholly_foreign:
-        return one
-    one = replace(one, route=context.route, decisions=context.active_decisions)
-    if own is not None and context.route == own.route:  # the brief tells the rest
-        return one
-    from ralf.brief.wording import new_handover
-
-    is_fresh = new_handover(context) is not None
-    return replace(one, handover=context.handover if is_fresh else None, files=tuple(reversed(edited(context))))
+            handed = (context.route, context.handover) if new_handover(context) is not None else None
+    decisions.sort(key=lambda item: not (item.pinned or item.kind == "rule"))
+    from_route, handover = handed or ("", None)
+    return {
+        "before": tuple(neighbours),
+        "decisions": tuple(decisions),
+        "handover": handover,
+        "handed_from": from_route,
+    }
