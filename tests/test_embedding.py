@@ -16,9 +16,7 @@ import pytest
 import ralf
 from embedder import FAILURES
 from ralf.finding.search import SearchHit
-from ralf.project import find
 from ralf.refining import command
-from ralf_integrations import doctor
 from ralf_integrations.mcp.tools import Tools
 from storekit import HANGS, Cli, cache_of
 
@@ -174,32 +172,6 @@ def _runs(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_after_three_failures_in_a_row_it_is_off_and_says_so_once_until_the_file_is_saved(made: Set) -> None:
-    made.configure("exit")
-    said = [made.search()[1] for _ in range(5)]
-    assert [len(warnings) for warnings in said] == [1, 1, 1, 0, 0]
-    assert "no such model" in said[2][0] and "off until config.local.yaml is saved again" in said[2][0]
-    assert len(made.given) == 3
-    checks = {check.name: check for check in doctor.examine(find(made.root))}
-    assert checks["embedder"].state == "warning"
-    time.sleep(0.02)
-    made.configure()
-    assert ids(made.search()[0]) == ["DEC-001"]
-
-
-def test_a_success_between_failures_starts_the_count_anew(made: Set, tmp_path: Path) -> None:
-    flaky = tmp_path / "flaky.py"
-    flaky.write_text(
-        f"import os, runpy, sys\nif os.path.exists({str(tmp_path / 'bad')!r}): sys.exit('bad')\n"
-        f"sys.argv = ['', {str(made.journal)!r}]\nrunpy.run_path({str(PROGRAM)!r}, run_name='__main__')\n"
-    )
-    made.write(f"project: {made.root}\nembedder: {json.dumps([sys.executable, str(flaky)])}\n")
-    for number, fails in enumerate((True, True, False, True, True, False)):
-        (tmp_path / "bad").touch() if fails else (tmp_path / "bad").unlink()
-        _, warnings = made.search(f"{QUESTION} {number}")
-        assert bool(warnings) is fails, (number, warnings)
 
 
 # ---- the cache ----

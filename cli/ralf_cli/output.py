@@ -91,7 +91,7 @@ def context_as_json(context: RouteContext) -> dict[str, Any]:
         "checkpoints": [to_tree(checkpoint) for checkpoint in context.checkpoints],
         "history": context.history,
         "folded": to_tree(context.folded),
-        "since": asdict(context.since),
+        "since": context.since,
         "foreign": context.foreign,
         "foreign_notes": list(context.foreign_notes),
         "warnings": list(context.warnings),

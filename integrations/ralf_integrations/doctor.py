@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from ralf import config, extensions
 from ralf.errors import RalfError
-from ralf.finding.embedding import embedder_of
 from ralf.maintenance.verify import unwritable, verify
 from ralf.project import Project
 from ralf.redact import engine
@@ -44,7 +43,6 @@ def examine(project: Project) -> Iterator[Check]:
         monitoring.checks,
         condition.checks,
         installing.checks,
-        _embedder,
         _calls,
         _receipts,
         _complaints,
@@ -99,16 +97,6 @@ def _extensions(_: Project) -> Iterator[Check]:
         list(extensions.ask(group, bool))
     for problem in extensions.problems:
         yield Check("extensions", "problem", str(problem), "mend or uninstall the distribution that declares it")
-
-
-def _embedder(project: Project) -> Iterator[Check]:
-    warnings: list[str] = []
-    embedder = embedder_of(project, warnings)
-    off = embedder.off() if embedder is not None else ""
-    if warnings or off:
-        yield Check("embedder", "warning", warnings[0] if warnings else off, "docs/config.md: then save the file again")
-    elif embedder is not None:
-        yield Check("embedder", "ok", f"{embedder.program}: asked by search and memory")
 
 
 def _calls(project: Project) -> Iterator[Check]:

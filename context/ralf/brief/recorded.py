@@ -155,7 +155,7 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
 
 def _work(context: RouteContext) -> Iterator[str]:
     """Task and step, attempts and runs of a loop, what blocks, what came after the last checkpoint."""
-    work, since, goal, step = context.active_work, context.since, "", ""
+    work, goal, step = context.active_work, "", ""
     if context.goal and (work.task_title or len(context.goal) > TITLE):
         goal = f"goal: {context.goal}{tag(context.goal_origin)}"
     if work.plan_step is not None and not (work.todos and context.sessions):
@@ -164,9 +164,8 @@ def _work(context: RouteContext) -> Iterator[str]:
     yield from filter(None, (goal, task, describe_attempts(work), context.stuck and f"**Stuck:** {context.stuck}"))
     for run in reversed(work.last_runs):
         yield describe_run(run, ours=run.run == context.in_run)
-    if since.tokens:
-        minutes = f" and {since.minutes:,} minutes" if since.minutes else ""
-        yield f"about {since.tokens:,} tokens{minutes} of the last session came after it and are in no checkpoint"
+    if context.since:
+        yield f"about {context.since:,} tokens of the last session came after it and are in no checkpoint"
 
 
 def handed_over(context: RouteContext) -> Carried:

@@ -5,7 +5,6 @@ searched  of each route that search has read: up to which place of its journal, 
 unit      what one hit shows; its id begins with the number of its route
 piece     the text of a unit in pieces that are looked up each; its rowid begins with the id of its unit
 vector    what an embedder made of a text, by the text's sha256
-embedder  what is known of a configured command: its failures
 """
 
 from __future__ import annotations
@@ -31,14 +30,13 @@ Span = tuple[int, int]
 SAID, PRINTED, DECIDED = "ralfsaid", "ralfprinted", "ralfdecided"
 """Words that mark a piece: of what somebody said or recorded, of what is evidence alone, of a decision."""
 
-_VERSION = 1  # of the tables; the file has it as its `application_id`
+_VERSION = 2  # of the tables; the file has it as its `application_id`
 
 _SCHEMA = """
 drop table if exists searched;
 drop table if exists unit;
 drop table if exists piece;
 drop table if exists vector;
-drop table if exists embedder;
 create table searched(number integer primary key, route text unique, token text, mark text, is_foreign integer);
 create table unit(
     id integer primary key, key text, kind text, label text, status text, successor text, at text, session text,
@@ -48,7 +46,6 @@ create index unit_decision on unit(label) where kind = 'decision';
 create index unit_session on unit(session, first) where kind in ('turn', 'text');
 create virtual table piece using fts5(text, parts, mark, tokenize='porter unicode61');
 create table vector(command text, text text, numbers blob, primary key(command, text)) without rowid;
-create table embedder(command text primary key, failures integer, reason text, is_slow integer) without rowid;
 """
 
 _WAIT = 2_000  # milliseconds for another process that writes the tables

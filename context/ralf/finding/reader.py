@@ -89,7 +89,7 @@ def get_context(
     work = context.active_work
     if work.last_runs or work.attempts is not None:
         context = replace(context, in_run=project.run, stuck=_stuck(project, work))
-    context = replace(context, since=since.look(project, own), command=project.command)
+    context = replace(context, since=since.tokens_since(project, own), command=project.command)
     if context.checkpoint_count and not context.wholly_foreign:
         from ralf.route.entries import sessions_of
 

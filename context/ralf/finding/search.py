@@ -17,6 +17,7 @@ from ralf.finding.index import SearchTables, Span, with_database
 from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
 from ralf.route import shared
+from ralf.storage.files import content_of
 from ralf.text import matcher
 from ralf.text.cleaning import one_line, trimmed
 
@@ -109,16 +110,16 @@ def _not_searched(project: Project, records: int, routes: int) -> Iterator[str]:
 
 def _near(project: Project, tables: SearchTables, query: str, span: Span, warnings: list[str]) -> Sequence[int]:
     """The pieces that are nearest to a query in meaning, nearest first; none without an embedder."""
-    if not os.path.lexists(project.local_config_file):
+    try:
+        if b"embedder" not in content_of(project.local_config_file):
+            return ()
+    except OSError:
         return ()
-    from ralf.finding.embedding import MOST_TEXTS, embedder_of  # few projects have an embedder
+    from ralf.finding.embedding import MOST_TEXTS, nearest  # few projects have an embedder
 
-    embedder = embedder_of(project, warnings)
-    if embedder is None:
-        return ()
     said = tables.said(span, MOST_TEXTS)
     numbers = list(said)
-    return [numbers[place] for place in embedder.nearest(query, list(said.values()), _NEAREST)]
+    return [numbers[place] for place in nearest(project, query, list(said.values()), _NEAREST, warnings)]
 
 
 def _hits(tables: SearchTables, found: Iterable[Found]) -> Iterator[SearchHit]:

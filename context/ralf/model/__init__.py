@@ -9,7 +9,6 @@ from ralf.model.context import (
     Folded as Folded,
     Header as Header,
     RouteContext as RouteContext,
-    Since as Since,
 )
 from ralf.model.handover import Carried as Carried, HandOver as HandOver, Kept as Kept
 from ralf.model.items import (

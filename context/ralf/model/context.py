@@ -103,18 +103,6 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
-    """What has happened since the last checkpoint, as the reader saw it (`ralf.finding.reader`).
-
-    tokens   of the newest known session that no checkpoint covers, an estimate
-    minutes  from the last checkpoint to that session's last record, None where its times do not tell
-    """
-
-    tokens: int = 0
-    minutes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RouteContext:
     """What a route file holds. Times are ISO 8601 text, tokens are o200k_base tokens.
 
@@ -131,7 +119,7 @@ class RouteContext:
     dropped      decisions that a person dropped, and `forgotten`, those whose words were purged: none is taken from a
                  transcript again
     warnings     what the reader should know of the file: damaged, edited, behind its journal
-    since        what has happened since the last checkpoint
+    since        about how many tokens of the newest session no checkpoint covers (`ralf.finding.since`)
     in_run       the run of a loop in which the reader is, "" for none
     stuck        what whoever tries once more should hear, where many attempts have changed nothing; "" else
     command      how `ralf` is typed in the project
@@ -161,7 +149,7 @@ class RouteContext:
     body: Body = field(default_factory=Body, metadata={"key": BODY})
     extra: Extra = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False, metadata=NOT_STORED)
-    since: Since = field(default_factory=Since, compare=False, metadata=NOT_STORED)
+    since: int = field(default=0, compare=False, metadata=NOT_STORED)
     in_run: str = field(default="", compare=False, metadata=NOT_STORED)
     stuck: str = field(default="", compare=False, metadata=NOT_STORED)
     command: str = field(default="ralf", compare=False, repr=False, metadata=NOT_STORED)

@@ -95,7 +95,7 @@ def allowance(session: Session, context: RouteContext | None) -> Allowance:
     """What a hook may hand over of a route: what is configured, and a twentieth of what the route has consumed, less
     all that hooks have handed over of it.
     """
-    consumed = context.total_tokens_consumed + context.since.tokens if context is not None else 0
+    consumed = context.total_tokens_consumed + context.since if context is not None else 0
     route = context.route if context is not None else session.route
     known = replace(session.known, route=session.route)
     left = consumed // _SHARE - session_registry.cost(session.project, route, known)
