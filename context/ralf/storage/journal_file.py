@@ -9,7 +9,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -348,6 +347,8 @@ def _in_memory(content: bytes) -> int:
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("journal")
     else:
+        import tempfile  # a system without files in memory
+
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     with os.fdopen(descriptor, "wb", closefd=False) as file:
