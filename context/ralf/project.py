@@ -438,12 +438,14 @@ class GitView:
     def __init__(self, folder: Path, owner: Registration) -> None:
         self._folder = folder
         self._owner = owner
-        self._ignore = os.fspath(folder / _IGNORE)
-        self._hidden_by: tuple[int, ...] = ()  # the stamp of a `.gitignore` that hides the store
+
+    @cached_property
+    def _indexes(self) -> list[Path]:
+        return git_files.indexes_around(self._folder)
 
     def tracked(self) -> frozenset[str]:
         """The paths below the store's folder, relative to it, that git tracks. UsageError where git cannot tell."""
-        found = git_files.stamps(self._folder)
+        found = git_files.stamps(self._indexes)
         if not any(found):
             return frozenset()
         key = (os.fspath(self._folder), found)
@@ -468,7 +470,7 @@ class GitView:
 
     def in_head(self, path: Path) -> bytes | None:
         """What git has of a file of the store in HEAD, b"" where it cannot tell; None for nothing."""
-        if git_files.worktree(path.parent) is None:
+        if not self._indexes:
             return None
         import subprocess  # loaded only to ask git
 
@@ -520,13 +522,8 @@ class GitView:
 
     def is_hidden(self) -> bool:
         """Whether git sees no more of the store than it is to see; False where nobody has written to the store yet."""
-        stamp = registry.settled_stamp(self._ignore)
-        if stamp and stamp == self._hidden_by:
-            return True
         found = _content(self._folder / _IGNORE)
-        is_hidden = found is not None and _hides_enough(found)
-        self._hidden_by = stamp if is_hidden else ()
-        return is_hidden
+        return found is not None and _hides_enough(found)
 
     def is_shared(self) -> bool:
         """Whether the store's `.gitignore` shows git what is shared."""
@@ -569,13 +566,21 @@ def _hides_enough(content: str) -> bool:
     return lines[:1] == ["*"] and set(lines) <= set(IGNORE_ALL_BUT_SHARED.split("\n"))
 
 
+_read_before: dict[Path, tuple[tuple[int, ...], str]] = {}
+
+
 def _content(path: Path) -> str | None:
     """What a `.gitignore` says to git; None for none. git does not follow a link in its place."""
+    stamp, before = registry.settled_stamp(path), _read_before.get(path)
+    if stamp and before is not None and before[0] == stamp:
+        return before[1]
     try:
-        return content_of(path, most=_MOST).decode("utf-8", "surrogateescape")
+        found = content_of(path, most=_MOST).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.EACCES):
             raise
         return ""  # nothing that git reads
+    _read_before[path] = stamp, found
+    return found

@@ -134,6 +134,8 @@ def make(folder: Path, *, mode: int = PRIVATE) -> None:
 
     OSError, even if something other than a folder is there.
     """
+    if folder.is_dir():
+        return
     try:
         os.mkdir(folder, mode)  # noqa: PTH102  # `Path.mkdir` gives the parents the mode of the umask
     except FileNotFoundError:

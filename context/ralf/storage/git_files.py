@@ -93,14 +93,17 @@ def _first_complaint(done: subprocess.CompletedProcess[bytes]) -> str:
 Stamp = tuple[int, int, int, int]
 
 
-def stamps(folder: Path) -> tuple[Stamp | None, ...]:
-    """What changes when git tracks something else below a folder, which need not exist: of each repository around it,
-    the innermost first; None for one that tracks nothing.
-    """
+def indexes_around(folder: Path) -> list[Path]:
+    """Where each repository around a folder, which need not exist, has the list of what it tracks; the innermost first."""
+    return [git / "index" for _, git in _folders(_real(folder) / "file")]
+
+
+def stamps(indexes: Iterable[Path]) -> tuple[Stamp | None, ...]:
+    """What changes of such lists when git tracks something else; None for one that is not there."""
     found: list[Stamp | None] = []
-    for _, git in _folders(_real(folder) / "file"):
+    for index in indexes:
         try:
-            status = (git / "index").stat()
+            status = index.stat()
         except (OSError, ValueError):
             found.append(None)
         else:

@@ -327,11 +327,20 @@ def check(folder: Path) -> None:
     folder  of the store; need not exist
     """
     mine = own_ids()
-    for path, owner in _owners(folder):
-        if owner not in mine and not _is_safe(folder.parents[1]):
+    stamps = settled_stamp(folder.parent), settled_stamp(folder), mine
+    if all(stamps) and _checked.get(folder) == stamps:
+        return
+    others = [(path, owner) for path, owner in _owners(folder) if owner not in mine]
+    for path, owner in others:
+        if not _is_safe(folder.parents[1]):
             root = shlex.quote(os.path.realpath(folder.parents[1]))
             what = f"belongs to {_name(owner)}, not to {_name(os.geteuid())}: not used"
             raise OtherOwner(path, what, f"if that is well: export RALF_SAFE_DIRECTORIES={root}")
+    if not others:
+        _checked[folder] = stamps
+
+
+_checked: dict[Path, tuple[tuple[int, ...], tuple[int, ...], set[int]]] = {}
 
 
 def own_ids() -> set[int]:
