@@ -228,8 +228,8 @@ def _folders(file: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _with_an_index(file: Path) -> Iterator[tuple[Path, Path]]:
-    """The worktrees around a file in which something was checked out or added, as `_folders`."""
-    return ((top, git) for top, git in _folders(file) if os.path.lexists(git / "index"))
+    """The worktrees around a file in which something may have been checked out or added, as `_folders`."""
+    return ((top, git) for top, git in _folders(file) if os.path.lexists(git / "index") or not git.is_dir())
 
 
 # ---- a repository's main worktree and branch ----
