@@ -374,8 +374,8 @@ def _fields(value: Any) -> set[str]:
 def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path) -> None:
     import ralf
     from ralf.checkpointing.progress import Status
-    from ralf.route.corrections import Reverted
     from ralf.route.history import Difference, Event
+    from ralf.route.undoing import TakenBack
 
     def found(*args: object) -> Any:
         ran = storekit.process(*args, "--json", cwd=scratch)
@@ -417,8 +417,8 @@ def test_json_of_every_command_parses_and_has_the_names_of_the_api(scratch: Path
     assert set(found("context", "log", "tide", "-n", "1")[0]) == _fields(Event)
     assert set(found("context", "diff", "tide")) == _fields(Difference)
     reverted = found("context", "revert", "tide", "cp-001")
-    assert set(reverted) == _fields(Reverted)
-    assert reverted["checkpoint"]["reason"] == "revert"
+    assert set(reverted) == _fields(TakenBack)
+    assert reverted["what"] == "cp-001" and reverted["revision"]
 
 
 def test_what_an_agent_decides_in_its_clients_shell_is_its_own_and_not_the_users(

@@ -11,7 +11,6 @@ import pytest
 
 import ralf
 import storekit
-from ralf.route.steering import set_goal
 from ralf.text import tokens
 from storekit import Cli, Ran
 
@@ -26,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(4):
         ralf.checkpoint("tide", project / "session.jsonl", root=project, summarizer=storekit.Listing())
         number = storekit.grow(project / "session.jsonl", 1_000, number)
-    set_goal("tide", "Carry the tide table over", root=project)
+    ralf.api.change("tide", {"goal": "Carry the tide table over"}, root=project)
     ralf.record_decision("tide", "Use SQLite", rationale="one file", root=project)
     ralf.record_decision("tide", "Use DuckDB", supersedes="DEC-001", root=project)
     ralf.record_decision("tide", "Never push to main", kind="rule", pinned=True, root=project)

@@ -75,7 +75,7 @@ def test_the_log_names_what_was_dropped_and_why(tmp_path: Path) -> None:
     corrections.drop(ROUTE, second, root=tmp_path)
     corrections.drop(ROUTE, first, because="only a guess", root=tmp_path)
     found = [(event.id, event.text) for event in log(ROUTE, limit=2, root=tmp_path)]
-    assert found == [(first, f"{SQLITE}: only a guess"), (second, "Keep the old columns")]
+    assert found == [(first, f"{SQLITE}; only a guess"), (second, "Keep the old columns")]
 
 
 def test_dropping_twice_changes_nothing(tmp_path: Path) -> None:

@@ -17,9 +17,8 @@ import ralf
 import storekit
 from kit.claude_log import ClaudeLog
 from ralf.document.tree import from_tree
-from ralf.errors import NotFound, RouteNotFound, UsageError
+from ralf.errors import UsageError
 from ralf.model import Carried, Decision, RouteContext
-from ralf.route import fold
 from ralf.route.history import diff, log
 from ralf_integrations.mcp.tools import Tools
 from storekit import Cli, Ran, records_of, route_file, write_session
@@ -346,7 +345,7 @@ def test_what_a_person_changes_in_the_file_is_the_files_from_then_on(tmp_path: P
     ralf.hand_over("tide", "## Now\nThe reader is done\n## Open\n- Who pays?\n- Who asks?", root=tmp_path)
     path = route_file(tmp_path, "tide")
     path.write_text(path.read_text(encoding="utf-8").replace("Who pays", "Who pays for it"), encoding="utf-8")
-    ralf.add_next("tide", "Ask the harbour", root=tmp_path)
+    ralf.record_decision("tide", "Ask the harbour", root=tmp_path)
     handover = context_of(tmp_path).handover
     assert {entry.text: entry.author for entry in handover.kept} == {"Who pays for it?": "file", "Who asks?": "agent"}
     assert handover.last is not None and handover.last.author == "agent"
@@ -362,49 +361,6 @@ def test_a_file_of_an_earlier_version_has_its_hand_over_in_the_new_form() -> Non
     made = RouteContext(handover=from_tree(Carried, old), decisions=(Decision("DEC-001", decision="x"),))
     assert made.handover.last is not None and made.handover.last.now == "Half done"
     assert [entry.id for entry in made.carried.kept] == ["DEC-001"]
-
-
-# ---- what steers the work ----
-
-
-@pytest.mark.ci
-def test_a_goal_a_step_and_what_is_closed_are_recorded(tmp_path: Path) -> None:
-    ralf.set_goal("tide", "Carry it over", origin="user", root=tmp_path)
-    ralf.set_goal("tide", "An agent's", root=tmp_path)
-    assert ralf.get_context("tide", root=tmp_path).goal == "Carry it over"
-    ralf.set_goal("tide", "Pack it", origin="user", root=tmp_path)
-    context = ralf.get_context("tide", root=tmp_path)
-    assert (context.goal, context.began_as) == ("Pack it", "Carry it over")
-    ralf.add_next("tide", "Ask for station 7", root=tmp_path)
-    ralf.hand_over("tide", next=["Pack the archive"], open=["Is 1953 kept?"], root=tmp_path)
-    assert ralf.close("tide", "ask for", root=tmp_path) == "Ask for station 7"
-    assert ralf.close("tide", "is 1953", root=tmp_path) == "Is 1953 kept?"
-    with pytest.raises(NotFound, match=r"^tide: nothing open begins with 'ask for'"):
-        ralf.close("tide", "ask for", root=tmp_path)
-    with pytest.raises(UsageError, match=r"^tide: what is closed needs words"):
-        ralf.close("tide", " ", root=tmp_path)
-    context = ralf.get_context("tide", root=tmp_path)
-    assert context.active_work.next_steps == ()
-    assert context.handover.last is not None and context.handover.last.next == ("Pack the archive",)
-    assert context.handover.current("open") == []
-
-
-@pytest.mark.ci
-def test_steps_are_bounded_for_the_work_never_folds(tmp_path: Path) -> None:
-    ralf.add_next("tide", "step " * 9_000, root=tmp_path)
-    for number in range(fold.MAX_OPEN_TODOS - 1):
-        ralf.add_next("tide", f"Ask for station {number}", root=tmp_path)
-    with pytest.raises(UsageError, match=r"^tide: has 60 next steps"):
-        ralf.add_next("tide", "One more", root=tmp_path)
-    ralf.add_next("tide", "Ask for station 7", root=tmp_path)
-    steps = ralf.get_context("tide", root=tmp_path).active_work.next_steps
-    assert (len(steps), len(steps[0]) <= 1_200) == (60, True)
-
-
-def test_nothing_is_closed_in_a_route_that_is_none_and_none_is_made(tmp_path: Path) -> None:
-    with pytest.raises(RouteNotFound, match=r"^tide: "):
-        ralf.close("tide", "Ask", root=tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_writer_does_not_say_whose_it_is_is_shown_as_unknown(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_renamed_route_has_every_record_and_its_name_of_before_still_finds_it(
     assert ids_of(made, "tables")[:-1] == ids
     assert not route_file(made, "tide").exists() and not journal_file(made, "tide").exists()
     assert 'route: "tables"' in route_file(made, "tables").read_text()
-    assert history.log("tide", root=made)[0].text == "renamed from tide: it is more than tides"
+    assert history.log("tide", root=made)[0].text == "from tide; it is more than tides"
     assert not verify(root=made).findings
     assert ralf.why("tide", "DEC-001", root=made).evidence == "kept"
     assert [hit.route for hit in ralf.search("SQLite", root=made)][:1] == ["tables"]

@@ -119,8 +119,8 @@ def revert(
 ) -> None:
     """Restore ROUTE to its content right after a checkpoint (cp-002, 2) or revision (r12).
 
-    Restores decisions, work, goal, facts, sections and notes; later records stay in the journal. The revert is
-    itself a checkpoint and can be reverted. Transcripts are not read again, but a decision that an agent states
+    Restores decisions, work, goal, facts, sections and notes; later records stay in the journal. The revert can
+    itself be reverted. Transcripts are not read again, but a decision that an agent states
     again is recorded again; use `drop` to prevent that.
 
     \b
@@ -133,8 +133,7 @@ def revert(
     Exit status: 0, even if there was nothing to do · 1 unwritable, disk full · 2 invalid name ·
     3 no such route, checkpoint or revision · 4 damaged data · 5 busy
     """
-    from ralf.document.tree import to_tree
-    from ralf.route.corrections import revert as revert_to
+    from ralf.route.undoing import revert as revert_to
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 
@@ -142,13 +141,16 @@ def revert(
     for warning in done.warnings:
         say(f"warning: {warning}")
     if as_json:
-        emit_json(fields_of(done) | {"checkpoint": to_tree(done.checkpoint) if done.checkpoint else None})
-    elif not done.difference.words:
-        click.echo(f"{done.route}: is as after {done.to} already")
+        emit_json(fields_of(done))
+    elif not done.difference.changes:
+        click.echo(f"{done.route}: is as after {done.what} already")
     else:
         emit_words(done.difference.words)
-        label = done.checkpoint.checkpoint_id if done.checkpoint else ""
-        click.echo(f"{done.route}: {label}: reverted to {done.to}" if label else "dry run: nothing was changed")
+        if done.revision:
+            click.echo(f"{done.route}: reverted to {done.what}")
+            say(f"to have it again: ralf context revert {done.route} r{done.revision - 1}")
+        else:
+            click.echo("dry run: nothing was changed")
     if done.damage:
         complain(done.damage, "the revert is in the journal; mend the file, and the next write shows it")
         ctx.exit(4)

@@ -8,15 +8,9 @@ import click
 
 from ralf_cli.options import Misused, route_and_labels, with_json, with_root, with_route_and_labels
 
-_LISTED = 20  # writes that are listed, where nobody says how many
-
 
 @click.command(short_help="Take back the last decision, drop, edit or hand-over.")
 @with_route_and_labels("[ROUTE] [rN]")
-@click.option("--list", "list_", is_flag=True, help="Only list what can be taken back, newest first.")
-@click.option(
-    "-n", "limit", type=click.IntRange(min=1), default=_LISTED, show_default=True, metavar="N", help="List at most N."
-)
 @click.option("--because", metavar="WHY", default="", help="The reason; recorded.")
 @click.option("--dry-run", is_flag=True, help="Only show the changes.")
 @with_root
@@ -25,8 +19,6 @@ _LISTED = 20  # writes that are listed, where nobody says how many
 def undo(
     ctx: click.Context,
     given: tuple[str, ...],
-    list_: bool,
-    limit: int,
     because: str,
     dry_run: bool,
     root: str | None,
@@ -41,7 +33,6 @@ def undo(
 
     \b
     Examples:
-      ralf undo --list
       ralf undo
       ralf undo TASK-001 r12 --dry-run
 
@@ -57,9 +48,6 @@ def undo(
 
     route, moments = route_and_labels(ctx, given, 1)
     who = "agent" if who_writes() == "agent" else None
-    if list_:
-        _list(route, who, limit, root, as_json=as_json)
-        return
     revision = _revision(ctx, route, moments[0]) if moments else None
     done = undoing.undo(route, revision, who=who, because=because, dry_run=dry_run, root=root)
     for warning in done.warnings:
@@ -68,13 +56,11 @@ def undo(
         emit_json(fields_of(done))
     else:
         emit_words(done.difference.words)
-        event = done.event
-        what = f"r{event.revision} ({' '.join(filter(None, (event.kind, event.id)))})"
         if done.revision:
-            click.echo(f"{done.route}: took back {what}")
+            click.echo(f"{done.route}: took back {done.what}")
             say(f"to have it again: ralf undo {done.route} r{done.revision}")
         else:
-            click.echo(f"{done.route}: would take back {what}; nothing was changed")
+            click.echo(f"{done.route}: would take back {done.what}; nothing was changed")
     if done.damage:
         complain(done.damage, "the undo is in the journal; mend the file, and the next write shows it")
         ctx.exit(4)
@@ -84,22 +70,5 @@ def _revision(ctx: click.Context, route: str, moment: str) -> int:
     """The revision that `r12` names; Misused for any other label."""
     if found := re.fullmatch(r"[rR]0*([0-9]{1,9})", moment):
         return int(found[1])
-    hint = f"ralf undo {route} --list; to go back to an earlier checkpoint: ralf context revert {route} CP"
+    hint = f"ralf log {route}; to go back to an earlier checkpoint: ralf context revert {route} CP"
     raise Misused(ctx, f"{moment!r} is no revision such as r12", hint)
-
-
-def _list(route: str, who: str | None, limit: int, root: str | None, *, as_json: bool) -> None:
-    from ralf.route.undoing import undoable
-    from ralf_cli.output import emit_json, fields_of, say, table
-    from ralf_cli.times import shown
-
-    found = undoable(route, who=who, root=root)
-    if as_json:
-        emit_json([fields_of(event) for event in found[:limit]])
-    elif found:
-        rows = [(f"r{e.revision}", shown(e.time), e.kind, e.id or "-", e.who or "-", e.text or "-") for e in found]
-        table(("REVISION", "TIME", "KIND", "ID", "WHO", "WHAT"), rows[:limit])
-        if len(found) > limit:
-            say(f"{len(found) - limit:,} older ones: -n {len(found)}")
-    else:
-        say(f"{route}: nothing can be taken back; a checkpoint is taken back by: ralf context revert {route} CP")

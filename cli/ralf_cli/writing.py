@@ -234,7 +234,7 @@ def decide(
 
     routing.check_typed(projects.find(root), route, is_new=is_new)
     if pin is not None:
-        from ralf.route.pinning import pin as pinned
+        from ralf.route.corrections import pin as pinned
 
         made = pinned(route, pin, origin=origin or who_writes(), root=root)
         if as_json:
@@ -363,19 +363,19 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
     3 no such route · 4 the file cannot be read (nothing is lost) · 5 busy
     """
     from ralf import project as projects, routing
-    from ralf.route import corrections
+    from ralf.route import corrections, history
     from ralf_cli.history import emit_words
     from ralf_cli.output import emit_json, fields_of, say
     from ralf_cli.terminal import complain
 
     project = projects.find(root)
     check_editor(route, project.route_file(routing.existing(project, route)))
-    opened = corrections.open_file(route, root=root)
+    opened = corrections.take_in(route, root=root)
     if (is_said := sys.stderr.isatty()) and opened.damage:
         say(f"warning: {opened.damage}")  # before the editor shows the file
     while True:
         run_editor(opened.path, f"ralf context edit {opened.route}")
-        done = corrections.take_in(opened.route, since=opened.revision, root=root)
+        done = corrections.take_in(opened.route, root=root)
         if not done.damage:
             break
         hint = f"mend the file: ralf context edit {opened.route}"
@@ -387,11 +387,12 @@ def edit(ctx: click.Context, route: str, root: str | None, as_json: bool) -> Non
             ctx.exit(4)
     for warning in ([opened.damage] if opened.damage and not is_said else []) + [*done.warnings]:
         say(f"warning: {warning}")
+    found = history.diff(done.route, f"r{opened.revision}", f"r{done.revision}", root=root)
     if as_json:
-        emit_json(fields_of(done))
+        emit_json(fields_of(done) | {"words": [fields_of(one) for one in found.words], "changes": found.changes})
         return
-    emit_words(done.words)
-    changed = f"taken in, revision {done.revision}" if done.words or done.changes else "nothing changed"
+    emit_words(found.words)
+    changed = f"recorded, revision {done.revision}" if found.changes else "nothing changed"
     click.echo(f"{done.route}: {changed}")
 
 

@@ -5,7 +5,7 @@
     checkpoint(route, transcript, *, root=None, summarizer=None, reason="manual", keep=()) -> CheckpointReport
     record_decision(route, decision, *, rationale="", alternatives=(), supersedes=None, ...) -> Decision
     hand_over(route, text="", *, author="agent", root=None, **fields) -> HandedOver
-    set_goal(route, goal, ...), add_next(route, step, ...), close(route, what, ...), close_route(route)
+    close_route(route, *, root=None)
     search(query, *, route=None, root=None, limit=5) -> list[SearchHit]
     why(route, id, *, root=None) -> Reason
 
@@ -28,16 +28,13 @@ if TYPE_CHECKING:
         RouteContext,
         RouteSummary,
         SearchHit,
-        add_next,
         checkpoint,
-        close,
         close_route,
         get_context,
         hand_over,
         list_routes,
         record_decision,
         search,
-        set_goal,
         why,
     )
 
@@ -50,9 +47,7 @@ __all__ = [
     "RouteContext",
     "RouteSummary",
     "SearchHit",
-    "add_next",
     "checkpoint",
-    "close",
     "close_route",
     "errors",
     "get_context",
@@ -60,7 +55,6 @@ __all__ = [
     "list_routes",
     "record_decision",
     "search",
-    "set_goal",
     "why",
 ]
 

@@ -1,8 +1,8 @@
 """Every verb of the command line as a function, with what it returns; a name loads its module when it is first used.
 
     read      get_context render list_routes status search why log diff context_at
-    write     checkpoint watch record_decision hand_over set_goal add_next close
-              revert drop undo undoable open_file take_in change use rename_route close_route
+    write     checkpoint watch record_decision hand_over drop undo revert
+              take_in change use rename_route close_route
     tasks     add_task edit_task split_task get_task list_tasks trust_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
@@ -63,21 +63,14 @@ if TYPE_CHECKING:
     from ralf.project import find as find
     from ralf.route.corrections import (
         change as change,
+        close_route as close_route,
         drop as drop,
-        open_file as open_file,
         record_decision as record_decision,
-        revert as revert,
         take_in as take_in,
     )
     from ralf.route.handing_over import hand_over as hand_over
     from ralf.route.history import context_at as context_at, diff as diff, log as log
-    from ralf.route.steering import (
-        add_next as add_next,
-        close as close,
-        close_route as close_route,
-        set_goal as set_goal,
-    )
-    from ralf.route.undoing import undo as undo, undoable as undoable
+    from ralf.route.undoing import revert as revert, undo as undo
     from ralf.route.why import Reason as Reason, why as why
     from ralf.routing import use as use
     from ralf.tasks.claims import (
@@ -132,9 +125,9 @@ def __getattr__(name: str) -> Any:
         from ralf.conversation import truncation as home
     elif name in ("context_at", "diff", "log"):
         from ralf.route import history as home
-    elif name in ("record_decision", "drop", "open_file", "take_in", "change", "revert"):
+    elif name in ("record_decision", "drop", "take_in", "change", "close_route"):
         from ralf.route import corrections as home
-    elif name in ("undo", "undoable"):
+    elif name in ("undo", "revert"):
         from ralf.route import undoing as home
     elif name == "rename_route":
         from ralf.maintenance import renaming as home
@@ -142,8 +135,6 @@ def __getattr__(name: str) -> Any:
         from ralf.maintenance import settings as home
     elif name == "hand_over":
         from ralf.route import handing_over as home
-    elif name in ("set_goal", "add_next", "close", "close_route"):
-        from ralf.route import steering as home
     elif name == "drop_evidence":
         from ralf.maintenance import evidence as home
     elif name in ("forget", "forget_route"):

@@ -25,7 +25,7 @@ from ralf.document import merge
 from ralf.document.tree import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import corrections, edits, fold, routefile
+from ralf.route import edits, fold, routefile, undoing
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
@@ -182,10 +182,9 @@ class History:
 
     def revert(self, then: RouteContext) -> RouteContext:
         """Revert to what the route was."""
-        payload = corrections.revert_payload(
-            self.now, then, f"r{then.revision}", because=self._words(), timestamp="2026-03-02"
-        )
-        return self.add(fold.REVERT, payload)
+        changes = undoing.changes_back(self.now, then)
+        payload = {"to": f"r{then.revision}", "to_revision": then.revision, "because": self._words()}
+        return self.add(fold.REVERT, {**payload, "timestamp": "2026-03-02", "changes": changes})
 
     def _words(self) -> str:
         """Words, most of which are known again wherever they stand."""
@@ -240,12 +239,10 @@ def _of_reverts(history: History) -> Iterator[str]:
     if _content(after) != _content(then):
         yield f"a revert to r{then.revision} does not give its content back"
     books, kept = before.context_checkpoint, after.context_checkpoint
-    if (kept.total_tokens_consumed, kept.spend, kept.decision_count) != (
-        books.total_tokens_consumed, books.spend, books.decision_count,
+    if (kept.total_tokens_consumed, kept.spend, kept.decision_count, kept.checkpoint_count) != (
+        books.total_tokens_consumed, books.spend, books.decision_count, books.checkpoint_count,
     ):  # fmt: skip
         yield "a revert changed the books"
-    if kept.checkpoint_count <= books.checkpoint_count or after.body.sections[0].number != kept.checkpoint_count:
-        yield "a revert is no new checkpoint"
     again = history.revert(before)
     if _content(again) != _content(before):
         yield "a revert of a revert is not the identity"
@@ -277,7 +274,7 @@ def _decision(words: str) -> Any:
 
 
 def _content(context: RouteContext) -> str:
-    tree = to_tree(corrections.without_reverts(context))
+    tree = to_tree(context)
     tree.pop("context_checkpoint", None)
     return _exact(tree)
 
@@ -296,7 +293,7 @@ def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
 
 
 def _without_sections() -> Any:
-    real = corrections.changes_back
+    real = undoing.changes_back
     return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
 
 
@@ -312,7 +309,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": corrections}[place.split(".")[0]],
+        {"merge": merge, "reversion": undoing}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)

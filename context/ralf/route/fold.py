@@ -375,27 +375,11 @@ def _undo(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with its content put back, and a checkpoint of its own that says so."""
-    header = context.context_checkpoint
-    back = _undo(context, payload)
-    number = int(payload.get("number", 0)) or next_number(context)
-    title = one_line(str(payload.get("title", "")))
-    time = str(payload.get("timestamp", ""))
-    entry = Checkpoint(
-        checkpoint_id=f"cp-{number:03d}",
-        timestamp=time,
-        summary_ref=f"### Checkpoint {number}: {title}",
-        reason=REVERT,
-    )
-    head = f"**Time:** {time}\n" if time else ""
-    text = as_section(str(payload.get("text", "")))
-    section = Section(number=number, title=title, text=f"{head}**Tokens:** 0\n\n{text}".rstrip("\n"))
-    return replace(
-        back,
-        context_checkpoint=replace(header, checkpoint_count=max(header.checkpoint_count, number)),
-        checkpoint_history=(*back.checkpoint_history, entry),
-        body=replace(back.body, sections=(section, *back.body.sections)),
-    )
+    """The context with its content put back; no number of a checkpoint is given twice, also where an earlier version
+    gave one to the revert.
+    """
+    count = max(context.checkpoint_count, int(payload.get("number", 0)))
+    return with_header(_undo(context, payload), checkpoint_count=count)
 
 
 IN_A_ROW = 3

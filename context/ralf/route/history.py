@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
@@ -19,11 +20,11 @@ from ralf.document import merge
 from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
-from ralf.model import BODY, Carried, Decision, HandOver, RouteContext
+from ralf.model import BODY, Decision, RouteContext
 from ralf.project import Project
-from ralf.route import fold, shared
-from ralf.route.cap import is_bare
+from ralf.route import cap, fold, shared
 from ralf.route.comparing import Told, in_words
+from ralf.route.edits import by_label
 from ralf.route.load import load_state
 from ralf.storage import journal
 from ralf.storage.journal import Record
@@ -31,10 +32,6 @@ from ralf.text.cleaning import one_line
 from ralf.transcripts.events import read_evidence
 
 # ---- a route at an earlier moment ----
-
-
-WITH_LABEL = ("checkpoint", "revert")
-"""The kinds of records that begin a checkpoint of their own."""
 
 
 def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None = None) -> RouteContext:
@@ -51,14 +48,11 @@ def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[
     """The contexts of a route at several moments, `cp-002` or `r12`, by one reading of its journal."""
     context = fold.empty(route)
     found = {"r0": context} if "r0" in moments else {}
-    for _, record in journal.read(project.store, route):
+    for name, record in records(project, route):
         if len(found) == len(set(moments)):
             break
         context = fold.apply(context, record)
-        names = [f"r{record.revision}"]
-        if record.kind in WITH_LABEL and not record.foreign:
-            names.append(context.checkpoint_history[-1].checkpoint_id)
-        found.update((name, context) for name in names if name in moments)
+        found |= {one: context for one in (f"r{record.revision}", name) if one and one in moments}
     for name in moments:
         if name not in found:
             what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
@@ -66,58 +60,54 @@ def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[
     return found
 
 
-def decision_of(project: Project, route: str, label: str) -> Decision | None:
-    """The decision of a route that has this label, also when it was folded out of the file; None where none has it.
+def decision_of(project: Project, context: RouteContext, label: str) -> Decision | None:
+    """The decision of this label in a route, also one that was folded out of its file, or that another clone shares
+    and this user has accepted; None where none has it.
 
-    Reads the whole journal. Raises DamagedJournal.
+    May read the whole journal. Raises DamagedJournal.
     """
-    tree: Tree = {}
+    found = by_label(context.decisions, label)
+    if found is None or (cap.is_bare(found) and context.folded.rationale_count):
+        earlier = by_label([*_decisions_ever(project, context.route).values()], label)
+        found = earlier if found is None or earlier is None else _whole(found, earlier)
+    return found or shared.decision_of(project, context.route, label)
+
+
+def _decisions_ever(project: Project, route: str) -> dict[str, Decision]:
+    """Every decision that a route has had, whole, by its label; one that was taken out has the status dropped."""
+    found: dict[str, Decision] = {}
+    context = fold.empty(route)
     for _, record in journal.read(project.store, route):
-        tree = decision_after(tree, label, record)
-    return from_tree(Decision, tree) if tree else None
+        before, context = context, fold.apply(context, record)
+        for tree in () if record.foreign else _items(record.payload):  # the cap may fold it at once
+            found.setdefault(str(tree.get("id", "")), from_tree(Decision, tree))
+        for item in context.decisions:
+            found[item.id] = _whole(item, found[item.id]) if item.id in found else item
+            old = found.get(item.supersedes)
+            if old is not None and old.status == "active":  # and folded out
+                found[old.id] = replace(old, status="superseded", superseded_by=item.id)
+        present, buried = {item.id for item in context.decisions}, {stone.id for stone in cap.of(context)}
+        for item in before.decisions:
+            is_folded = context.folded.decision_count > before.folded.decision_count and item.id not in buried
+            if item.id not in present and not is_folded:
+                found[item.id] = replace(found[item.id], status="dropped")
+    return found
 
 
-def decision_after(tree: Tree, label: str, record: Record) -> Tree:
-    """What a record makes of the decision of this label, as a tree; {} before there is one."""
-    if record.foreign:
-        return tree
-    payload = record.payload
-    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
-    items = [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]
-    for item in items:
-        if str(item.get("id", "")).casefold() == label.casefold():
-            tree = {**tree, **item}
-        elif tree and item.get("supersedes") == tree["id"] and tree.get("status", "active") == "active":
-            tree = {**tree, "status": "superseded", "superseded_by": item.get("id", "")}
-    for change in payload.get("amended", ()):
-        if tree and change.get("id") == tree["id"]:
-            tree = {**tree, **change}
-    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
-    if tree and any(stone["id"] == tree["id"] for stone in stones):
-        tree = {**tree, "status": "dropped"}
-    if (
-        tree
-        and record.kind in (fold.REVERT, fold.UNDO)
-        and {"at": ["dropped", tree["id"]], "removed": True} in payload.get("changes", ())
-    ):
-        tree = {**tree, "status": "active"}  # one that the file has folded, and that was dropped since
-    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
-    if not changes:
-        return tree
-    edited = merge.apply({"decisions": [tree] if tree else []}, changes).get("decisions", [])
-    now = next((item for item in edited if str(item.get("id", "")).casefold() == label.casefold()), None)
-    return now if now is not None else {**tree, "status": "dropped"} if tree else {}
+def _whole(item: Decision, earlier: Decision) -> Decision:
+    """A decision with the details that the cap took from it."""
+    if not cap.is_bare(item) or item.decision != earlier.decision:
+        return item
+    return replace(earlier, status=item.status, supersedes=item.supersedes, superseded_by=item.superseded_by)
 
 
-def label(said: str, kind: str = "cp") -> str:
+def label(text: str, kind: str = "cp") -> str:
     """A label as it is written, `cp-002`, `DEC-003`, `r12`, for what a person may type of it: `2`, `CP-2`, `dec-3`."""
-    if revision := re.fullmatch(r"[rR]0*([0-9]{1,9})", said.strip()):
-        return f"r{revision[1]}"
-    match = re.fullmatch(r"(?:([A-Za-z]+)-)?0*([0-9]{1,9})", said.strip())
-    prefix = (match[1] or kind).lower() if match else ""
-    if match is None or prefix not in ("cp", "dec"):
-        return said
-    return f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[2]):03d}"
+    match = re.fullmatch(r"(?:([A-Za-z]+)-|([rR]))?0*([0-9]{1,9})", text.strip())
+    prefix = (match[1] or match[2] or kind).lower() if match else ""
+    if match is None or prefix not in ("cp", "dec", "r"):
+        return text
+    return f"r{match[3]}" if prefix == "r" else f"{prefix if prefix == 'cp' else 'DEC'}-{int(match[3]):03d}"
 
 
 def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
@@ -126,23 +116,43 @@ def records(project: Project, route: str) -> Iterator[tuple[str, Record]]:
 
 
 def with_labels(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
-    """All records of a route, oldest first, each with the label that the route file gives it; "" for one that is not of
-    the kinds `WITH_LABEL`, or foreign.
+    """All records of a route, oldest first, each checkpoint with the label that the route file gives it; others, and
+    foreign ones, with "".
     """
     count = 0
     for record in records:
         count = counted(count, record)
-        yield f"cp-{count:03d}" if record.kind in WITH_LABEL and not record.foreign else "", record
+        yield f"cp-{count:03d}" if record.kind == "checkpoint" and not record.foreign else "", record
 
 
 def counted(count: int, record: Record) -> int:
-    """The number of a route's checkpoints with one more record."""
-    return count + 1 if record.kind == "checkpoint" and not record.foreign else max([count, *numbers(record)])
+    """The number of a route's checkpoints with one more record: an import and an edit may bring in higher numbers."""
+    if record.foreign:
+        return count
+    if record.kind == "checkpoint":
+        return count + 1
+    with suppress(*journal.MALFORMED):  # the fold says it
+        return max([count, *_numbers(record.payload)])
+    return count
+
+
+def _numbers(payload: Mapping[str, Any]) -> Iterator[int]:
+    yield int(payload.get("number", 0))  # of a revert, in earlier versions
+    document = payload.get("document", {})
+    yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
+    sections = list(document.get(BODY, {}).get("sections", ()))
+    for change in payload.get("changes", ()):
+        if change["at"] == ["context_checkpoint", "checkpoint_count"]:
+            yield int(change.get("value", 0))
+        elif change["at"][:2] == [BODY, "sections"]:
+            brought = change.get("value")
+            sections += brought if isinstance(brought, list) else [brought]
+    yield from (int(section.get("number") or 0) for section in sections if isinstance(section, Mapping))
 
 
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    """Every checkpoint of a segment with its label, oldest first."""
-    return ((label, record) for label, record in records(project, route) if label and record.kind == "checkpoint")
+    """Every checkpoint with its label, oldest first."""
+    return ((label, record) for label, record in records(project, route) if label)
 
 
 def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
@@ -155,51 +165,11 @@ def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
 
 def undone(project: Project, route: str) -> set[str]:
     """The labels of a route's checkpoints that a revert has taken back, and none has brought back since."""
-    known: set[str] = set()
-    standing: list[frozenset[str]] = [frozenset()]  # at each revision
+    there: list[frozenset[str]] = [frozenset()]  # at each revision
     for name, record in records(project, route):
-        now = standing[-1]
-        if name and record.kind == "revert":
-            to = int(record.payload.get("to_revision", 0))
-            now = standing[to] if 0 <= to < len(standing) else now
-        elif name:
-            known.add(name)
-            now |= {name}
-        standing.append(now)
-    return known - standing[-1]
-
-
-def lines_of(payload: Mapping[str, Any]) -> str:
-    """The lines of its session that a checkpoint's record covers, from 1: `12-300`."""
-    source = payload.get("source", {})
-    return f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}"
-
-
-def numbers(record: Record) -> list[int]:
-    """The checkpoint numbers that a record of another kind brings in: those of an imported file, or of an edit. None of
-    one that is malformed, which the fold says, or foreign.
-    """
-    if record.foreign:
-        return []
-    try:
-        return list(_numbers(record))
-    except journal.MALFORMED:
-        return []
-
-
-def _numbers(record: Record) -> Iterator[int]:
-    if record.kind == "revert":
-        yield int(record.payload.get("number", 0))
-    document = record.payload.get("document", {})
-    yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
-    sections = list(document.get(BODY, {}).get("sections", ()))
-    for change in record.payload.get("changes", ()):
-        if change["at"] == ["context_checkpoint", "checkpoint_count"]:
-            yield int(change.get("value", 0))
-        elif change["at"][:2] == [BODY, "sections"]:
-            value = change.get("value")
-            sections += value if isinstance(value, list) else [value]
-    yield from (int(section.get("number") or 0) for section in sections if isinstance(section, Mapping))
+        to = int(record.payload.get("to_revision", 0)) if record.kind == fold.REVERT and not record.foreign else None
+        there.append(there[-1] | ({name} if name else set()) if to is None else there[to])
+    return {name for names in there for name in names} - there[-1]
 
 
 # ---- what changed between two moments ----
@@ -245,27 +215,21 @@ def diff(
     before, after = before or NOW, after or NOW
     contexts = contexts_at(project, found, {before, after} - {NOW})
     one, other = (at_present(project, found) if moment == NOW else contexts[moment] for moment in (before, after))
-    return between(project, found, (before, one), (after, other))
+    return between((before, one), (after, other))
 
 
-def between(
-    project: Project, route: str, before: tuple[str, RouteContext], after: tuple[str, RouteContext]
-) -> Difference:
-    """What changed from one context to another, each with the name of its moment.
-
-    In words, a decision that the cap has moved out of one of them, or whose details it has, stands as in the journal.
+def between(before: tuple[str, RouteContext], after: tuple[str, RouteContext]) -> Difference:
+    """What changed from one context to another, each with the name of its moment; in words nothing of what only the cap
+    has moved out of one of them.
     """
     (one_name, one), (other_name, other) = before, after
-    told_one, told_other = one, other
-    if one.folded != other.folded:
-        told_one, told_other = _whole(project, route, one, other), _whole(project, route, other, one)
     return Difference(
-        route=route,
+        route=one.route,
         before=one_name,
         after=other_name,
         from_revision=one.revision,
         to_revision=other.revision,
-        words=in_words(told_one, told_other),
+        words=in_words(_unfolded(one, other), _unfolded(other, one)),
         changes=tuple(merge.diff(to_tree(one), to_tree(other))),
     )
 
@@ -278,18 +242,14 @@ def at_present(project: Project, route: str) -> RouteContext:
     return state.recorded if state.status == "foreign" or state.context.wholly_foreign else state.context
 
 
-def _whole(project: Project, route: str, context: RouteContext, other: RouteContext) -> RouteContext:
-    """A context with the decisions and details that the cap has taken from it and that `other` has."""
-    theirs = {item.id for item in other.decisions if not is_bare(item)}
-    mine = {item.id: item for item in context.decisions}
-    trees: dict[str, Tree] = {name: {} for name in theirs if name not in mine or is_bare(mine[name])}
-    for _, record in journal.read(project.store, route) if trees else ():
-        if record.revision > context.revision:
-            break
-        trees = {name: decision_after(tree, name, record) for name, tree in trees.items()}
-    told = {name: from_tree(Decision, tree) for name, tree in trees.items() if tree}
-    kept = tuple(told.pop(item.id, item) for item in context.decisions)
-    return replace(context, decisions=(*told.values(), *kept))
+def _unfolded(context: RouteContext, other: RouteContext) -> RouteContext:
+    """A context with the decisions and details of `other` that the cap has taken from it since."""
+    theirs = {item.id: item for item in other.decisions}
+    own = [_whole(item, theirs.get(item.id, item)) for item in context.decisions]
+    there = {item.id for item in own} | {stone.id for stone in cap.of(context)}
+    is_folded = context.folded.decision_count > other.folded.decision_count
+    gone = [item for label, item in theirs.items() if is_folded and label not in there]
+    return replace(context, decisions=(*gone, *own))
 
 
 # ---- the log: the records in words ----
@@ -331,15 +291,14 @@ def log(
     Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
     """
     project, found = routing.find(route, root)
-    words: dict[str, str] = {}
     with journal.understood(found):
-        events = [_event(label, record, words) for label, record in records(project, found)]
-    times = accumulate((event.time for event in events), max)  # those of a route's own records stay in their order
-    ordered = [*zip(times, events, strict=True), *((event.time, event) for event in _shared(project, found))]
-    events = [event for _, event in sorted(ordered, key=itemgetter(0))]
+        own = [event for event, _ in events(project, found)]
+    times = accumulate((event.time for event in own), max)  # a route's own records stay in their order
+    theirs = ((event.time, event) for event in _shared(project, found))
+    ordered = [event for _, event in sorted([*zip(times, own, strict=True), *theirs], key=itemgetter(0))]
     if since is not None:
-        events = [event for event in events if is_since(event.time, since)]
-    return events[::-1][:limit]
+        ordered = [event for event in ordered if is_since(event.time, since)]
+    return ordered[::-1][:limit]
 
 
 def is_since(moment: str, since: str) -> bool:
@@ -363,16 +322,11 @@ def times_of_items(project: Project, route: str) -> dict[str, str]:
     Reads the whole journal. Raises DamagedJournal.
     """
     found: dict[str, str] = {}
-    for name, record in records(project, route):
-        if record.foreign:
-            continue
-        _, time, _, _ = _brought(record.kind, record.payload, name)
-        document = record.payload.get("document") or {}
-        items = (*record.payload.get("decisions", ()), *document.get("decisions", ()), record.payload.get("decision"))
-        for item in filter(None, items):
-            found.setdefault(str(item.get("id", "")), str(item.get("timestamp") or time))
-        if name:
-            found[name] = time
+    for event, record in events(project, route):
+        for item in () if record.foreign else _items(record.payload):
+            found.setdefault(str(item.get("id", "")), str(item.get("timestamp") or event.time))
+        if record.kind == "checkpoint":
+            found[event.id] = event.time
     return found
 
 
@@ -383,138 +337,138 @@ def _shared(project: Project, route: str) -> Iterator[Event]:
         yield Event(0, "shared", note.at, label, note.by, "; ".join(shared.lines_of(note)))
 
 
-def _event(label: str, record: Record, words: dict[str, str]) -> Event:
-    """What a record brought; `words`: of each decision so far, by its label, added to."""
-    if record.foreign:
-        return Event(record.revision, "foreign", "", "", wording.ORIGIN, wording.LABEL, foreign=True)
-    id_, time, who, text = _brought(record.kind, record.payload, label)
-    if record.kind == "drop":
-        text = _joined(words.get(id_, ""), text, by=": ")
-    words.update(_decisions(record.payload))
-    return Event(record.revision, record.kind, id_, time, who, value(text) if text else "")
+def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
+    """The records of a route in words, oldest first."""
+    claims: dict[str, str] = {}  # of each decision so far, by its label
+    for name, record in records(project, route):
+        if record.foreign:
+            yield Event(record.revision, "foreign", "", "", wording.ORIGIN, wording.LABEL, foreign=True), record
+            continue
+        payload = record.payload
+        hidden = _HIDDEN.get(record.kind)
+        texts = [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != hidden]
+        if record.kind == "drop":
+            texts.insert(0, claims.get(_label(name, payload), ""))
+        claims |= {str(item.get("id", "")): str(item.get("decision", "")) for item in _items(payload)}
+        text = "; ".join(filter(None, texts))
+        who = _author(record)
+        yield (
+            Event(
+                record.revision, record.kind, _label(name, payload), _time(payload), who, value(text) if text else ""
+            ),
+            record,
+        )
 
 
-def _brought(kind: str, payload: Mapping[str, Any], label: str) -> tuple[str, str, str, str]:
-    """The id, time, author and text of an event."""
-    time, title, because = (str(payload.get(key, "")) for key in ("timestamp", "title", "because"))
-    of_model = (str(payload.get(key, "")) for key in ("refines", "called", "summarizer"))
-    match kind:
-        case "checkpoint":
-            ended = str((*payload.get("period", ()), "", "")[1])
-            return label, ended, "agent", _joined(title, _named("decided", payload.get("decisions", ())))
-        case "refinement":
-            changed = _named("changed", payload.get("amended", ()))
-            text = _joined(title, _named("decided", payload.get("decisions", ())), changed)
-            return *of_model, f"improved: {text}"  # type: ignore[return-value]
-        case "unrefined":
-            return *of_model, f"not improved: {payload.get('reason', '')}"  # type: ignore[return-value]
-        case "attempt":
-            runs = payload.get("attempts") or [{}]
-            told = [str(run.get("outcome") or "") or ("" if run.get("said") else UNSAID) for run in runs]
-            said = str(runs[0].get("said") or "") if len(runs) == 1 else ""
-            return _few([str(run.get("run", "")) for run in runs]), time, "agent", _joined(_few(told), said, by=": ")
-        case "decision":
-            item = payload.get("decision") or {"decision": "a decision that was there already", "timestamp": time}
-            replaces = f" (replaces {item['supersedes']})" if item.get("supersedes") else ""
-            label, time, who, text = (str(item.get(key, "")) for key in ("id", "timestamp", "origin", "decision"))
-            return label, time, who, text + replaces
-        case "handover":
-            return _handed_over(payload, time)
-        case "edit":
-            lost = "what the file still showed of lost records: " if payload.get("lost") else ""
-            changed = "; ".join(_places(payload.get("changes", ())))
-            return "", time, str(payload.get("origin") or "human-edit"), lost + changed
-        case "import":
-            document = payload.get("document", {})
-            header = document.get("context_checkpoint", {})
-            text = f"{len(document.get('decisions', ()))} decisions, {header.get('checkpoint_count', 0)} checkpoints"
-            return "", str(header.get("last_checkpoint", "")), "import", text
-        case "revert":
-            return label, time, "user", title + (f": {because}" if because else "")
-        case fold.UNDO:
-            which = ", ".join(f"r{number}" for number in payload.get("undoes", ()))
-            said = _joined(f"took back {which}", because, by=": ")
-            return "", time, str(payload.get("origin", "")), said
-        case "rename" | "merge":
-            said = f"{kind}d from" if kind == "rename" else "took in"
-            names = _few([str(name) for name in payload.get("from", ())])
-            return "", time, str(payload.get("origin", "")), _joined(f"{said} {names}", because, by=": ")
-        case "pin":
-            made = payload.get("pin") or {}
-            return (
-                "",
-                time,
-                str(payload.get("origin", "")),
-                f"pinned line {made.get('line', 0)}: {made.get('words', '')}",
-            )
-        case "drop":
-            return str(payload.get("tombstone", {}).get("id", "")), time, "user", because
-        case "forget":
-            ids = _few([str(one) for one in payload.get("ids", ())])
-            return ids, time, "user", "its words were purged" if ids else "a text was purged"
-        case _:  # there are no words for this kind: what its payload says of itself
-            named = payload.get("id") or payload.get("ids") or ""
-            ids = _few([str(one) for one in named]) if isinstance(named, list) else str(named)
-            return ids, time, str(payload.get("origin", "")), because
+def brought(record: Record, label: str) -> Tree:
+    """What a record says of the decision of this label, where it brings one; {} for nothing."""
+    payload = {} if record.foreign else record.payload
+    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
+    items = [*_items(payload), *(merge.apply({"decisions": []}, changes)["decisions"] if changes else ())]
+    return next((item for item in items if str(item.get("id", "")) == label and "decision" in item), {})
 
 
-def _joined(*parts: str, by: str = "; ") -> str:
-    return by.join(filter(None, parts))
+def _items(payload: Mapping[str, Any]) -> list[Tree]:
+    """The decisions that a record brings."""
+    document = payload.get("document") or {}
+    items = (*payload.get("decisions", ()), *document.get("decisions", ()), payload.get("decision"))
+    return [item for item in items if item]
 
 
-def _handed_over(payload: Mapping[str, Any], time: str) -> tuple[str, str, str, str]:
-    """The id, time, author and text of a hand-over, or of why a model wrote none."""
-    of = _few([str(name) for name in payload.get("checkpoints", ())])
-    who = str(payload.get("author") or payload.get("summarizer") or "agent")
-    if payload.get("reason"):
-        return of, str(payload.get("called") or time), who, f"not handed over: {payload['reason']}"
-    if "handover" in payload:
-        last = from_tree(Carried, payload["handover"]).last
-    else:
-        last = from_tree(HandOver, payload.get("moment") or {})
-    stands = next(filter(None, (last.now, last.why, "; ".join(last.next))), "") if last is not None else ""
-    ended = [*payload.get("ended", ()), *payload.get("amended", ())]
-    text = _joined(
-        one_line(stands),
-        _named("decided", payload.get("decisions", ())),
-        _named("with", payload.get("kept", ())),
-        _named("ended", ended),
-    )
-    by = last.author if last is not None and "handover" in payload else who
-    return of, time, {"person": "user"}.get(by, by), _joined("handed over", text, by=": ")
+def _label(name: str, payload: Mapping[str, Any]) -> str:
+    """The label of what a record is about."""
+    item = payload.get("decision") or payload.get("tombstone") or {}
+    runs = [run.get("run", "") for run in payload.get("attempts") or ()]
+    labels = payload.get("ids") or payload.get("checkpoints") or runs or [item.get("id") or payload.get("refines", "")]
+    return name or _few(labels)
+
+
+def _time(payload: Mapping[str, Any]) -> str:
+    header = (payload.get("document") or {}).get("context_checkpoint", {})
+    item = payload.get("decision") or {}
+    times = payload.get("called"), payload.get("timestamp"), item.get("timestamp"), header.get("last_checkpoint")
+    return str(next(filter(None, (*times, *payload.get("period", ())[1:])), ""))
+
+
+_AUTHORS = {"edit": "human-edit", "import": "import", "drop": "user", "forget": "user", fold.REVERT: "user"}
+"""Who makes a record of a kind that does not say it; the agent makes all others."""
+
+
+def _author(record: Record) -> str:
+    payload = record.payload
+    item = payload.get("decision") or {}
+    model = payload.get("summarizer") if record.kind != "checkpoint" else ""
+    who = item.get("origin") or payload.get("origin") or payload.get("author") or model
+    return "user" if who == "person" else str(who or _AUTHORS.get(record.kind, "agent"))
+
+
+def _claim(item: Tree) -> str:
+    return str(item.get("decision", "")) + (f" (replaces {item['supersedes']})" if item.get("supersedes") else "")
+
+
+def _moment(tree: Tree) -> str:
+    """The first thing that a hand-over says."""
+    first = next(filter(None, (tree.get("now"), tree.get("why"), "; ".join(tree.get("next", ())))), "")
+    return f"handed over: {one_line(str(first))}" if first else "handed over"
+
+
+def _runs(runs: list[Tree]) -> str:
+    ends = [str(run.get("outcome") or "") or ("" if run.get("said") else UNSAID) for run in runs]
+    said = str(runs[0].get("said") or "") if len(runs) == 1 else ""
+    return ": ".join(filter(None, [_few(ends), said]))
+
+
+def _brought(document: Tree) -> str:
+    count = document.get("context_checkpoint", {}).get("checkpoint_count", 0)
+    return f"{len(document.get('decisions', ()))} decisions, {count} checkpoints"
 
 
 _LONGEST = 80  # characters of a value that an edit set
 
 
-def _places(changes: Any) -> Iterator[str]:
-    """What an edit changed, each item or field once, the first few by name."""
+def _places(changes: Iterable[merge.Change]) -> str:
+    """What changed, each item or field once, the first few by name."""
     places: dict[str, str] = {}
     for change in changes:
         at = [str(key) for key in change["at"]]
         if "order" not in change and change.get("removed") != "empty":
-            done = "added " if len(at) == 2 and at[0] == "decisions" else ""
             said = f": {value(change['value'], _LONGEST)}" if isinstance(change.get("value"), str) else ""
-            places.setdefault(f"{place(at)}{said}", "removed " if change.get("removed") else done)
-    told = [f"{done}{name}" for name, done in places.items()] or ["order of lists"]
-    yield from told[:_MOST_NAMED]
-    if len(told) > _MOST_NAMED:
-        yield f"and {len(told) - _MOST_NAMED} more"
+            added = "added " if len(at) == 2 and at[0] == "decisions" else ""
+            places.setdefault(f"{place(at)}{said}", "removed " if change.get("removed") else added)
+    return _few([f"{done}{name}" for name, done in places.items()] or ["order of lists"], "; ")
 
 
-def _decisions(payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The decisions that a record brings: label and words."""
-    document = payload.get("document") or {}
-    for item in (*payload.get("decisions", ()), *document.get("decisions", ()), payload.get("decision") or {}):
-        if item:
-            yield str(item.get("id", "")), str(item.get("decision", ""))
+def _named(done: str, items: Iterable[Tree]) -> str:
+    return f"{done} {_few([item.get('id', '') for item in items])}"
 
 
-def _named(done: str, items: Iterable[Mapping[str, Any]]) -> str:
-    labels = [str(item.get("id", "")) for item in items]
-    return f"{done} {_few(labels)}" if labels else ""
+def _few(names: Collection[Any], by: str = ", ") -> str:
+    shown = by.join(str(name) for name in [*names][:_MOST_NAMED])
+    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
 
 
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "title": str,
+    "undoes": lambda revisions: f"took back {_few([f'r{number}' for number in revisions])}",
+    "to": lambda moment: f"back to {moment}",
+    "from": lambda names: f"from {_few(names)}",
+    "decision": _claim,
+    "moment": _moment,
+    "decisions": partial(_named, "decided"),
+    "kept": partial(_named, "with"),
+    "ended": partial(_named, "ended"),
+    "amended": partial(_named, "ended"),
+    "pin": lambda pin: f"pinned line {pin.get('line', 0)}: {pin.get('words', '')}",
+    "attempts": _runs,
+    "document": _brought,
+    "ids": lambda _: "its words were purged",
+    "lost": lambda _: "what the file still showed of lost records",
+    "changes": _places,
+    "conflicts": lambda both: f"instead of {_few([value(one['also'][0], _LONGEST) for one in both], '; ')}",
+    "reason": lambda reason: f"no hand-over: {reason}",
+    "because": str,
+}
+"""What the fields of a record say, in the order in which a log tells them."""
+
+_HIDDEN = {"checkpoint": "reason", fold.UNDO: "changes", fold.REVERT: "changes"}
+"""Why a checkpoint was due; and what came back, which `diff` says."""

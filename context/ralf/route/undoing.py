@@ -1,88 +1,53 @@
-"""Takes back one write of a route: a new record that undoes what an earlier one changed, never a removal."""
+"""Takes back what was written to a route, by a new record that is the difference of two states; nothing is removed."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ralf import routing
 from ralf.document import merge
-from ralf.document.tree import to_tree
+from ralf.document.tree import Tree, to_tree
 from ralf.errors import Busy, NotFound
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.route import fold, history, state
-from ralf.route.corrections import changes_back
-from ralf.route.history import Difference, Event
+from ralf.route.history import NOW, Difference, Event
 from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text.cleaning import clean, one_line
 
 KINDS = ("decision", "drop", "edit", "handover", "pin", fold.UNDO)
-"""The kinds of records that can be taken back. What `forget` purged is gone; `revert` takes back a checkpoint, or a
-revert.
-"""
+"""The kinds of records that `undo` takes back. What `forget` purged is gone; `revert` takes back all else."""
+
+_STAYS = ("context_checkpoint", "forgotten")
+"""What is no content: the books, and what was purged, which nothing brings back."""
+
+_Plan = Callable[[RouteContext], tuple[str, dict[str, Any]]]
+"""The kind and the payload of the record that changes a route as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """What an undo came to.
+class TakenBack:
+    """What an undo or a revert came to.
 
-    event       the write that was taken back, or would be
-    revision    of the record that does it, 0 for none: a dry run
+    what        in words: `r12 (decision DEC-003)`, the write that was taken back, or `cp-002`, the moment restored
+    revision    of the record that does it, 0 for none: a dry run, or nothing to do
     difference  what changed by it, or would change
     warnings    what the caller should know of; `damage`: what is wrong with the route file, which then stays as it is
     """
 
     route: str
-    event: Event
+    what: str
     revision: int
     difference: Difference
     warnings: tuple[str, ...] = ()
     damage: str = ""
-
-
-def undoable(route: str, *, who: str | None = None, root: str | os.PathLike[str] | None = None) -> list[Event]:
-    """The writes of a route that can be taken back, newest first: those of this user's ralf that are in force.
-
-    who  only those of this author, such as `agent`; None: all
-
-    Reads the whole journal. Raises RouteNotFound, UsageError (a refused name), DamagedJournal.
-    """
-    project, found = routing.find(route, root)
-    return _undoable(project, found, who)
-
-
-def _undoable(project: Project, route: str, who: str | None) -> list[Event]:
-    events = history.log(route, root=project.root)
-    taken_back: set[int] = set()
-    candidates: dict[int, bool] = {}
-    for _, record in _newest_first(project, route):
-        if record.kind == fold.UNDO and record.revision not in taken_back and not record.foreign:
-            taken_back.update(map(int, record.payload.get("undoes", ())))
-        candidates[record.revision] = _can_go(record) and record.revision not in taken_back
-    return [event for event in events if candidates[event.revision] and who in (None, event.who)]
-
-
-def _newest_first(project: Project, route: str) -> Iterator[tuple[str, Record]]:
-    with journal.understood(route):
-        yield from reversed(list(history.records(project, route)))
-
-
-def _can_go(record: Record) -> bool:
-    """Whether a record is a write that can be taken back: not one that changed nothing, or accepted what is foreign."""
-    if record.foreign or record.kind not in KINDS:
-        return False
-    payload = record.payload
-    if "checkpoints" in payload:  # what a model was asked has been paid for
-        return False
-    if record.kind == "decision":
-        return bool(payload.get("decision"))
-    return not (record.kind == "edit" and (payload.get("accepts") or payload.get("lost")))
 
 
 def undo(
@@ -93,8 +58,8 @@ def undo(
     because: str = "",
     dry_run: bool = False,
     root: str | os.PathLike[str] | None = None,
-) -> Undone:
-    """Take back one write of a route by a new record; durable when this returns.
+) -> TakenBack:
+    """Take back one write of a route; durable when this returns.
 
     revision  which; None: the newest that can be taken back and is no undo itself, so that undoing again goes further
               back. An undo is taken back by its own revision
@@ -107,47 +72,112 @@ def undo(
     DamagedJournal, OSError.
     """
     project, found = routing.find(route, root)
+    events: list[Event] = []
+
+    def plan(now: RouteContext) -> tuple[str, dict[str, Any]]:
+        event, changes = _chosen(project, now, revision, who)
+        events.append(event)
+        return fold.UNDO, {"undoes": [event.revision], "origin": who or "user", "changes": changes}
+
+    done = _take_back(project, found, plan, because, dry_run=dry_run)
+    label = " ".join(filter(None, (events[-1].kind, events[-1].id)))
+    return TakenBack(found, f"r{events[-1].revision} ({label})", *done)
+
+
+def revert(
+    route: str,
+    to: str,
+    *,
+    because: str = "",
+    dry_run: bool = False,
+    root: str | os.PathLike[str] | None = None,
+) -> TakenBack:
+    """Give a route the content that it had right after a checkpoint or revision; durable when this returns.
+
+    to       `cp-002`, `2`, or `r12`; `because`: why
+    dry_run  only say what would change
+
+    Edits that wait in the route file are recorded first. What was taken of transcripts is not taken again, no label is
+    given twice, and all that is undone stays in the journal: a revert to the revision before this one brings it back.
+    Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Busy, DamagedJournal,
+    OSError.
+    """
+    project, found = routing.find(route, root)
+    moment = history.label(to)
+
+    def plan(now: RouteContext) -> tuple[str, dict[str, Any]]:
+        then = history.contexts_at(project, found, [moment])[moment]
+        return fold.REVERT, {"to": moment, "to_revision": then.revision, "changes": changes_back(now, then)}
+
+    return TakenBack(found, moment, *_take_back(project, found, plan, because, dry_run=dry_run))
+
+
+def changes_back(now: RouteContext, then: RouteContext) -> list[merge.Change]:
+    """The changes that give `now` the content of `then`."""
+    return merge.diff(_content(now), _content(then))
+
+
+def _content(context: RouteContext) -> Tree:
+    return {key: inner for key, inner in to_tree(context).items() if key not in _STAYS}
+
+
+def _take_back(
+    project: Project, route: str, plan: _Plan, because: str, *, dry_run: bool
+) -> tuple[int, Difference, tuple[str, ...], str]:
+    """Append the record that `plan` makes of a route, if it changes anything."""
     if dry_run:
-        event, changes = _chosen(project, found, history.at_present(project, found), revision, who)
-        now = history.at_present(project, found)
-        would = fold.apply(now, Record(now.revision + 1, fold.UNDO, {"changes": changes}))
-        return Undone(found, event, 0, history.between(project, found, (history.NOW, now), (history.NOW, would)))
-    with open_route(project, found) as writer:
+        now = history.at_present(project, route)
+        kind, payload = plan(now)
+        after = fold.apply(now, Record(now.revision + 1, kind, payload)) if payload["changes"] else now
+        return 0, history.between((NOW, now), (NOW, after)), (), ""
+    with open_route(project, route) as writer:
         writer.absorb_edits()
         now = writer.context
-        event, changes = _chosen(project, found, now, revision, who)
-        payload = {
-            "undoes": [event.revision],
-            "timestamp": utc_now(),
-            "origin": who or "user",
-            "because": redactor_for(project).text(one_line(clean(because))),
-            "changes": [state.redacted(project, change) for change in changes],
-        }
-        after = writer.append(fold.UNDO, payload, id=f"undo-{event.revision}-{uuid.uuid4().hex}")
-        writer.render_file()
-        warnings, damage = tuple(writer.warnings), writer.damage
-    told = history.between(project, found, (f"r{now.revision}", now), (f"r{after.revision}", after))
-    return Undone(found, event, after.revision, told, warnings, damage)
+        kind, payload = plan(now)
+        after = now
+        if payload["changes"]:
+            payload |= {
+                "timestamp": utc_now(),
+                "because": redactor_for(project).text(one_line(clean(because))),
+                "changes": [state.redacted(project, change) for change in payload["changes"]],
+            }
+            after = writer.append(kind, payload, id=f"{kind}-{uuid.uuid4().hex}")
+            writer.render_file()
+    difference = history.between((f"r{now.revision}", now), (f"r{after.revision}", after))
+    revision = after.revision if after is not now else 0
+    return revision, difference, tuple(writer.warnings), writer.damage
 
 
 def _chosen(
-    project: Project, route: str, now: RouteContext, revision: int | None, who: str | None
+    project: Project, now: RouteContext, revision: int | None, who: str | None
 ) -> tuple[Event, list[merge.Change]]:
     """The write that is taken back, and the changes that do it."""
-    events = _undoable(project, route, who)
-    if revision is not None:
-        event = next((one for one in events if one.revision == revision), None)
-        if event is None:
-            raise NotFound(route, f"r{revision} is no write that can be taken back", f"ralf undo {route} --list")
-        if not (changes := _changes(project, now, event.revision)):
-            raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf undo {route} --list")
-        return event, changes
-    for event in events:
-        if event.kind != fold.UNDO and (changes := _changes(project, now, event.revision)):
-            return event, changes
-    whose = f"of the {who}'s " if who else ""
-    what = f"has no write {whose}that can be taken back"
-    raise NotFound(route, what, f"ralf log {route}; a checkpoint is taken back by: ralf context revert {route} CP")
+    route, gone = now.route, set[int]()
+    with journal.understood(route):
+        records = list(history.events(project, route))
+    for event, record in reversed(records):
+        if not _can_go(record) or record.revision in gone or who not in (None, event.who):
+            continue
+        if record.kind == fold.UNDO:
+            gone.update(map(int, record.payload.get("undoes", ())))
+        if revision == event.revision or (revision is None and event.kind != fold.UNDO):
+            if changes := _changes(project, now, event.revision):
+                return event, changes
+            if revision is not None:
+                raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf log {route}")
+    what = f"r{revision} is no write" if revision is not None else "has no write"
+    what += f" of the {who}'s" if who else ""
+    hint = f"ralf log {route}; a checkpoint is taken back by: ralf context revert {route} CP"
+    raise NotFound(route, f"{what} that can be taken back", hint)
+
+
+def _can_go(record: Record) -> bool:
+    """Whether a record is a write that can be taken back: not one that changed nothing, accepted what is foreign, or
+    says what a model was asked, which has been paid for.
+    """
+    payload = record.payload
+    is_write = not record.foreign and record.kind in KINDS and "checkpoints" not in payload
+    return is_write and payload.get("decision") != {} and not (payload.get("accepts") or payload.get("lost"))
 
 
 def _changes(project: Project, now: RouteContext, revision: int) -> list[merge.Change]:
@@ -156,8 +186,8 @@ def _changes(project: Project, now: RouteContext, revision: int) -> list[merge.C
     contexts = history.contexts_at(project, now.route, moments)
     before, after = (contexts[moment] for moment in moments)
     changes = changes_back(after, before)
-    since = next(merge.conflicts(to_tree(after), to_tree(now), changes), None)
+    since = next(iter(merge.conflicts(to_tree(after), to_tree(now), changes)), None)
     if since is not None:
         what = f"{'.'.join(since.at)} was changed after r{revision}: undo that first"
-        raise Busy(now.route, what, f"ralf undo {now.route} --list")
+        raise Busy(now.route, what, f"ralf log {now.route}")
     return merge.open_changes(changes, to_tree(now))

@@ -159,7 +159,7 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
     after = _moment(project, name, after) if after else history.NOW
     contexts = history.contexts_at(project, route, {before, after} - {history.NOW}) | {history.NOW: present}
     one, other = contexts[before], contexts[after]
-    found = history.between(project, route, (before, one), (after, other))
+    found = history.between((before, one), (after, other))
     words: dict[str, list[Told]] = {}
     for told in found.words:
         words.setdefault(told.subject, []).append(told)
