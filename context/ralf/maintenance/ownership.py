@@ -8,15 +8,16 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ralf import config
 from ralf.errors import Damaged, DamagedJournal, RalfError, UsageError
+from ralf.model import Carried
 from ralf.project import CONTEXT, NO_FOLDER, OUTSIDE, Project
-from ralf.route import shared
+from ralf.route import fold, shared
 from ralf.route.load import load_state
-from ralf.route.write import utc_now
 from ralf.storage import durable, files, registry
 from ralf.storage.journal import Entry, newest_entry, required
 from ralf.storage.own import id_of
@@ -134,9 +135,11 @@ def _register(project: Project) -> None:
 def _share_all(project: Project) -> None:
     """Share what was decided before this clone shared anything."""
     for stream in sorted(project.store.streams("routes/")):
-        state = load_state(project, stream.removeprefix("routes/"))
-        if state is not None and not state.context.wholly_foreign:
-            shared.publish_all(project, state.recorded.route, state.recorded, utc_now())
+        route = stream.removeprefix("routes/")
+        state = load_state(project, route)
+        if state is not None and not state.context.wholly_foreign and not shared.shares(project, route):
+            active = replace(state.recorded, decisions=state.recorded.active_decisions, handover=Carried(), dropped=())
+            shared.publish(project, route, state.recorded.revision, fold.empty(route), active)
 
 
 def _digests(project: Project) -> dict[str, str]:

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ralf import environment
+from ralf.document.record import now
 from ralf.document.tree import from_tree, to_tree
-from ralf.errors import RalfError
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.storage import files, git_files, shared_files
 from ralf.storage.files import content_of
-from ralf.storage.journal import MALFORMED, Record
+from ralf.storage.journal import MALFORMED
 from ralf.storage.shared_files import SharedFile
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
@@ -85,89 +85,60 @@ def clone_of(project: Project) -> str:
     return hashlib.blake2b(b"shared", key=bytes.fromhex(project.owner.key), digest_size=8).hexdigest()
 
 
-def publish(project: Project, route: str, record: Record, before: RouteContext, after: RouteContext) -> None:
-    """Share what one record has changed, if this clone shares; it is durable in the journal. OSError."""
-    clone = clone_of(project)
-    if not clone or record.kind not in KINDS:
-        return
-    known = {item.id: item for item in before.decisions}
-    now = {item.id: item for item in after.decisions}
-    changed = [item for label, item in now.items() if known.get(label) != item and _is_shared(item)]
-    gone = [label for label, item in known.items() if _is_gone(item, now.get(label)) and _is_shared(item)]
-    stones = {stone.id for stone in before.dropped}
-    gone += [stone.id for stone in after.dropped if stone.id not in stones and stone.id not in known]
-    last = after.handover.last
-    handed = _handed(after) if last is not None and last != before.handover.last else ""
-    changed = [item for item in changed if item.id not in gone]
-    if changed or gone or handed:
-        at = str(record.payload.get("timestamp", "")) or next((item.timestamp for item in changed), "")
-        _write(project, clone, route, record.revision, at, changed, gone, handed)
-    _remember(project, route, record.revision)
-
-
-def publish_all(project: Project, route: str, context: RouteContext, at: str) -> None:
-    """Share the decisions in force of a route that has shared none yet: sharing was switched on. OSError."""
-    clone, own = clone_of(project), [item for item in context.active_decisions if _is_shared(item)]
-    is_known = any(note.clone == clone and note.route == route for note in read(project).notes)
-    if clone and own and not is_known:
-        _write(project, clone, route, context.revision, at, own, [], "")
-
-
-def is_published(project: Project, route: str, revision: int) -> bool:
-    """Whether this clone has shared the records of a route up to one, as a writer that was killed may not have. A file
-    that we know was there, and that is missing, is git's will.
+def publish(project: Project, route: str, revision: int, before: RouteContext, after: RouteContext) -> None:
+    """Share what has changed in a route from one context to another, which is durable in the journal, if this clone
+    shares. OSError.
     """
-    with suppress(OSError, ValueError):
-        if int(content_of(_remembered(project, route), most=32)) >= revision:
-            return True
-    clone = clone_of(project)
-    return any((note.clone, note.route, note.revision) == (clone, route, revision) for note in read(project).notes)
-
-
-def _remember(project: Project, route: str, revision: int) -> None:
-    path = _remembered(project, route)
+    clone, tag = clone_of(project), project.git.clone
+    if not clone:
+        return
+    own = {item.id for item in before.decisions}
+    was, present = ({item.id: item for item in one.decisions if _is_shared(item)} for one in (before, after))
+    is_folded = after.folded.decision_count > before.folded.decision_count
+    gone = [
+        label for label, item in was.items() if label in present and present[label].status == "dropped" != item.status
+    ]
+    gone += [label for label in was if label not in present and not is_folded]
+    gone += [stone.id for stone in after.dropped if stone.id not in own and stone not in before.dropped]
+    changed = [item for label, item in present.items() if was.get(label) != item and label not in gone]
+    last = after.handover.last if after.handover.last != before.handover.last else None
+    tree = {
+        "decisions": [_plain(item, tag) for item in changed],
+        "dropped": [shared_label(label, tag) for label in gone],
+        "handed": trimmed(one_line(" ".join(filter(None, [last.now, *last.next]))), _TEXT // 2) if last else "",
+    }
+    if any(tree.values()):
+        head = {"at": now(), "by": _person(project), "route": route, "revision": revision}
+        shared_files.write(folder_of(project), clone, head | {key: value for key, value in tree.items() if value})
+    path = _published(project, route)
     with suppress(OSError):  # a cache: without it the newest record is shared again
         project.make_room(path)
         files.replace_undurably(path, b"%d" % revision, path.with_name(f".{path.name}.tmp"))
 
 
-def _remembered(project: Project, route: str) -> Path:
+def is_published(project: Project, route: str, revision: int) -> bool:
+    """Whether this clone has shared the records of a route up to one, as a writer that was killed may not have. A file
+    that this clone has written, and that is missing, is git's will.
+    """
+    with suppress(OSError, ValueError):
+        if int(content_of(_published(project, route), most=32)) >= revision:
+            return True
+    clone = clone_of(project)
+    return any((note.clone, note.route, note.revision) == (clone, route, revision) for note in read(project).notes)
+
+
+def shares(project: Project, route: str) -> bool:
+    """Whether this clone has shared anything of a route."""
+    clone = clone_of(project)
+    return any((note.clone, note.route) == (clone, route) for note in read(project).notes)
+
+
+def _published(project: Project, route: str) -> Path:
     return project.cache / "shared" / route
 
 
 def _is_shared(item: Decision) -> bool:
     return item.origin not in ("answer", "import", ORIGIN)
-
-
-def _is_gone(before: Decision, now: Decision | None) -> bool:
-    return now is None or (now.status == "dropped" != before.status)
-
-
-def _handed(context: RouteContext) -> str:
-    last = context.handover.last
-    texts = [last.now, *last.next] if last is not None else []
-    return trimmed(one_line(" ".join(filter(None, texts))), 1_000)
-
-
-def _write(
-    project: Project,
-    clone: str,
-    route: str,
-    revision: int,
-    at: str,
-    changed: Sequence[Decision],
-    gone: Sequence[str],
-    handed: str,
-) -> None:
-    tag = project.git.clone
-    tree: dict[str, Any] = {"at": at, "by": _person(project), "route": route, "revision": revision}
-    if changed:
-        tree["decisions"] = [_plain(item, tag) for item in changed]
-    if gone:
-        tree["dropped"] = [shared_label(label, tag) for label in gone]
-    if handed:
-        tree["handed"] = handed
-    shared_files.write(folder_of(project), clone, tree)
 
 
 def shared_label(label: str, tag: str) -> str:
@@ -344,12 +315,3 @@ def lines_of(note: Note) -> Iterator[str]:
         yield f"{one_line(clean(label))[:40]} ({note.by}): taken back"
     if note.handed:
         yield f"handed over by {note.by}: {note.handed}"
-
-
-def publish_or_tell(project: Project, route: str, record: Record, before: RouteContext, after: RouteContext) -> str:
-    """As `publish`; what is to be said where that failed: the record is durable all the same."""
-    try:
-        publish(project, route, record, before, after)
-    except (OSError, RalfError) as error:
-        return f"{folder_of(project)}: {error}: what was recorded is not shared yet; the next write shares it"
-    return ""

@@ -12,7 +12,7 @@ from ralf.brief.wording import place, value
 from ralf.document import access
 from ralf.document.access import Body, Writer
 from ralf.document.judging import DAMAGED, NEW
-from ralf.errors import DamagedRouteFile
+from ralf.errors import DamagedRouteFile, RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import archive, edits, fold, shared, state as states
@@ -102,9 +102,7 @@ class RouteWriter:
         payload = edits.labelled(before, kind, payload, self._project.git.clone)
         if self._writer.append({"kind": kind, "payload": payload}, id, is_shown=shown, save=save):
             self._owes = True
-            record = journal.Record(self.context.revision, kind, payload)
-            told = shared.publish_or_tell(self._project, self._route, record, before, self.context)
-            self._told += [told] if told else []
+            self._share(kind, before)
         return self.context
 
     def render_file(self) -> None:
@@ -177,8 +175,17 @@ class RouteWriter:
             from ralf.route import foreign
 
             before = foreign.folded_to(self._project, self._route, newest.revision - 1) or fold.empty(self._route)
-            told = shared.publish_or_tell(self._project, self._route, newest, before, self.context)
-            self._told += [told] if told else []
+            self._share(newest.kind, before)
+
+    def _share(self, kind: str, before: RouteContext) -> None:
+        """Share what the newest record has changed; it is durable whatever becomes of that."""
+        project = self._project
+        try:
+            if kind in shared.KINDS and project.git.shares():
+                shared.publish(project, self._route, self.context.revision, before, self.context)
+        except (OSError, RalfError) as error:
+            what = f"{error}: what was recorded is not shared yet; the next write shares it"
+            self._told.append(f"{shared.folder_of(project)}: {what}")
 
 
 @contextmanager
