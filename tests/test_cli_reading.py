@@ -177,7 +177,7 @@ def test_every_reading_command_takes_the_current_route_and_says_which(made: Path
         ["diff"],
         ["why", "DEC-001"],
         ["diff", "r1", "r2"],
-        ["undo", "--list", "-n", "99"],
+        ["undo", "--dry-run"],
     ):
         ran = storekit.process(*command, cwd=made, RALF_TASK_ID="tide")
         assert (ran.status, "tide" in ran.err) == (0, True), ran

@@ -33,5 +33,5 @@ def test_a_long_hit_is_shown_where_it_matches_and_whole_for_programs(project: Pa
     assert "Its gearbox needs oil" in done.out and BOLD not in done.out
     assert len(done.out) < 800
     (hit,) = storekit.process("context", "search", "oil gearbox", "--json", cwd=project).json()
-    assert list(hit) == ["route", "kind", "id", "text", "score", "source", "status"]
+    assert list(hit) == ["route", "kind", "id", "text", "score", "source", "status", "at"]
     assert len(hit["text"]) == 2_000

@@ -60,7 +60,9 @@ def search(query: str, route: str | None, limit: int, since: str | None, root: s
     most = limit if since is None else max(limit, min(limit * _LOOKED_AT, _MOST_LOOKED_AT))
     hits = ralf.search(query, route=route, root=root, limit=most, warnings=warnings)
     if since is not None:
-        hits = _newer(hits, since, root)[:limit]
+        from ralf.route.history import is_since
+
+        hits = [hit for hit in hits if is_since(hit.at, since)][:limit]
     for warning in warnings:
         say(warning)
     if as_json:
@@ -70,16 +72,6 @@ def search(query: str, route: str | None, limit: int, since: str | None, root: s
         click.echo("nothing found", err=True)
         return
     _emit_hits(hits, query)
-
-
-def _newer(hits: Sequence[SearchHit], since: str, root: str | None) -> list[SearchHit]:
-    """The hits that are not older than a time."""
-    from ralf import project as projects
-    from ralf.route import history
-
-    project = projects.find(root)
-    times = {route: history.times_of_items(project, route) for route in {hit.route for hit in hits}}
-    return [hit for hit in hits if history.is_since(times[hit.route].get(hit.id, ""), since)]
 
 
 def _emit_hits(hits: Sequence[SearchHit], query: str) -> None:

@@ -47,6 +47,7 @@ class SearchHit:
     source  where it stands: session and lines
     status  of a decision: active, superseded, reversed, done, proposed or dropped; of all else "", "taken back" where
             the person took the message back by rewinding, or reverted where a revert took the checkpoint back
+    at      when it was said or recorded, ISO 8601; "" where no record says it
     """
 
     route: str
@@ -56,6 +57,7 @@ class SearchHit:
     score: float
     source: str = ""
     status: str = ""
+    at: str = ""
 
 
 def search(
@@ -143,7 +145,7 @@ def _hits(tables: SearchTables, found: Iterable[Found]) -> Iterator[SearchHit]:
         seen.append(one_line(text).casefold())
         source = f"{unit.session} lines {unit.first}-{max(last, unit.last)}" if unit.session else ""
         route = tables.route_of(unit)
-        yield SearchHit(route, unit.kind, unit.label, text, round(one.score, 4), source, unit.status)
+        yield SearchHit(route, unit.kind, unit.label, text, round(one.score, 4), source, unit.status, unit.at)
 
 
 def _shown(tables: SearchTables, one: Found) -> tuple[str, int]:

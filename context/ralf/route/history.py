@@ -316,20 +316,6 @@ def _utc(moment: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def times_of_items(project: Project, route: str) -> dict[str, str]:
-    """When each checkpoint of a route ended, and each decision was made, by their labels; "" where no record says it.
-
-    Reads the whole journal. Raises DamagedJournal.
-    """
-    found: dict[str, str] = {}
-    for event, record in events(project, route):
-        for item in () if record.foreign else _items(record.payload):
-            found.setdefault(str(item.get("id", "")), str(item.get("timestamp") or event.time))
-        if record.kind == "checkpoint":
-            found[event.id] = event.time
-    return found
-
-
 def _shared(project: Project, route: str) -> Iterator[Event]:
     """What other clones have shared of a route, and this user has accepted."""
     for note in shared.others(project, route)[0]:
