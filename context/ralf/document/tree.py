@@ -37,7 +37,7 @@ def to_tree(value: Any) -> Tree:
     for name, key, default, _ in _stored(value.__class__):
         inner = getattr(value, name)
         if (inner is not default and inner != default) or key in always:
-            tree[key] = _plain(inner)
+            tree[key] = inner if inner.__class__ is str else _plain(inner)
     tree.update(getattr(value, "extra", ()))
     return tree
 

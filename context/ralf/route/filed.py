@@ -55,18 +55,16 @@ _EDITABLE = (handover.HEADING, *_KINDS)
 _HEADINGS = (*_EDITABLE, routefile.NOW)
 
 
-def _listed(decisions: Iterable[Decision], most: int) -> Iterator[str]:
+def _listed(decisions: Sequence[Decision], most: int) -> Iterator[str]:
     """Decisions, a line each, the newest first, and how many more are in force."""
-    size = more = 0
-    for item in decisions:
+    size = 0
+    for number, item in enumerate(decisions):
         line = wording.decision(item)
         size += tokens.estimate(line)
-        if more or size > most:
-            more += 1
-        else:
-            yield shown(line)
-    if more:
-        yield f"- and {more} older: in the front matter\n"
+        if size > most:
+            yield f"- and {len(decisions) - number} older: in the front matter\n"
+            break
+        yield shown(line)
 
 
 def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_whole: bool = True) -> RouteContext:

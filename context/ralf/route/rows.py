@@ -20,8 +20,6 @@ from ralf.storage.journal import Record, digest_of, runs_of, understood
 
 _CONTEXT, _SIZE = "context/", "size"
 
-_EXTRA = "extra"
-
 _OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
 
 # ---- the context ----
