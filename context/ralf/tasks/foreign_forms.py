@@ -291,31 +291,25 @@ def written(field: str, value: Any) -> str:
 
 def changed(lines: list[str], head: Head, changes: Mapping[str, Any]) -> None:
     """Change what bold lines say of some fields, in place; None takes a line out."""
-    by_field: dict[str, list[Bold]] = {}
-    for line in head.bold.values():
-        by_field.setdefault(field_of(line), []).append(line)
-    new: list[str] = []
-    gone: list[int] = []
-    for field, value in changes.items():
-        there = by_field.get(field, ())
-        if value is None:
-            gone += [line.number for line in there]
-        elif not there:
-            new.append(f"**{_WRITTEN.get(field, field)}:** {_worded(field, value, '')}")
-        for line in there if value is not None else ():
-            text = lines[line.number]
-            space = "" if text[: line.at].endswith((" ", "\t")) else " "
-            rest = text[line.at + len(line.value) :]
-            lines[line.number] = f"{text[: line.at]}{space}{_worded(field, value, line.value)}{rest}"
-    numbers = sorted(line.number for line in head.bold.values())
-    if new and numbers:
-        at = numbers[-1] + 1
-        lines[at:at] = new
+    there = list(head.bold.values())
+    new = [
+        f"**{_WRITTEN.get(field, field)}:** {_worded(field, value, '')}"
+        for field, value in changes.items()
+        if value is not None and field not in map(field_of, there)
+    ]
+    if new and there:
+        lines[there[-1].number + 1 : there[-1].number + 1] = new
     elif new:
         at = head.heading + 1
-        lines[at:at] = ["", *new] if head.heading >= 0 else [*new, ""]
-    for number in sorted(gone, reverse=True):
-        del lines[number]
+        lines[at:at] = ["", *new] if at else [*new, ""]
+    for line in reversed(there):
+        field, text = field_of(line), lines[line.number]
+        if field in changes and changes[field] is None:
+            del lines[line.number]
+        elif field in changes:
+            space = "" if text[: line.at].endswith((" ", "\t")) else " "
+            word = _worded(field, changes[field], line.value)
+            lines[line.number] = f"{text[: line.at]}{space}{word}{text[line.at + len(line.value) :]}"
 
 
 def _worded(field: str, value: Any, old: str) -> str:

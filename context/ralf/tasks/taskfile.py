@@ -357,62 +357,29 @@ _MISSING = object()  # stands for a key that is not there, or a field as it alwa
 
 
 def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
-    """What two have made of a task, field by field, and a line for each field that both changed: there theirs stands.
+    """What two have made of a task, field by field, and a line for each field that both changed: there theirs stays.
 
     Of tags, of the tasks that come before it and of the lines of the text what each has added and taken out is done:
     that is never a conflict.
     """
     trees = [to_tree(as_filed(task)) for task in (base, ours, theirs)]
-    made: Tree = {}
-    told: list[str] = []
-    empty: Tree = {"tags": [], "after": [], "text": ""}
-    for key in dict.fromkeys(key for tree in trees for key in tree):
-        values: list[Any] = [tree.get(key, empty.get(key, _MISSING)) for tree in trees]
-        was, mine, other = values
-        is_list, one = key in ("tags", "after"), mine if other in (was, mine) else other
-        both = key == "text" and mine != other and was not in (mine, other)
-        made[key] = _united(was, mine, other) if is_list else lines_of_both(was, mine, other) if both else one
-        if not (is_list or both or was in (mine, other) or mine == other):
-            told.append(f"{key}: changed here and in the file: the file's {_shown(other)} stands, not {_shown(mine)}")
-    return as_filed(from_tree(Task, {key: value for key, value in made.items() if value is not _MISSING})), told
+    tree: Tree = {}
+    conflicts: list[str] = []
+    for key in dict.fromkeys(key for one in trees for key in one):
+        was, mine, other = (one.get(key, _MISSING) for one in trees)
+        tree[key] = mine if other in (was, mine) else other
+        if was in (mine, other) or mine == other:
+            continue
+        if key in ("tags", "after", "text"):
+            from ralf.document import merge  # for two who change a list in the same moment
 
-
-def lines_of_both(base: str | None, ours: str, theirs: str) -> str:
-    """A text with the lines that either has added, theirs first, without those that either has taken out; with all
-    lines of both where nobody knows on what they are based.
-    """
-    import difflib  # for two who change a text in the same moment
-
-    if base is None:
-        one, other = ours.split("\n"), theirs.split("\n")
-        blocks = difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
-        base = "\n".join(line for block in blocks for line in one[block.a : block.a + block.size])
-    was = base.split("\n")
-    gone: set[int] = set()
-    added: dict[int, list[str]] = {}
-    for text in (theirs, ours):
-        lines = text.split("\n")
-        for kind, first, last, begin, end in difflib.SequenceMatcher(None, was, lines, autojunk=False).get_opcodes():
-            if kind != "equal":
-                gone.update(range(first, last))
-                there, new = added.get(first, []), lines[begin:end]
-                both = difflib.SequenceMatcher(None, there, new, autojunk=False).get_opcodes()
-                added[first] = [
-                    line for what, a, b, c, d in both for line in there[a:b] + (new[c:d] if what != "equal" else [])
-                ]
-    found = []
-    for number in range(len(was) + 1):
-        found += added.get(number, [])
-        found += [] if number in gone else was[number : number + 1]
-    return "\n".join(found)
-
-
-def _united(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    if base in (ours, theirs):  # in the order of whoever changed it
-        return [*(theirs if base == ours else ours)]
-    was, there = set(base), set(theirs)
-    kept = [name for name in ours if name in there or name not in was]
-    return list(dict.fromkeys([*kept, *(name for name in theirs if name not in was)]))
+            texts = ["\n".join(value) if isinstance(value, list) else value for value in (was, mine, other)]
+            both = merge.merged(*("" if text is _MISSING else text for text in texts))
+            tree[key] = both if key == "text" else both.split("\n")
+        else:
+            what = f"the file's {_shown(other)} stays, not {_shown(mine)}"
+            conflicts.append(f"{key}: changed here and in the file: {what}")
+    return as_filed(from_tree(Task, {key: value for key, value in tree.items() if value is not _MISSING})), conflicts
 
 
 def _shown(value: Any) -> str:
