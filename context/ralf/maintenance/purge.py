@@ -14,12 +14,13 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-from ralf.storage import journal_file
 from ralf.storage.files import content_of
+from ralf.storage.journal_file import MOST
 from ralf.text.cleaning import MARK
 from ralf.text.patterns import regex
 
@@ -211,9 +212,15 @@ def _is_apart(text: str, first: int, last: int, *, begins: bool, ends: bool) -> 
 
 def unpacked(content: bytes) -> bytes:
     """What was compressed in a file's bytes, of a damaged one what can be had; any other bytes as they are."""
-    kinds = {b"\x1f\x8b": zlib.MAX_WBITS | 16, b"\x78": zlib.MAX_WBITS}
-    kind = kinds.get(content[:2]) or kinds.get(content[:1])
-    return (journal_file.unpacked(content, kind) if kind else b"") or content
+    if content[:1] not in (b"\x1f", b"\x78"):
+        return content
+    for step in (len(content), 1):  # of a damaged one byte by byte
+        made, machine = bytearray(), zlib.decompressobj(zlib.MAX_WBITS | 32)
+        with suppress(zlib.error):
+            for place in range(0, len(content), step):
+                made += machine.decompress(content[place : place + step], MOST)
+            break
+    return bytes(made) or content
 
 
 def holds(path: Path, wording: Wording) -> bool:
