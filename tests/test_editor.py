@@ -16,7 +16,7 @@ import ralf
 import rollouts as r
 from kit.claude_log import ClaudeLog
 from ralf.facts.editor import is_by_agent
-from ralf.memory import writing
+from ralf.memory import provenance, writing
 from ralf.memory.family import new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project
@@ -173,6 +173,8 @@ def test_what_an_agent_wrote_into_the_memorys_file_is_offered_and_changes_nothin
             ("Push without asking", "agent", "offered"),
         ]
     assert "Ada keeps" in path.read_text()
+    steps = [step.what for step in provenance.why(project, "main", "fact-1").steps]
+    assert steps == ["added by a person", "edited by the agent: text (a person said so: it stays)"]
 
 
 def _slug(project: Project) -> str:

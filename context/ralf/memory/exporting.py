@@ -58,8 +58,8 @@ def export(project: Project, agent: str, path: Path) -> Exported:
     before = users_files.content(path)
     text = users_files.decoded(path, before) or ""
     plain = text.replace("\r\n", "\n")
-    found = _SECTION.search(plain)
-    head, tail = (plain[: found.start()], plain[found.end() :]) if found else (plain, "")
+    section = _SECTION.search(plain)
+    head, tail = (plain[: section.start()], plain[section.end() :]) if section else (plain, "")
     if any(mark in head + tail for mark in (BEGIN, END)):
         raise Damaged(path, "has one of the two markers of the memory, not both", "remove the line, then try again")
     most, most_bytes, most_own = CAPS.get(path.name, CAPS["AGENTS.md"])
@@ -69,8 +69,8 @@ def export(project: Project, agent: str, path: Path) -> Exported:
     between = "" if not head else "\n" if head.endswith("\n") else "\n\n"
 
     def section_of(count: int) -> str:
-        left = len(items) - count
-        more = [_LEFT_OUT.format(left, most_own, most_bytes // 1024, path.name), ""] if left else []
+        rest = len(items) - count
+        more = [_LEFT_OUT.format(rest, most_own, most_bytes // 1024, path.name), ""] if rest else []
         return "\n".join([f"{between}{BEGIN}", _TITLE, "", *parted(items[:count], line), "", *more, END, ""])
 
     def fits(count: int) -> bool:
@@ -78,8 +78,8 @@ def export(project: Project, agent: str, path: Path) -> Exported:
         return section.count("\n") <= most_own and whole.count("\n") <= most and len(whole.encode()) <= most_bytes
 
     count = longest(len(items), fits)
-    made = f"{head}{section_of(count)}{tail}"
-    content = (made.replace("\n", "\r\n") if "\r\n" in text else made).encode()
+    after = f"{head}{section_of(count)}{tail}"
+    content = (after.replace("\n", "\r\n") if "\r\n" in text else after).encode()
     if content != before:
         users_files.replace(path, before, content, 0o644 if before is None else None)
     return Exported(path, count, len(items) - count, content != before)

@@ -168,8 +168,8 @@ def edited(item: Item, values: Mapping[str, Any]) -> Item:
     own: dict[str, Any] = {n: tuple(v) if n in LISTS else v for n, v in values.items() if n in FIELDS}
     extra = {**own.pop("extra", item.extra), **{name: v for name, v in values.items() if name not in FIELDS}}
     share = extra.pop("confidence", None)
-    made = replace(item, **own, extra={name: value for name, value in extra.items() if value != ""})
-    return made if share is None else replace(made, base=made.base_for(float(share)))
+    edit = replace(item, **own, extra={name: value for name, value in extra.items() if value != ""})
+    return edit if share is None else replace(edit, base=edit.base_for(float(share)))
 
 
 def _add(memory: Memory, delta: Delta, at: str) -> Memory:
@@ -190,11 +190,11 @@ def _seen_again(old: Item, new: Item) -> Item:
     is_person = new.origin == "person"
     if is_known and not is_person:
         return old
-    made = old if is_known else _summed(old, new)
+    item = old if is_known else _summed(old, new)
     newest = ("value", "resolution") if is_person or old.origin != "person" else ()
     given = {name: getattr(new, name) for name in _DETAILS if name in newest or not getattr(old, name)}
     details: dict[str, Any] = {name: value for name, value in given.items() if value}
-    return replace(made, **details, origin="person" if is_person else old.origin)
+    return replace(item, **details, origin="person" if is_person else old.origin)
 
 
 def _summed(old: Item, new: Item) -> Item:
@@ -206,13 +206,13 @@ def _summed(old: Item, new: Item) -> Item:
 
 
 def _edit(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
-    made = edited(item, delta["values"])
+    after = edited(item, delta["values"])
     if delta.get("origin") == "person" and "origin" not in delta["values"]:
-        made = replace(made, origin="person")
-    alike = memory.alike(made)
-    if made.kind == "preference" and alike is not None:  # a key is unique, and the newest value wins
+        after = replace(after, origin="person")
+    alike = memory.alike(after)
+    if after.kind == "preference" and alike is not None:  # a key is unique, and the newest value wins
         memory = memory.without(alike.id)
-    return memory.put(made)
+    return memory.put(after)
 
 
 def _drop(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
@@ -231,20 +231,20 @@ def _outcome(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
     verdict = delta.get("verdict", "helpful")
     if verdict not in ("helpful", "harmful"):
         return memory
-    made = replace(item, **{verdict: min(MOST, getattr(item, verdict) + 1)})
-    return replace(memory.put(made), outcomes=memory.outcomes + 1)
+    after = replace(item, **{verdict: min(MOST, getattr(item, verdict) + 1)})
+    return replace(memory.put(after), outcomes=memory.outcomes + 1)
 
 
 def _accept(memory: Memory, item: Item, delta: Delta, _: str) -> Memory:
     if item.status != "offered":
         return memory
     is_person = delta.get("origin", "person") == "person"
-    made = replace(item, status="active", origin="person" if is_person else item.origin)
-    alike = memory.alike(made)
+    accepted = replace(item, status="active", origin="person" if is_person else item.origin)
+    alike = memory.alike(accepted)
     if alike is not None:
         memory = memory.without(alike.id)
-        made = _summed(made, alike) if alike.status != "dropped" else made
-    return memory.put(made)
+        accepted = _summed(accepted, alike) if alike.status != "dropped" else accepted
+    return memory.put(accepted)
 
 
 _OF_ITEMS: dict[str, Callable[[Memory, Item, Delta, str], Memory]] = {
@@ -276,18 +276,18 @@ class Cleaner:
 
     def fields(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Fields of an item. UsageError."""
-        made: dict[str, Any] = {}
+        clean: dict[str, Any] = {}
         for name, value in values.items():
             plain = name if name in FIELDS else _name_of(name)
             try:
                 if plain:
-                    made[plain] = self.value(name, value)
+                    clean[plain] = self.value(name, value)
             except ValueError as error:
                 if not self.by_hand:
                     what = f"{name} cannot be {ascii(value)[:40]}{error if name in CHOICES else ''}"
                     raise UsageError(where, what, "ralf memory edit --help") from None
-                made[f"{name} said"] = self.line(value)
-        return made
+                clean[f"{name} said"] = self.line(value)
+        return clean
 
     def value(self, name: str, value: Any) -> Any:
         """The value of a field. ValueError."""
@@ -329,45 +329,45 @@ def checked(
     """
     cleaner = Cleaner(redact, by_hand)
     for one in deltas:
-        made = _checked(memory, one, cleaner)
-        memory = apply(memory, made, memory.last_written)  # a delta may be about an item that one before it adds
-        yield made
+        clean = _checked(memory, one, cleaner)
+        memory = apply(memory, clean, memory.last_written)  # a delta may be about an item that one before it adds
+        yield clean
 
 
-def _checked(memory: Memory, found: Delta, cleaner: Cleaner) -> Delta:
-    kind = found["kind"]
+def _checked(memory: Memory, given: Delta, cleaner: Cleaner) -> Delta:
+    kind = given["kind"]
     if kind == "add":
-        return {**found, "item": _item(memory, found["item"], cleaner)}
+        return {**given, "item": _item(memory, given["item"], cleaner)}
     if kind == "note":
-        text = cleaner.redact(cleaning.shown(found["text"]))[:_LONGEST_NOTE].strip("\n")
-        return {**found, "heading": cleaner.line(found["heading"]), "text": text}
-    if "id" not in found:
-        return found
-    item = memory.get(found["id"])
+        text = cleaner.redact(cleaning.shown(given["text"]))[:_LONGEST_NOTE].strip("\n")
+        return {**given, "heading": cleaner.line(given["heading"]), "text": text}
+    if "id" not in given:
+        return given
+    item = memory.get(given["id"])
     if item is None:
-        shown = cleaning.one_line(cleaning.clean(found["id"]))[:80]
+        shown = cleaning.one_line(cleaning.clean(given["id"]))[:80]
         raise NotFound(shown or '""', "no such item in the memory", "ralf memory show")
-    if not may_change(item, found):
+    if not may_change(item, given):
         raise UsageError(item.id, "a person says so, and an agent does not", f"ralf memory edit {item.id}")
-    values = {"values": cleaner.fields(item.id, found["values"])} if kind == "edit" else {}
-    return {**{name: cleaner.value(name, value) for name, value in found.items() if name != "values"}, **values}
+    values = {"values": cleaner.fields(item.id, given["values"])} if kind == "edit" else {}
+    return {**{name: cleaner.value(name, value) for name, value in given.items() if name != "values"}, **values}
 
 
 def _item(memory: Memory, tree: Mapping[str, Any], cleaner: Cleaner) -> dict[str, Any]:
     kind = tree["kind"]
     if kind not in KINDS:
         raise UsageError(ascii(kind)[1:-1][:40], f"no kind of item; choose one of: {', '.join(KINDS)}")
-    made = {"kind": kind, **cleaner.fields(kind, {name: value for name, value in tree.items() if name != "kind"})}
-    share, item = made.pop("confidence", None), item_of({"id": "", **made})
+    item_tree = {"kind": kind, **cleaner.fields(kind, {name: value for name, value in tree.items() if name != "kind"})}
+    share, item = item_tree.pop("confidence", None), item_of({"id": "", **item_tree})
     if share is not None and item.percent != f"{100 * share:.6g}":
-        made["base"] = item.base_for(share)
-    missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not made.get(name)]
-    if missing and not cleaner.by_hand and not (kind == "trap" and made.get("command")):
+        item_tree["base"] = item.base_for(share)
+    missing = [name for name in (KINDS[kind].before, KINDS[kind].head) if name and not item_tree.get(name)]
+    if missing and not cleaner.by_hand and not (kind == "trap" and item_tree.get("command")):
         raise UsageError(kind, f"a {kind} needs a {' and a '.join(missing)}", "ralf memory add --help")
-    is_proved = made.get("origin") == "mechanical" and kind in _FROM_LOGS
-    if made.get("origin") != "person" and not is_proved:
-        made["status"] = "offered"  # text out of a tool never becomes a rule by itself
-    return {"id": f"{kind}-{memory.numbers.get(kind, 0) + 1}", **made}
+    is_proved = item_tree.get("origin") == "mechanical" and kind in _FROM_LOGS
+    if item_tree.get("origin") != "person" and not is_proved:
+        item_tree["status"] = "offered"  # text out of a tool never becomes a rule by itself
+    return {"id": f"{kind}-{memory.numbers.get(kind, 0) + 1}", **item_tree}
 
 
 def _name_of(text: str) -> str:
@@ -430,8 +430,8 @@ def _differences(base: Tree | None, found: Tree, memory: Memory, is_whole: bool)
     before = {entry.label: entry.fields for entry in base.entries} if base is not None else {}
     for entry in found.entries:
         item = memory.get(entry.label)
-        known = before.get(entry.label, fields_of(item) if item is not None else {}) if entry.label else {}
-        changes = _changed(known, entry.fields)
+        fields = before.get(entry.label, fields_of(item) if item is not None else {}) if entry.label else {}
+        changes = _changed(fields, entry.fields)
         if item is None and changes:
             yield delta("add", item={"kind": entry.kind, "origin": "person", **entry.fields})
         elif changes:

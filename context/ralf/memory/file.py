@@ -95,25 +95,25 @@ def render(memory: Memory, stamp: Stamp) -> bytes:
 
 def lines_of(item: Item) -> list[str]:
     """The lines of one item."""
-    found, kind = dict(fields_of(item)), KINDS[item.kind]
-    uses, confidence = found.pop("uses", "0"), found.pop("confidence")
-    is_named = kind.before and (kind.before in found or kind.head in found)
-    before = f"{found.pop(kind.before, '')}: " if is_named else ""
-    text = f"{before}{found.pop('text' if kind.before and not is_named else kind.head, '')}".strip()
+    fields, kind = dict(fields_of(item)), KINDS[item.kind]
+    uses, confidence = fields.pop("uses", "0"), fields.pop("confidence")
+    is_named = kind.before and (kind.before in fields or kind.head in fields)
+    before = f"{fields.pop(kind.before, '')}: " if is_named else ""
+    text = f"{before}{fields.pop('text' if kind.before and not is_named else kind.head, '')}".strip()
     counted = f"({uses} {'use' if uses == '1' else 'uses'}, {confidence}% confidence)"
     head = " ".join(filter(None, (f"- [{item.id}]", text, counted)))
-    return [head, *(f"  - {name}: {value}".rstrip() for name, value in found.items())]
+    return [head, *(f"  - {name}: {value}".rstrip() for name, value in fields.items())]
 
 
 def fields_of(item: Item) -> dict[str, str]:
     """The fields of an item as a file says them."""
     values = {name: getattr(item, name) for name in OWN}
-    found = {
+    texts = {
         name: "; ".join(value) if name in LISTS else str(value)
         for name, value in values.items()
         if value != FIELDS[name] or name == "origin"
     }
-    return {**found, "confidence": item.percent, **item.extra}
+    return {**texts, "confidence": item.percent, **item.extra}
 
 
 # ---- parsing ----
@@ -137,7 +137,7 @@ def parse(content: bytes, path: Path) -> Parsed:
         for heading, line, is_code in _with_headings(part, path):
             kind = _HEADINGS.get(heading.casefold(), "")
             headings.add(kind)
-            found = _STAMP.fullmatch(line.strip()) if not heading else None
+            stamped = _STAMP.fullmatch(line.strip()) if not heading else None
             if bullet := _BULLET.fullmatch(line) if kind and not is_code else None:
                 labelled = _LABELLED.fullmatch(bullet["text"])
                 own = label_of(labelled["label"])[0] if labelled else ""
@@ -146,8 +146,8 @@ def parse(content: bytes, path: Path) -> Parsed:
                 last = ""
             elif last is not None and line.strip() and not is_code:
                 last = _go_on(items[-1][2], last, line)
-            elif found and not is_code:
-                stamp = stamp or Stamp(int(found[1]), int(found[2]), found[3])
+            elif stamped and not is_code:
+                stamp = stamp or Stamp(int(stamped[1]), int(stamped[2]), stamped[3])
             elif is_code or heading or not _TITLE.fullmatch(line.strip()):
                 last = None
                 if is_code or line.strip() or notes.get(heading, [""])[-1]:
@@ -187,36 +187,36 @@ def _with_headings(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str,
 
 def _go_on(fields: dict[str, str], name: str, line: str) -> str:
     """Take a line of an item: a field, or more of the one before; the name of the field."""
-    if found := _FIELD.fullmatch(line):
-        name = found["name"].strip()
-        known = name.casefold().replace(" ", "_")
-        name = known if known in OWN else f"own {name}" if known in FIELDS else name
-        fields[name] = found["value"] or ""
+    if match := _FIELD.fullmatch(line):
+        name = match["name"].strip()
+        own = name.casefold().replace(" ", "_")
+        name = own if own in OWN else f"own {name}" if own in FIELDS else name
+        fields[name] = match["value"] or ""
     else:
         fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
     return name
 
 
 def _entries(items: Iterable[tuple[str, str, Mapping[str, str]]]) -> Iterator[Entry]:
-    seen: set[str] = set()
+    labels: set[str] = set()
     for label, kind, read in items:
         if fields := _fields_of(kind, read):
-            yield Entry("" if label in seen else label, kind, fields)
-            seen.add(label)
+            yield Entry("" if label in labels else label, kind, fields)
+            labels.add(label)
 
 
 def _fields_of(kind: str, read: Mapping[str, str]) -> dict[str, str]:
     """The fields of an item, of what its bullet and the lines below say."""
     head, schema = one_line(read[""]), KINDS[kind]
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if counted := [*_SUFFIX.finditer(head)][-1:]:
         (last,) = counted
         head = one_line(f"{head[: last.start()]} {head[last.end() :]}")
-        found = {"uses": str(int(last["uses"])), "confidence": last["percent"]}
+        fields = {"uses": str(int(last["uses"])), "confidence": last["percent"]}
     key, colon, value = head.partition(": " if ": " in head else ":")
     if schema.before and colon:
-        found |= {schema.before: key.strip(), schema.head: value.strip()}
+        fields |= {schema.before: key.strip(), schema.head: value.strip()}
     elif head:
-        found["text" if schema.before else schema.head] = head
-    found |= {name: one_line(value) for name, value in read.items() if name}
-    return {name: value for name, value in found.items() if value}
+        fields["text" if schema.before else schema.head] = head
+    fields |= {name: one_line(value) for name, value in read.items() if name}
+    return {name: value for name, value in fields.items() if value}

@@ -50,13 +50,13 @@ def take_in(project: Project, route: str, *, agent: str = DEFAULT_AGENT) -> int:
     over. Errors: `writing.record`; DamagedJournal.
     """
     check_agent(agent)
-    found: dict[str, Delta] = {}
+    lessons: dict[str, Delta] = {}
     for one in sessions_of(project, route):
-        found |= dict(_learned(route, one))
-    found |= dict(_lasting(project, route))
-    fresh = writing.unrecorded(project, agent, found)
+        lessons |= dict(_learned(route, one))
+    lessons |= dict(_lasting(project, route))
+    fresh = writing.unrecorded(project, agent, lessons)
     for name in fresh:
-        writing.record(project, agent, [found[name]], id=name)
+        writing.record(project, agent, [lessons[name]], id=name)
     return len(fresh)
 
 
@@ -99,28 +99,28 @@ def _traps(steps: Sequence[Step]) -> Iterator[tuple[Step, str, str, Step]]:
             continue
         command = step.agent, _typed(step)
         place = failures.pop(command, number)
-        if told := most_telling([line for line in steps[place].lines if line not in step.lines], 1):
+        if errors := most_telling([line for line in steps[place].lines if line not in step.lines], 1):
             resolution = _resolution(steps[place + 1 : number], command[1])
             if resolution:
-                yield steps[place], told[0], resolution, step
+                yield steps[place], errors[0], resolution, step
         if step.has_failed:
             failures[command] = number
 
 
 def _resolution(between: Sequence[Step], command: str) -> str:
     """What was done last between two runs of a command, "" for nothing that another task could repeat."""
-    found = ""
+    last = ""
     for step in between:
         edited = [path for path, _ in step.files] if step.kind == "edit" else []
         if not all(map(_CONFIGURATION.search, edited)):
             return ""
         if edited:
-            found = f"edit {', '.join(edited)}"
+            last = f"edit {', '.join(edited)}"
         elif step.kind == "command" and (step.has_passed or step.outcome == "not shown"):  # behind a pipe
             typed = _typed(step)
             looks = step.looks or step.git or "\n" in step.object or only_looks(typed.rpartition("|")[2])
-            found = typed if not looks and typed != command else found
-    return found
+            last = typed if not looks and typed != command else last
+    return last
 
 
 def _typed(step: Step) -> str:
@@ -182,7 +182,7 @@ def judge(
     memory = writing.load(project, agent)
     logs = [log for log in sessions_of(project, route) if log.session == session]
     steps = [entry for log in logs for entry in log.entries if isinstance(entry, Step) and entry.line > after]
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for name in writing.unrecorded(project, agent, names):
         item = memory.get(names[name])
         verdict, step = _outcome(item, steps) if item is not None else ("", None)
@@ -193,8 +193,8 @@ def judge(
             deltas.append(delta("use", item.id))
         with suppress(NotFound):  # somebody drops it at this moment
             writing.record(project, agent, deltas, id=name)
-            found[item.id] = verdict
-    return found
+            verdicts[item.id] = verdict
+    return verdicts
 
 
 def _outcome(item: Item, steps: Sequence[Step]) -> tuple[str, Step | None]:

@@ -144,10 +144,10 @@ class Item:
         """What it is worth against others, whatever the task: by kind, confidence and uses. A person's counts twice, a
         trap without a resolution half, an offer a fifth.
         """
-        found = KINDS[self.kind].weight * self.confidence * (1 + log2(1 + self.uses))
-        found *= 2 if self.origin == "person" else 1
-        found /= 2 if self.kind == "trap" and not self.resolution else 1
-        return found / (5 if self.status == "offered" else 1)
+        worth = KINDS[self.kind].weight * self.confidence * (1 + log2(1 + self.uses))
+        worth *= 2 if self.origin == "person" else 1
+        worth /= 2 if self.kind == "trap" and not self.resolution else 1
+        return worth / (5 if self.status == "offered" else 1)
 
     @property
     def words(self) -> str:
@@ -234,8 +234,8 @@ class Memory:
         """The item that says what another one says, None for none: an offer never is what counts already, and what was
         dropped comes last.
         """
-        found = (one for one in self.entries.values() if one.status in (item.status, "dropped"))
-        said = (one for one in found if one.kind == item.kind and one.identity == item.identity)
+        candidates = (one for one in self.entries.values() if one.status in (item.status, "dropped"))
+        said = (one for one in candidates if one.kind == item.kind and one.identity == item.identity)
         return min(said, key=lambda one: one.status == "dropped", default=None)
 
     def put(self, item: Item) -> Memory:

@@ -9,8 +9,8 @@ from ralf.document.access import BY_AGENT
 from ralf.document.record import decoded
 from ralf.errors import NotFound, RalfError
 from ralf.memory import writing
-from ralf.memory.family import by_agent, stream_of
-from ralf.memory.model import Item, check_agent
+from ralf.memory.family import apply, by_agent, stream_of
+from ralf.memory.model import Item, Memory, check_agent
 from ralf.model import entries
 from ralf.project import Project
 from ralf.route.entries import sessions_of
@@ -70,14 +70,17 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
     item = writing.load(project, agent).get(label)
     steps: list[Step] = []
     evidence: dict[str, None] = dict.fromkeys(item.evidence if item is not None else ())
+    memory = Memory(agent)
     records = (decoded(stream, entry) for entry in project.store.read(stream))
-    deltas = ((record, one) for record in records if record for one in record.body.get("deltas", ()))
-    for made, one in deltas:
-        added = one.get("item", {})
-        if label in (one.get("id"), added.get("id"), *one.get("entries", ())):
-            what = _described(by_agent(one) if made.by == BY_AGENT else one)
-            steps.append(Step(made.revision, made.at, what))
-            evidence |= dict.fromkeys((*one.get("evidence", ()), *added.get("evidence", ())))
+    for record in filter(None, records):
+        for each in record.body.get("deltas", ()):
+            delta = by_agent(each) if record.by == BY_AGENT else each
+            before, memory = memory, apply(memory, delta, record.at)
+            added = delta.get("item", {})
+            if label in (delta.get("id"), added.get("id"), *delta.get("entries", ())):
+                what = _described(delta) + ("" if memory is not before else " (a person said so: it stays)")
+                steps.append(Step(record.revision, record.at, what))
+                evidence |= dict.fromkeys((*delta.get("evidence", ()), *added.get("evidence", ())))
     if item is None and not steps:
         raise NotFound(id[:80], "no such item in the memory", "ralf memory show")
     return Provenance(label, item, tuple(steps), tuple(_source(project, reference) for reference in evidence))
@@ -94,12 +97,12 @@ def _described(delta: Mapping[str, Any]) -> str:
 
 
 def _source(project: Project, reference: str) -> Source:
-    found = _LINES.fullmatch(reference)
-    if found is None:
+    lines = _LINES.fullmatch(reference)
+    if lines is None:
         return Source(reference)
-    first, last = int(found["first"]), int(found["last"] or found["first"])
+    first, last = int(lines["first"]), int(lines["last"] or lines["first"])
     try:
-        logs = [log.entries for log in sessions_of(project, found["route"]) if log.session == found["session"]]
+        logs = [log.entries for log in sessions_of(project, lines["route"]) if log.session == lines["session"]]
     except RalfError as error:
         return Source(reference, problem=str(error))
     steps = [one for log in logs for one in log if isinstance(one, entries.Step) and first <= one.line <= last]

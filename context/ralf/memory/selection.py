@@ -125,9 +125,9 @@ def _concerning(items: Sequence[Item], task: str) -> Iterator[Item]:
     items = [one for one in items if one.kind != "command" or one.origin != "mechanical" or len(one.routes) >= _ROUTES]
     wanted = {word.text: word.weight for word in words(task)}
     shared = {item.id: {word.text for word in words(item.words)} & wanted.keys() for item in items}
-    holders = Counter(word for found in shared.values() for word in found)
+    holders = Counter(word for common in shared.values() for word in common)
     rarity = {word: wanted[word] * log2(1 + len(items) / number) for word, number in holders.items()}
-    agreement = {label: sum(rarity[word] for word in found) for label, found in shared.items()}
+    agreement = {label: sum(rarity[word] for word in common) for label, common in shared.items()}
     least = _FEWEST_IN_COMMON * max(agreement.values(), default=0.0)
     named = {label: agrees for label, agrees in agreement.items() if agrees >= least and agrees > 0}
     value = {item.id: item.worth * (named.get(item.id, 0.0) + _base_of(item)) for item in items}

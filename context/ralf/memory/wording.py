@@ -49,8 +49,8 @@ def parted(items: Iterable[Item], line: Callable[[Item], str], label: str = "") 
     trap quotes, though a person edited it.
     """
     said = [(item.origin == "person" and item.kind != "trap", f"- {shown(line(item))}") for item in items]
-    found = "\n".join(text for is_plain, text in said if not is_plain)
-    return [*(text for is_plain, text in said if is_plain), *([fenced(found, label=label).rstrip()] if found else [])]
+    quoted = "\n".join(text for is_plain, text in said if not is_plain)
+    return [*(text for is_plain, text in said if is_plain), *([fenced(quoted, label=label).rstrip()] if quoted else [])]
 
 
 def longest(most: int, fits: Callable[[int], bool]) -> int:

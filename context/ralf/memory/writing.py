@@ -64,11 +64,11 @@ def agents(project: Project) -> list[str]:
     named = {stream.removeprefix(STREAMS) for stream in project.store.streams(STREAMS)}
     with suppress(OSError):
         named |= {path.stem for path in path_of(project, "x").parent.glob("*.md")}
-    found = []
+    names = []
     for name in sorted(named):
         with suppress(UsageError):
-            found.append(check_agent(name))
-    return found
+            names.append(check_agent(name))
+    return names
 
 
 # ---- reading: takes no lock, records nothing ----
@@ -132,15 +132,15 @@ def write(
     accept  whether a file that is new is absorbed: the user has looked at it
     """
     project.prepare()
-    found = document_of(project, agent)
-    files.make(found.place.file.parent)
+    document = document_of(project, agent)
+    files.make(document.place.file.parent)
 
     def body(state: State) -> Mapping[str, object] | None:
         memory = _memory(state)
         deltas = [*checked(memory, work(memory), redactor_for(project).text)]
         return {"deltas": deltas} if deltas else None
 
-    return access.write(found, body, id=id, accept=accept, result=_memory)
+    return access.write(document, body, id=id, accept=accept, result=_memory)
 
 
 def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
@@ -148,13 +148,14 @@ def add(project: Project, agent: str, new: Delta) -> tuple[Memory, Item]:
 
     NotFound for one that a person has dropped; other errors: `record`.
     """
-    made = record(project, agent, [new])
+    memory = record(project, agent, [new])
     (clean,) = checked(Memory(agent), [new], redactor_for(project).text)
-    item = item_of(clean["item"])
-    found = made.alike(item)
-    if found is None or found.status == "dropped":
-        raise NotFound(item.kind, "was dropped before, and only a person brings it back", "ralf memory add --help")
-    return made, found
+    item = memory.alike(item_of(clean["item"]))
+    if item is None or item.status == "dropped":
+        raise NotFound(
+            clean["item"]["kind"], "was dropped before, and only a person brings it back", "ralf memory add --help"
+        )
+    return memory, item
 
 
 # ---- upkeep ----
@@ -186,8 +187,8 @@ def restore(project: Project, agent: str, revision: int) -> Memory:
 
     NotFound for one that there is not; other errors: `record`.
     """
-    found = document_of(project, agent)
-    state = state_at(found.family, found.store, found.stream, revision)
+    document = document_of(project, agent)
+    state = state_at(document.family, document.store, document.stream, revision)
     if state is None or not revision:
         raise NotFound(agent, f"has no revision {revision}", "ralf memory status")
     then = _memory(state)
