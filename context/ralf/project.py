@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ OUTSIDE = "run `ralf init` outside the sandbox, or set XDG_CONFIG_HOME"
 _NO_CACHE = f"none-{os.urandom(8).hex()}"
 
 CONTEXT = Path(".autonomous", "context")
+
+_MOMENT = 0.05  # seconds for which a look at the folders of a project holds
 
 open_store: Callable[..., Store] = FileStore
 """Opens the store of a context folder; `check` is called with the path of a file before anything is put into it."""
@@ -241,6 +244,13 @@ class Project:
         """The lock of whoever has a model improve a route's checkpoints."""
         return self.folder / "locks" / "workers" / f"{cleaning.check(route)}.lock"
 
+    def check(self) -> None:
+        """Fail where nothing of the store may be read or written: errors of `check_links` and `check_owner`."""
+        if time.monotonic() - self.__dict__.get("_checked", -_MOMENT) >= _MOMENT:
+            self.check_links()
+            self.check_owner()
+            self.__dict__["_checked"] = time.monotonic()
+
     def check_links(self) -> None:
         """UsageError where a folder of the store is a link: nothing is read, written or removed through one. Damaged
         where a file stands in the place of one without which nothing can be read.
@@ -303,8 +313,7 @@ class Project:
         from ralf.storage import files
 
         files.check(self.folder)
-        self.check_links()
-        self.check_owner()
+        self.check()
         files.make(self.folder)
         files.tighten(self.folder)
         self.establish()
@@ -369,8 +378,7 @@ def find(root: str | os.PathLike[str] | None = None, *, here: Path | None = None
     else:
         named = os.fspath(root) if root is not None else environment.project_directory()
         project = _named(named) if named else _within(_nearest(here or Path.cwd()))
-    project.check_links()
-    project.check_owner()
+    project.check()
     return project
 
 

@@ -167,7 +167,6 @@ def _writable(route: str, root: str | os.PathLike[str] | None) -> tuple[Project,
     """The project, and the route as it is called there; it may be new."""
     project = projects.find(root)
     route = routing.check_new(project, route)
-    project.check_links()
     return project, route
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -94,7 +95,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def indexes_around(folder: Path) -> list[Path]:
-    """Where each repository around a folder, which need not exist, has the list of what it tracks; the innermost first."""
+    """Where each repository around a folder, which need not exist, lists what it tracks; the innermost first."""
     return [git / "index" for _, git in _folders(_real(folder) / "file")]
 
 
@@ -221,9 +222,13 @@ def _folders(file: Path) -> Iterator[tuple[Path, Path]]:
     """Each worktree around a file, the nearest first, and where git keeps what is its own."""
     for top in file.parents:
         git = top / ".git"
-        if git.is_dir():
+        try:
+            mode = git.stat().st_mode
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISDIR(mode):
             yield top, git
-        elif git.is_file() and (named := _text_of(git, "surrogateescape")).startswith("gitdir:"):
+        elif stat.S_ISREG(mode) and (named := _text_of(git, "surrogateescape")).startswith("gitdir:"):
             yield top, _folder_named(top, named)  # of a linked worktree, or of a submodule
 
 

@@ -194,7 +194,11 @@ def folder() -> Path | None:
 def path_of(root: Path) -> Path | None:
     """The file of the project at `root`; None for a user without a home."""
     place = folder()
-    return None if place is None else place / f"{PROJECTS}/{_name_of(os.path.realpath(root))}.json"
+    return None if place is None else _path_in(place, os.path.realpath(root))
+
+
+def _path_in(place: Path, real: str) -> Path:
+    return place / f"{PROJECTS}/{_name_of(real)}.json"
 
 
 def of(root: Path) -> Registration:
@@ -207,20 +211,21 @@ def find(root: Path) -> Registration | None:
 
     UsageError when someone else could have written the file, Damaged when it cannot be read.
     """
-    path = path_of(root)
-    if path is None:
+    real, place = os.path.realpath(root), folder()
+    if place is None:
         return None
+    path = _path_in(place, real)
     key, stamp = (os.fspath(path), os.geteuid()), settled_stamp(path)
     before = _found_before.get(key)
     if stamp and before is not None and before[0] == stamp:
-        return _parsed(path, before[1], os.path.realpath(root))
+        return _parsed(path, before[1], real)
     try:
         text = read(path)
     except UsageError:
         if not os.path.exists(path):  # noqa: PTH110  # a folder that may not be looked into holds nothing for us
             return None
         raise
-    found = None if text is None else _parsed(path, text, os.path.realpath(root))
+    found = None if text is None else _parsed(path, text, real)
     if text is not None and stamp:
         _found_before[key] = stamp, text
     return found
