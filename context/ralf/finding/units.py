@@ -13,6 +13,7 @@ from ralf.document.index import Index
 from ralf.document.tree import from_tree
 from ralf.errors import NotFound
 from ralf.model import Decision, Header, RouteContext, Section
+from ralf.model.context import BODY
 from ralf.model.entries import Entry, Mark, Message, Said, SessionEntries, Step
 from ralf.project import Project
 from ralf.route import cap, history, shared
@@ -203,12 +204,17 @@ def _of_records(records: Iterable[tuple[str, Record]], undone: Container[str]) -
                 label = str(payload.get("refines", "")) or name
                 text = f"{payload.get('title', '')}\n{payload['text']}"
                 sections[label] = Unit("checkpoint", label, text, status, "", at)
+        elif record.kind == "edit":
+            changed = [one.get("value") for one in payload.get("changes", ()) if one["at"][0] in _EDITED]
+            yield from [Unit("note", "", text, "", "", at) for text in filter(None, ["\n".join(_texts(changed))])]
         told = (payload.get("moment"), payload.get("kept")) if record.kind == "handover" else payload.get("handover")
         if handover := "\n".join(_texts(told)):
             label = str(next(reversed(payload.get("checkpoints", [name]))))
             yield Unit("handover", label, handover, status, "", at)
     yield from sections.values()
 
+
+_EDITED = ("handover", BODY)  # parts of a file whose words are found as a person changed them
 
 _NO_TEXT = (
     "timestamp",
