@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ralf.brief.wording import PLACES, plain, value
 from ralf.document.tree import to_tree
-from ralf.model import FEW_ENTRIES, Decision, Facts, RouteContext
+from ralf.model import Checkpoint, Decision, Facts, RouteContext
 from ralf.text.cleaning import one_line, trimmed
 
 SUBJECTS = ("goal", "handover", "decisions", "work", "checkpoints", "facts", "notes", "other")
@@ -43,12 +42,7 @@ class Told:
 
 def in_words(before: RouteContext, after: RouteContext) -> tuple[Told, ...]:
     """What changed, subject by subject; what the cap has moved out of the file has not changed."""
-    found = [
-        *_fields(before, after),
-        *_decisions(before.decisions, after.decisions),
-        *_checkpoints(before, after),
-        *_facts(before, after),
-    ]
+    found = [*_fields(before, after), *_decisions(before.decisions, after.decisions), *_facts(before, after)]
     found.sort(key=lambda one: SUBJECTS.index(one.subject))
     return tuple(replace(one, id=value(one.id), text=trimmed(one_line(one.text), _MOST)) for one in found)
 
@@ -61,11 +55,15 @@ _Field = tuple[str, str, str, str]
 
 def _fields(before: RouteContext, after: RouteContext) -> Iterator[Told]:
     was, now = dict(_values(before)), dict(_values(after))
-    for field in dict.fromkeys((*now, *was)):
+    oldest = max(min(map(_number, context.checkpoint_history), default=0) for context in (before, after))
+    for field in {**now, **was}:
         old, new = was.get(field), now.get(field)
-        if (old or None) != (new or None):
-            subject, id_, label, item = field
-            yield Told(subject, _kind(old, new), id_, label + (item or _from_to(old, new)))
+        subject, id_, label, item = field
+        is_moved = subject == "checkpoints" and not (old and new) and _digits(id_) < oldest
+        if (old or None) != (new or None) and not is_moved:
+            what = "added" if not old else "gone" if not new else "changed"
+            both = f"{value(old, _SHORT)} → {value(new, _SHORT)}" if old else value(new)
+            yield Told(subject, what, id_, label + (item or both))
 
 
 def _values(context: RouteContext) -> Iterator[tuple[_Field, Any]]:
@@ -81,6 +79,13 @@ def _values(context: RouteContext) -> Iterator[tuple[_Field, Any]]:
             yield from ((("work", key, f"{plain(key)}: ", item), item) for item in map(_item, found))
         elif key != "now":  # it follows from the others
             yield ("work", key, f"{plain(key)}: ", ""), found
+    texts = {one.number: one.text for one in context.body.sections}
+    for one in context.checkpoint_history:
+        title = value(one.summary_ref.partition(": ")[2] or one.summary_ref.lstrip("# "))
+        yield ("checkpoints", one.checkpoint_id, "", title), [one.summarizer, texts.get(_number(one), "")]
+    for section in context.body.sections:
+        if section.number is None:
+            yield ("checkpoints", f"### {section.title}", "", ""), section.text
     for key, name in PLACES.items():
         yield ("notes", name, f"{name}: ", ""), body.get(key)
     for key, found in context.extra.items():
@@ -97,12 +102,14 @@ def _item(item: Any) -> str:
     return value(f"{what}{status}{result}")
 
 
-def _kind(was: Any, now: Any) -> str:
-    return "added" if not was else "gone" if not now else "changed"
+def _number(entry: Checkpoint) -> int:
+    return _digits(entry.checkpoint_id)
 
 
-def _from_to(was: Any, now: Any) -> str:
-    return f"{value(was, _SHORT)} → {value(now, _SHORT)}" if was else value(now)
+def _digits(name: str) -> int:
+    """The number of a checkpoint, `cp-012`; of another section one that no checkpoint reaches."""
+    digits = name.removeprefix("cp-")
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else 10**10
 
 
 # ---- items ----
@@ -137,7 +144,12 @@ def _decision(before: Decision, after: Decision) -> Iterator[Told]:
     one, other = to_tree(before), to_tree(after)
     for key in dict.fromkeys((*other, *one)):
         if key not in _LINKS and one.get(key) != other.get(key):
-            yield Told("decisions", "changed", after.id, f"{plain(key)}: {_from_to(one.get(key), other.get(key))}")
+            yield Told(
+                "decisions",
+                "changed",
+                after.id,
+                f"{plain(key)}: {value(one.get(key), _SHORT)} → {value(other.get(key), _SHORT)}",
+            )
 
 
 def _claim(item: Decision) -> str:
@@ -148,58 +160,17 @@ def _claim(item: Decision) -> str:
     return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in parts)
 
 
-def _checkpoints(before: RouteContext, after: RouteContext) -> Iterator[Told]:
-    """Checkpoints and sections; one that is older than all others is only moved out of the file by the cap."""
-    was, now = _sections(before), _sections(after)
-    for name in dict.fromkeys((*now, *was)):
-        others = now if name not in now else was
-        is_moved = name not in others and len(others) >= FEW_ENTRIES and _number(name) < min(map(_number, others))
-        if was.get(name) != now.get(name) and not is_moved:
-            yield Told("checkpoints", _kind(was.get(name), now.get(name)), name, (now.get(name) or was[name])[0])
-
-
-def _sections(context: RouteContext) -> dict[str, tuple[str, ...]]:
-    """What stands under the name of each checkpoint and of each other section; the first is said of it."""
-    texts = {one.number: one.text for one in context.body.sections}
-    found = {
-        one.checkpoint_id: (
-            value(one.summary_ref.partition(": ")[2] or one.summary_ref.lstrip("# ")),
-            one.summarizer,
-            texts.get(_number(one.checkpoint_id), ""),
-        )
-        for one in context.checkpoint_history
-    }
-    return found | {f"### {one.title}": (value(one.text),) for one in context.body.sections if one.number is None}
-
-
-def _number(name: str) -> int:
-    """The number of a checkpoint, `cp-012`; of another section one that no checkpoint reaches."""
-    digits = name.removeprefix("cp-")
-    return int(digits) if digits.isdecimal() and len(digits) < 10 else 10**10
-
-
 def _facts(before: RouteContext, after: RouteContext) -> Iterator[Told]:
+    is_folded = after.folded.fact_count > before.folded.fact_count
     for kind in (field.name for field in fields(Facts) if field.name != "extra"):
-        was, now = (_known(getattr(context.facts, kind)) for context in (before, after))
-        groups = {"added": now.keys() - was.keys(), "gone": was.keys() - now.keys()}
-        groups["changed"] = {name for name in now.keys() & was.keys() if now[name] != was[name]}
-        if after.folded.fact_count > before.folded.fact_count:
-            groups["gone"] = set()
-        for what, those in groups.items():
-            if names := [name for name in (now if what != "gone" else was) if name in those]:
-                yield Told("facts", what, kind, _counted(kind, names))
+        was, now = (dict.fromkeys(map(_name, getattr(context.facts, kind))) for context in (before, after))
+        added, gone = [one for one in now if one not in was], [one for one in was if one not in now]
+        for what, names in (("added", added), ("gone", [] if is_folded else gone)):
+            if names:
+                shown = ", ".join(trimmed(one_line(name), 80) for name in names[-_NAMED:])
+                more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+                yield Told("facts", what, kind, f"{len(names)} {kind if len(names) > 1 else kind[:-1]}: {shown}{more}")
 
 
-def _counted(kind: str, names: Collection[str]) -> str:
-    shown = ", ".join(trimmed(one_line(name), 80) for name in [*names][-_NAMED:])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{len(names)} {kind if len(names) > 1 else kind[:-1]}: {shown}{more}"
-
-
-def _known(facts: Sequence[Any]) -> dict[str, str]:
-    """The facts of a kind by what they are of, with what is said of them."""
-    trees = [{"name": one} if isinstance(one, str) else to_tree(replace(one, last="")) for one in facts]
-    return {
-        str(next(iter(tree.values()), "")): json.dumps(tree | {"runs": 0, "failures": 0}, sort_keys=True)
-        for tree in trees
-    }
+def _name(fact: Any) -> str:
+    return fact if isinstance(fact, str) else str(next(iter(to_tree(fact).values()), ""))
