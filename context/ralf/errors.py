@@ -17,7 +17,6 @@
     │   └── UnknownToken                            a place that a stream does not have (it was rebuilt)
     ├── Damaged                     exit status 4   a file that cannot be read as what it is
     │   ├── DamagedRouteFile
-    │   │   └── UnreadableRouteFile                 whole perhaps, but not this user's to read
     │   │   └── LaterRouteFile                      of a format that only a later version knows
     │   ├── DamagedTask                             a task file
     │   ├── DamagedJournal
@@ -199,10 +198,6 @@ class DamagedRouteFile(Damaged):
     def __init__(self, where: object, what: str, hint: str = "", *, line: int = 0) -> None:
         super().__init__(where, f"line {line}: {what}" if line else what, hint)
         self.line = line
-
-
-class UnreadableRouteFile(DamagedRouteFile):
-    """A route file that this user may not read."""
 
 
 class LaterRouteFile(DamagedRouteFile):

@@ -25,12 +25,14 @@ class Judged(NamedTuple):
     body    of the record that absorbs an edit, or what is new once that is accepted
     what    what is to be said of a file that is left as it is
     stamp   of the render that was edited, "" where it has none
+    error   why it cannot be read
     """
 
     status: str
     body: Mapping[str, Any] | None = None
     what: str = ""
     stamp: str = ""
+    error: Damaged | None = None
 
 
 def judge(
@@ -60,7 +62,7 @@ def judge(
         base = _base_of(place, state, store, stream, found) if is_own else None
     except Damaged as error:
         is_half = displaced is not None and _is_young(displaced)
-        return Judged(HALF if is_half else DAMAGED, what=f"{error}; {error.hint}")
+        return Judged(HALF if is_half else DAMAGED, what=f"{error}; {error.hint}", error=error)
     path = displaced or place.file
     half = f"{path}: has no last line, as if it were being saved: the next write looks again"
     if base is not None and base.tree == found.tree:
@@ -68,8 +70,6 @@ def judge(
     rendered = _render_of(state, store, stream, found) if base is not None else b""
     if rendered and _is_torn(content, rendered):
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
-    if found.stamp is None and _is_render(state, store, stream, digest):
-        return Judged(OURS)
     if left := place.left():
         return Judged(NEW, what=left)
     if not accept and not (is_own and _is_of_head(place, state, store, stream)):
@@ -108,15 +108,6 @@ def _render_of(state: State, store: Store, stream: str, found: Parsed) -> bytes:
     except DamagedJournal:
         then = None
     return then.shown() if then is not None else b""
-
-
-def _is_render(state: State, store: Store, stream: str, digest: str) -> bool:
-    """Whether a record says that just this file showed it: one of an earlier version, without a stamp."""
-    try:
-        records = (state.family.decoded(stream, entry) for entry in store.read(stream))
-        return any(record is not None and record.render == digest for record in records)
-    except DamagedJournal:
-        return False
 
 
 def _is_torn(content: bytes, rendered: bytes) -> bool:

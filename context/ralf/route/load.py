@@ -8,14 +8,14 @@ from dataclasses import replace
 from ralf.document import access
 from ralf.document.access import Look
 from ralf.document.index import Index, with_index
-from ralf.document.judging import DAMAGED, EDITED, HALF, NEW
+from ralf.document.judging import EDITED, HALF, NEW
 from ralf.document.rows import Rows
 from ralf.document.state import State as Recorded
-from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
+from ralf.errors import Busy, DamagedJournal, UnknownToken
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route.family import context_of, document_of, stamp_of
-from ralf.route.state import FileStatus, State, digest_of, of_another, parse_file, read_file
+from ralf.route.state import FileStatus, State, digest_of, read_file, unreadable
 
 # `foreign` is imported lazily: most routes have nothing that is.
 
@@ -46,47 +46,34 @@ def load_state(project: Project, route: str, index: Index | None = None) -> Stat
 
 def _state_of(project: Project, route: str, look: Look) -> State | None:
     recorded, token = context_of(look.recorded.rows, route), look.recorded.token
-    context, status = recorded, look.file.status
-    damage = ""
-    error = of_another(project, route, look.content) if status == NEW and token is not None else None
-    if error is not None or look.unread or status == DAMAGED:
-        error = error or _problem(project, route)
+    context, damage, path = recorded, "", project.route_file(route)
+    status: FileStatus = "current" if digest_of(look.content) == look.recorded.render else "stale"
+    error = unreadable(path, look.unread) if look.unread else look.file.error
+    if error is not None:
         if token is None:
             raise error
-        damage, found = str(error), "damaged"
-        context = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
-    elif status == EDITED:
-        context, found = context_of(look.state.rows, route), "edited"
-    elif status == NEW:
-        found = "foreign"
+        damage, status = str(error), "damaged"
+        context = replace(recorded, warnings=(str(error) + "; this is what the journal holds", error.hint))
+    elif look.file.status == EDITED:
+        context, status = context_of(look.state.rows, route), "edited"
+    elif look.file.status == NEW:
+        status = "foreign"
     elif not look.content:
-        if token is None and not project.store.is_foreign(document_of(project, route).stream):
+        if token is None:
             return None
-        found = "missing" if token is not None else "foreign"
-    elif status == HALF:
-        context, found = replace(recorded, warnings=(look.file.what,)), "edited"
-    else:
-        found = "current" if digest_of(look.content) == look.recorded.render else "stale"
+        status = "missing"
+    elif look.file.status == HALF:
+        context, status = replace(recorded, warnings=(look.file.what,)), "edited"
     if later := recorded.context_checkpoint.later_records:
-        context = replace(context, warnings=(*context.warnings, _later(route, later)))
-    status_of_file: FileStatus = found  # type: ignore[assignment]
-    state = State(context, recorded, token, look.content, status_of_file, damage)
-    if status_of_file == "foreign":
+        which = "1 record was" if later == 1 else f"{later:,} records were"
+        said = f"{route}: {which} written by a later version of ralf: kept, passed over here; update ralf to read on"
+        context = replace(context, warnings=(*context.warnings, said))
+    state = State(context, recorded, token, look.content, status, damage)
+    if status == "foreign":
         from ralf.route import foreign
 
         return replace(state, context=foreign.foreign_shown(project, route, state))
     return state
-
-
-def _problem(project: Project, route: str) -> DamagedRouteFile:
-    """What is wrong with a file that cannot be read."""
-    try:
-        parse_file(project, route, read_file(project, route))
-    except DamagedRouteFile as error:
-        return error
-    except OSError as error:
-        return DamagedRouteFile(project.route_file(route), error.strerror or str(error), "try again")
-    return DamagedRouteFile(project.route_file(route), "was changed while it was read", "try again")
 
 
 def _of_file(project: Project, route: str, error: DamagedJournal) -> State:
@@ -125,8 +112,3 @@ def is_own(project: Project, route: str, content: bytes, context: RouteContext) 
         return state.render == digest_of(content) or bool(stamp and state.mark and stamp.mark == state.mark)
 
     return with_index(document.place.index, is_of)
-
-
-def _later(route: str, count: int) -> str:
-    which = "1 record was" if count == 1 else f"{count:,} records were"
-    return f"{route}: {which} written by a later version of ralf: kept, and passed over here; update ralf to read on"

@@ -20,8 +20,6 @@ from ralf.storage.journal import Record, digest_of, runs_of, understood
 
 _CONTEXT, _SIZE = "context/", "size"
 
-_OF_A_CALL = ("tool", "call_id", "text", "timestamp", "cwd")
-
 # ---- the context ----
 
 
@@ -57,14 +55,11 @@ def take(rows: Rows, record: Record) -> None:
             session, byte, line = str(source.get("session", "")), source.get("to_byte", 0), source.get("to_line", 0)
             if min(int(byte), int(line)) < 0:
                 raise ValueError("a place before the beginning")
-            offset = {
-                "byte": int(byte),
-                "line": int(line),
-                "head": str(source.get("head", "")),
-                "tail": str(source.get("tail", "")),
-            }
-            rows.put(f"offset/{session}", offset | _carried(record.payload))
-            for digest in _digests(source.get("notes")):
+            offset: dict[str, Any] = {"byte": int(byte), "line": int(line)}
+            offset |= {key: str(source.get(key, "")) for key in ("head", "tail")}
+            offset |= {key: record.payload.get(key) or empty for key, empty in (("pending", []), ("tails", {}))}
+            rows.put(f"offset/{session}", offset)
+            for digest in source.get("notes") or ():
                 rows.put(f"note/{session}/{digest}", True)
         for run in runs_of(record.payload):
             rows.put(f"run/{run.get('run', '')}", _told(run))
@@ -82,33 +77,5 @@ def is_run_known(rows: Rows, run: Mapping[str, Any]) -> tuple[bool, bool]:
     return known is not None, known == _told(run)
 
 
-def _digests(tree: object) -> list[str]:
-    return [digest for digest in tree if isinstance(digest, str)] if isinstance(tree, list) else []
-
-
 def _told(run: Mapping[str, Any]) -> str:
     return str(run.get("digest") or "") or digest_of({key: value for key, value in run.items() if key != "again"})
-
-
-def _carried(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a checkpoint hands on to the next one. What no writer of ours has made of it counts for nothing: it helps
-    the next one to understand its segment, no more.
-    """
-    pending, tails = payload.get("pending"), payload.get("tails")
-    return {
-        "pending": [tree for tree in pending if _is_call(tree)] if isinstance(pending, list) else [],
-        "tails": tails if isinstance(tails, dict) and all(isinstance(text, str) for text in tails.values()) else {},
-    }
-
-
-def _is_call(tree: object) -> bool:
-    return (
-        isinstance(tree, dict)
-        and all(isinstance(tree.get(key), str) for key in _OF_A_CALL)
-        and isinstance(tree.get("input"), dict)
-        and all(_is_position(tree.get(key)) for key in ("start", "end"))
-    )
-
-
-def _is_position(tree: object) -> bool:
-    return isinstance(tree, dict) and tree.keys() == {"byte", "line"} and all(type(n) is int for n in tree.values())

@@ -6,14 +6,14 @@ import errno
 import hashlib
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ralf.errors import DamagedRouteFile, UnreadableRouteFile
+from ralf.document import place as places
+from ralf.errors import DamagedRouteFile
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.storage.files import content_of
 from ralf.storage.journal import Token
-from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -69,30 +69,21 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-_REFUSED = {
-    errno.EISDIR: "is a directory",
-    errno.ELOOP: "is a symbolic link, no regular file: not read",
-    **dict.fromkeys((errno.ENXIO, errno.EINVAL), "is no regular file"),
-    errno.EFBIG: f"has more than {MAX_BYTES >> 20} MiB",  # a part of it would be an edit that drops the rest
-}
-
-
 def read_file(project: Project, route: str) -> bytes:
-    """The route file's bytes, b"" where there is none. DamagedRouteFile for what is no file, or too large, and
-    UnreadableRouteFile for one that this user may not read.
+    """The route file's bytes, b"" where there is none. DamagedRouteFile for what is no file, too large, or not this
+    user's to read.
     """
     path = project.route_file(route)
     try:
-        return content_of(path, most=MAX_BYTES)
-    except FileNotFoundError:
-        return b""
-    except PermissionError:
-        raise UnreadableRouteFile(path, "may not be read by you", f"sudo chown {os.geteuid()} {path}") from None
+        return places.content(path, MAX_BYTES)
     except OSError as error:
-        what = _REFUSED.get(error.errno or 0)
-        if what is None:
-            raise
-        raise DamagedRouteFile(path, what, f"move it away: {path}") from None
+        raise unreadable(path, error.strerror or str(error)) from None
+
+
+def unreadable(path: Path, why: str) -> DamagedRouteFile:
+    """The error for a route file that cannot be read."""
+    is_refused = why == os.strerror(errno.EACCES)
+    return DamagedRouteFile(path, why, f"sudo chown {os.geteuid()} {path}" if is_refused else f"move it away: {path}")
 
 
 def parse_file(project: Project, route: str, content: bytes) -> RouteContext:
@@ -132,16 +123,3 @@ def redacted_file(project: Project, text: str) -> str:
         return plain
     clean = redactor.tree(tree)
     return plain if redactor.tree(left) == left else render(from_tree(RouteContext, clean))
-
-
-def of_another(project: Project, route: str, content: bytes) -> DamagedRouteFile | None:
-    """Why a file that is not this user's edit is another route's, None where it is not."""
-    try:
-        found = parse_file(project, route, content)
-    except DamagedRouteFile:
-        return None
-    if found.route in ("", route) or not found.context_checkpoint.mark:
-        return None
-    whose = f"the route {found.route}" if cleaning.is_valid(found.route) else "another route"
-    hint = f"ralf context verify {route} --repair"
-    return DamagedRouteFile(project.route_file(route), f"is the file of {whose}", hint)

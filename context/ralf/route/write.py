@@ -12,7 +12,7 @@ from ralf.brief.wording import place, value
 from ralf.document import access
 from ralf.document.access import Body, Writer
 from ralf.document.judging import DAMAGED, NEW
-from ralf.errors import DamagedRouteFile, RalfError
+from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import archive, edits, fold, shared, state as states
@@ -142,20 +142,8 @@ class RouteWriter:
         """Know what the file is, and why it is left as it is."""
         writer = self._writer
         self.foreign = writer.file.status == NEW
-        error = None
-        if self.foreign and self.token is not None:
-            error = states.of_another(self._project, self._route, writer.content)
-        if error is not None:
-            self.foreign, self.damage = False, str(error)
-        elif writer.unread or writer.file.status == DAMAGED:
-            try:
-                states.parse_file(self._project, self._route, states.read_file(self._project, self._route))
-            except DamagedRouteFile as error:
-                self.damage = str(error)
-            except OSError as error:
-                self.damage = f"{self._path}: {error.strerror}"
-        elif committed := self._project.git.would_commit(self._path):
-            self.damage = committed
+        error = states.unreadable(self._path, writer.unread) if writer.unread else writer.file.error
+        self.damage = str(error) if error is not None else self._project.git.would_commit(self._path) or self.damage
 
     def _tell(self, absorbed: list[tuple[Body, bool]]) -> None:
         """Warn of fields that an edit and the journal have changed, and of an editor that shows an older file."""
