@@ -11,9 +11,7 @@ import ralf
 from ralf import project as projects
 from ralf.document.tree import to_tree
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.maintenance import ownership, trust
 from ralf.model import Decision
-from ralf.project import Project
 from ralf.route import corrections, fold
 from ralf.route.history import log
 from ralf.storage import journal
@@ -127,18 +125,6 @@ def test_one_that_was_said_again_while_it_was_dropped_stays_dropped(tmp_path: Pa
     assert statuses_of(tmp_path) == {"DEC-001": "dropped"}
 
 
-def test_the_file_keeps_the_tombstone_so_that_it_counts_without_cache_and_journal(tmp_path: Path) -> None:
-    corrections.drop(ROUTE, decided(tmp_path), root=tmp_path)
-    project = projects.find(tmp_path)
-    other = tmp_path / "clone"
-    other.mkdir()
-    ownership.init(Project(other), share=False)
-    (other / f".autonomous/context/routes/{ROUTE}.md").write_bytes(project.route_file(ROUTE).read_bytes())
-    trust.accept_route(Project(other), ROUTE)  # nothing else knows it there
-    append(other, "checkpoint", brought(SQLITE), "later")
-    assert statuses_of(other) == {"DEC-001": "dropped"}
-
-
 # ---- it comes back by a person's word ----
 
 
@@ -198,13 +184,3 @@ def test_a_person_who_sets_it_to_active_again_brings_it_back(tmp_path: Path) -> 
     append(tmp_path, "checkpoint", brought("Never push to main"), "later")
     context = ralf.get_context(ROUTE, root=tmp_path)
     assert ([item.status for item in context.decisions], context.dropped) == (["active", "active"], ())
-
-
-def test_a_person_may_take_the_tombstone_itself_out_of_the_file(tmp_path: Path) -> None:
-    corrections.drop(ROUTE, decided(tmp_path), root=tmp_path)
-    file = projects.find(tmp_path).route_file(ROUTE)
-    text = file.read_text(encoding="utf-8")
-    start = text.index("dropped:\n")
-    file.write_text(text[:start] + text[text.index("\n---", start) + 1 :], encoding="utf-8")
-    append(tmp_path, "checkpoint", brought(SQLITE), "later")
-    assert statuses_of(tmp_path) == {"DEC-001": "dropped", "DEC-002": "active"}

@@ -61,6 +61,8 @@ _STATUS = ("active", "superseded", "passed", "failed", "pending", "completed", "
 
 Render = Callable[[RouteContext], str]
 
+_NOT_SHOWN = (BODY, "dropped", "forgotten")
+
 
 def text(rng: random.Random) -> str:
     """Text as it comes in, cleaned: none, a word, or whatever has broken other formats."""
@@ -180,7 +182,7 @@ def _of_file(context: RouteContext, render: Render) -> list[str]:
     lines = written.split("\n")
     end = lines.index("---", 1)
     margin = [line for line in lines[1:end] if line[:1] not in ("", " ")]
-    keys = [dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key != BODY]
+    keys = [dump({key: 1}).removesuffix(" 1\n") for key in to_tree(context) if key not in _NOT_SHOWN]
     if len(margin) != len(keys) or not all(line.startswith(key) for line, key in zip(margin, keys, strict=True)):
         wrong.append(f"at the margin: {margin}, expected {keys}")
     body = lines[end + 1 :]

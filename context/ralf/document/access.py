@@ -15,7 +15,7 @@ from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judg
 from ralf.document.place import Place
 from ralf.document.record import Record, now
 from ralf.document.state import State, caught_up, digest_of
-from ralf.errors import Conflict, DamagedJournal
+from ralf.errors import Conflict
 from ralf.storage import durable, locks
 from ralf.storage.journal import Save, Store
 
@@ -38,7 +38,6 @@ its client.
 class Document(NamedTuple):
     """One document: its schema, its journal, and its files.
 
-    restored  the state by its file alone, where the journal cannot be read to its end; None where that does not tell
     author    who edited the file since the newest record, `BY_FILE` where nobody knows
     """
 
@@ -46,7 +45,6 @@ class Document(NamedTuple):
     store: Store
     stream: str
     place: Place
-    restored: Callable[[], State | None] = lambda: None
     author: Callable[[], str] = lambda: BY_FILE
 
     @property
@@ -87,7 +85,7 @@ def read(document: Document, work: Callable[[Look], T], *, fresh: bool = False) 
 
 def look(document: Document, index: Index | None, work: Callable[[Look], T]) -> T:
     """As `read`, with an index that is open. DamagedJournal, `index.Unusable`."""
-    state, index = _state_of(document, index)
+    state = caught_up(document.family, document.store, document.stream, index)
     content, unread = _content(document.place)
     found = judge(document.place, state, document.store, document.stream, content)
     shown = state
@@ -181,17 +179,6 @@ def warnings_of(document: Document, state: State) -> list[str]:
     return told
 
 
-def _state_of(document: Document, index: Index | None) -> tuple[State, Index | None]:
-    """The state of a document by its journal, or by its file; and the index that it may be kept in. DamagedJournal."""
-    try:
-        return caught_up(document.family, document.store, document.stream, index), index
-    except DamagedJournal:
-        state = document.restored()
-        if state is None:
-            raise
-        return state, None
-
-
 def _mark_of(document: Document, first: Record) -> str:
     """The mark of a document whose first record this is: the same of the same record, so that the same input makes the
     same file, and unknown to whoever does not know that record.
@@ -219,7 +206,7 @@ class Writer:
     def __init__(self, document: Document, index: Index | None, *, accept: bool = False) -> None:
         self._document = document
         self._accept = accept
-        self.state, self._index = _state_of(document, index)
+        self.state, self._index = caught_up(document.family, document.store, document.stream, index), index
         self._displaced = self.state.displaced
         self.file = Judged(OURS)
         self.content, self.unread = b"", ""

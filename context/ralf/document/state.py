@@ -132,12 +132,6 @@ class State:
         self.token = entry.token
         return record
 
-    def begin(self, record: Record, mark: str, token: Token) -> None:
-        """Be what a file shows that a record at a place names as its own: the rows of the family are there."""
-        head = _EMPTY | {"revision": record.revision, "at": record.at, "mark": mark, "render": record.render}
-        self._put(head)
-        self.token, self.is_whole = token, False
-
     def keep(self, stream: str, index: Index | None) -> None:
         """Leave in the index what changed since the state was read from it."""
         if index is not None and self.token is not None and self.rows.changed:

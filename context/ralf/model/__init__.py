@@ -4,7 +4,6 @@ from ralf.model.context import (
     BODY as BODY,
     FORMAT_VERSION as FORMAT_VERSION,
     LAYOUT as LAYOUT,
-    SHOWN_TOMBSTONES as SHOWN_TOMBSTONES,
     Body as Body,
     Folded as Folded,
     Header as Header,

@@ -31,8 +31,6 @@ LAYOUT = 2
 BODY = "#body"
 """Key of the Markdown body in a context's tree; no plain key of the front matter begins so."""
 
-SHOWN_TOMBSTONES = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -63,13 +61,12 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """How many items the cap has moved out of the file. Tombstones stay in the context: only the file has fewer."""
+    """How many items the cap has moved out of the file."""
 
     section_count: int = 0
     decision_count: int = 0
     rationale_count: int = 0
     fact_count: int = 0
-    tombstone_count: int = 0
     extra: Extra = field(default_factory=dict)
 
 
@@ -166,14 +163,6 @@ class RouteContext:
     def without_foreign(self) -> RouteContext:
         """The same without what is foreign, for a text that nobody asked for. Not of one that is wholly foreign."""
         return replace(self, foreign=False, foreign_notes=(), foreign_by=())
-
-    def as_filed(self) -> RouteContext:
-        """Return what the file shows of it: of many tombstones the newest. All of them count, but nobody reads them."""
-        more = len(self.dropped) - SHOWN_TOMBSTONES
-        if more <= 0:
-            return self
-        folded = replace(self.folded, tombstone_count=self.folded.tombstone_count + more)
-        return replace(self, dropped=self.dropped[more:], folded=folded)
 
     @property
     def carried(self) -> Carried:

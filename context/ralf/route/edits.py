@@ -324,7 +324,6 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
         context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
         decisions=decisions,
         handover=ours.handover if ours.handover.last else theirs.handover,  # one of ours is no half of theirs
-        folded=replace(theirs.folded, tombstone_count=ours.folded.tombstone_count),
         body=replace(theirs.body, sections=sections),
     )
     tree = to_tree(ours)

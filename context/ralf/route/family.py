@@ -8,15 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ralf.document import place as places
 from ralf.document.access import BY_AGENT, Document
 from ralf.document.family import Parsed, Stamp
 from ralf.document.index import NAME, Index, with_index
 from ralf.document.place import Place
 from ralf.document.record import Record
 from ralf.document.rows import Rows
-from ralf.document.state import State, caught_up, digest_of, is_saved
-from ralf.errors import DamagedRouteFile
+from ralf.document.state import State, caught_up, is_saved
 from ralf.model import LAYOUT, RouteContext
 from ralf.project import Project
 from ralf.route import rows as routes
@@ -145,6 +143,7 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
     redacts     whether what it says of an edit is without secrets, for which a key is made
     is_written  whether its file is where writers put it, also while that of an archived route lies elsewhere
     """
+    stream = journal.stream_of(route)
     file = project.live_file(route) if is_written else project.route_file(route)
     place = Place(
         file=file,
@@ -157,33 +156,13 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
     )
     family = RouteFamily(route, partial(redacted_file, project), partial(redacted, project))
     family = family if redacts else RouteFamily(route, str, dict)
-    document = Document(family, project.store, journal.stream_of(route), place)
 
     def author() -> str:
         from ralf.facts.editor import author_of  # an edit is seldom
 
-        return author_of(project, document.stream, file)
+        return author_of(project, stream, file)
 
-    return document._replace(restored=lambda: _restored(document), author=author)
-
-
-def _restored(document: Document) -> State | None:
-    """The state that the route file shows, where it is byte for byte what the newest record says, and tells all."""
-    entry = journal.newest_entry(document.store, document.stream)
-    record = document.family.decoded(document.stream, entry) if entry is not None else None
-    if entry is None or record is None or not record.render:
-        return None
-    try:
-        content = places.content(document.place.file, document.place.most)
-        found = document.family.parse(content, document.place.file)
-    except (OSError, DamagedRouteFile):
-        return None
-    context, state = found.tree.context, State(document.family, Rows(), None)
-    if digest_of(content) != record.render or found.stamp is None or context.folded.tombstone_count:
-        return None
-    routes.put_context(state.rows, RouteContext(), context)
-    state.begin(record, found.stamp.mark, entry.token)
-    return state
+    return Document(family, project.store, stream, place, author=author)
 
 
 def recorded(project: Project, route: str, work: Callable[[State], T]) -> T:

@@ -61,7 +61,7 @@ def changes_of(project: Project, route: str, state: State, found: RouteContext) 
     base = folded_to(project, route, found.revision) if found.context_checkpoint.mark else None
     if base is None or base.context_checkpoint.mark != found.context_checkpoint.mark:
         return edits.changes_of_foreign(state.recorded, found)
-    return edits.changes_of_edit(base.as_filed(), found, state.recorded)
+    return edits.changes_of_edit(base, found, state.recorded)
 
 
 def folded_to(project: Project, route: str, revision: int) -> RouteContext | None:

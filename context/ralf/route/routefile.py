@@ -274,13 +274,13 @@ def _is_footer(lines: list[str], number: int) -> bool:
 
 
 def render(context: RouteContext) -> str:
-    """The route file that shows a context. `parse` reads all of it but where decisions were said."""
-    context = context.as_filed()
+    """The route file that shows a context. Not in it: tombstones, and where decisions were said."""
     body, work = context.body, context.active_work
     if now_in(body.brief) == work.now:
         context = replace(context, active_work=replace(work, now=""))
     tree = to_tree(replace(context, decisions=tuple(map(_filed, context.decisions))))
-    tree.pop(BODY, None)
+    for key in (BODY, "dropped", "forgotten"):
+        tree.pop(key, None)
     last = tree.get("handover", {}).get("last", {})
     for key in ("now", "why", "next") if "parts" in last else ():  # they follow from the parts
         last.pop(key, None)
