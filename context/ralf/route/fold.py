@@ -23,7 +23,6 @@ from ralf.model import (
     RouteContext,
     Section,
     Spend,
-    Todo,
     Tombstone,
 )
 from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
@@ -205,17 +204,21 @@ def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
         entry = entry_of(context, name)
         if entry is None:
             continue
-        is_newest = name == names[-1]
         changed = replace(
             entry,
             refines=entry.refines or ("" if reason else entry.summarizer),
             summarizer=entry.summarizer if reason else str(payload.get("summarizer", "")),
             unrefined=reason,
             settled=entry.settled or bool(payload.get("settled")),
-            spent_tokens=(_tokens(payload) * is_newest + (entry.spent_tokens or 0)) or None,
-            cost_usd=_cost(payload, entry) if is_newest else entry.cost_usd,
         )
-        context = _with_entry(context, entry, changed)
+        if name == names[-1]:
+            cost = None if payload.get("cost_usd") is None else float(payload["cost_usd"]) + (entry.cost_usd or 0)
+            tokens = (_tokens(payload) + (entry.spent_tokens or 0)) or None
+            changed = replace(
+                changed, spent_tokens=tokens, cost_usd=entry.cost_usd if cost is None else round(cost, _CENTS)
+            )
+        entries = tuple(changed if one is entry else one for one in context.checkpoint_history)
+        context = replace(context, checkpoint_history=entries)
     return with_header(context, spend=spent(context.context_checkpoint.spend, payload)) if names else context
 
 
@@ -242,7 +245,11 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
     forgotten = set(map(id, [*done[:-MAX_COMPLETED_TODOS], *still[MAX_OPEN_TODOS:]]))
     return replace(
         now,
-        todos=tuple(_short(todo) for todo in now.todos if id(todo) not in forgotten),
+        todos=tuple(
+            replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH))
+            for todo in now.todos
+            if id(todo) not in forgotten
+        ),
         next_steps=now.next_steps[:MAX_OPEN_TODOS],
         current_task=now.current_task or before.current_task,
         task_title=now.task_title or before.task_title,
@@ -251,12 +258,6 @@ def _work(before: ActiveWork, now: ActiveWork) -> ActiveWork:
         outcome=now.outcome or before.outcome,
         last_runs=before.last_runs,
         extra={**before.extra, **now.extra},
-    )
-
-
-def _short(todo: Todo) -> Todo:
-    return (
-        replace(todo, content=trimmed(todo.content, MAX_TODO_LENGTH)) if len(todo.content) > MAX_TODO_LENGTH else todo
     )
 
 
@@ -442,37 +443,12 @@ def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
 
 
 def _tokens(payload: Mapping[str, Any]) -> int:
-    return int(payload.get("input_tokens") or 0) + int(payload.get("output_tokens") or 0)
-
-
-def _cost(payload: Mapping[str, Any], entry: Checkpoint) -> float | None:
-    if payload.get("cost_usd") is None:
-        return entry.cost_usd
-    return round(float(payload["cost_usd"]) + (entry.cost_usd or 0), _CENTS)
+    return sum(int(payload.get(key) or 0) for key in ("input_tokens", "output_tokens"))
 
 
 def entry_of(context: RouteContext, checkpoint_id: str) -> Checkpoint | None:
     """A checkpoint's entry, None where the cap has folded it away."""
     return next((entry for entry in context.checkpoint_history if entry.checkpoint_id == checkpoint_id), None)
-
-
-def _with_entry(context: RouteContext, old: Checkpoint, new: Checkpoint) -> RouteContext:
-    return replace(
-        context, checkpoint_history=tuple(new if entry is old else entry for entry in context.checkpoint_history)
-    )
-
-
-def section_of(context: RouteContext, checkpoint: Checkpoint) -> Section | None:
-    """A checkpoint's section, None where the cap has folded it away."""
-    number = checkpoint.checkpoint_id.removeprefix("cp-")
-    found = (section for section in context.body.sections if number.isdecimal() and section.number == int(number))
-    return next(found, None)
-
-
-def body_of(section: Section) -> tuple[str, str]:
-    """A section's first lines, which say its period and size, and what follows."""
-    head, gap, text = section.text.partition("\n\n")
-    return (head, text) if gap and head.startswith("**") else ("", section.text)
 
 
 def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:

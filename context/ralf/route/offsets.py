@@ -87,23 +87,18 @@ def check_unchanged(offset: IngestOffset, transcript: Transcript, route: str) ->
     )
 
 
+_OF_A_CALL = ("tool", "call_id", "input", "text", "timestamp", "cwd")
+
+
 def pending_tree(event: Event) -> dict[str, Any]:
     """A call that has no result yet, for `IngestOffset.pending`."""
-    return {
-        "tool": event.tool,
-        "call_id": event.call_id,
-        "input": dict(event.input),
-        "text": event.text,
-        "timestamp": event.timestamp,
-        "cwd": event.cwd,
-        "start": asdict(event.start),
-        "end": asdict(event.end),
-    }
+    found = {key: getattr(event, key) for key in _OF_A_CALL}
+    return found | {"input": dict(event.input), "start": asdict(event.start), "end": asdict(event.end)}
 
 
 def pending_event(tree: Mapping[str, Any]) -> Event:
     """The call that such a tree holds."""
-    rest = {key: tree[key] for key in ("tool", "call_id", "input", "text", "timestamp", "cwd")}
+    rest = {key: tree[key] for key in _OF_A_CALL}
     return Event(kind="call", start=Position(**tree["start"]), end=Position(**tree["end"]), **rest)
 
 

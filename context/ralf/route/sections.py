@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ralf.model import Section
 from ralf.talk import cutting
@@ -51,20 +52,14 @@ def _joined(head: str, blocks: Iterable[Sequence[str]]) -> str:
 
 
 def _closing_short(block: list[str]) -> list[str]:
-    if block[0].startswith(_OTHER):
-        return []
     if not block[0].startswith(_CLOSING):
-        return block
+        return _gone(_OTHER, block)
     text = "\n".join([block[0].removeprefix(_CLOSING), *(line.strip() for line in block[1:])])
     return f"{_CLOSING}{cutting.cut(text, _SHORT_CLOSING)}".replace("\n", "\n    ").split("\n")
 
 
-def _without_did(block: list[str]) -> list[str]:
-    return [] if block[0].startswith(_DID) else block
-
-
-def _without_closing(block: list[str]) -> list[str]:
-    return [] if block[0].startswith(_CLOSING) else block
+def _gone(mark: str, block: list[str]) -> list[str]:
+    return [] if block[0].startswith(mark) else block
 
 
 def _message_short(block: list[str]) -> list[str]:
@@ -77,12 +72,9 @@ def _message_short(block: list[str]) -> list[str]:
     return f'{found[0]}{short}"{behind}'.split("\n")
 
 
-def _by_block(change: Callable[[list[str]], list[str]]) -> Callable[[str], str]:
-    def shortened(text: str) -> str:
-        head, blocks = _halves(text)
-        return _joined(head, map(change, blocks))
-
-    return shortened
+def _by_block(change: Callable[[list[str]], list[str]], text: str) -> str:
+    head, blocks = _halves(text)
+    return _joined(head, map(change, blocks))
 
 
 def _counted(text: str) -> str:
@@ -92,10 +84,10 @@ def _counted(text: str) -> str:
 
 
 STAGES: tuple[Callable[[str], str], ...] = (
-    _by_block(_closing_short),
-    _by_block(_without_did),
-    _by_block(_without_closing),
-    _by_block(_message_short),
+    partial(_by_block, _closing_short),
+    partial(_by_block, partial(_gone, _DID)),
+    partial(_by_block, partial(_gone, _CLOSING)),
+    partial(_by_block, _message_short),
     _counted,
 )
 """What becomes of the text of an older section, one stage after the other."""
