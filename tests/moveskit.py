@@ -1,4 +1,4 @@
-"""Moves of routes for tests: what a rename that has ended, or was begun, leaves in the store."""
+"""Moves of routes for tests: what a rename leaves in the store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ralf.storage import journal
 from ralf.storage.journal import Record
 
 
-def told(root: Path, old: str, new: str, *, arrived: bool = True) -> Move:
+def told(root: Path, old: str, new: str) -> Move:
     """Append what tells that a route goes by another name."""
     id_, stream, store = f"rename-{uuid.uuid4().hex}", routing.stream_of_move(old), projects.find(root).store
-    move = Move(routing.RENAME, old, new, id_, "", "2026-01-01T00:00:00Z", "user", arrived)
-    record = journal.line_of(journal.sealed(Record(1, "move", move._asdict())))
+    move = Move(old, new, id_)
+    record = journal.line_of(Record(1, "move", move._asdict()))
     store.append(stream, record, id=id_, after=store.head(stream))
     return move

@@ -11,7 +11,6 @@ import moveskit
 import ralf
 import storekit
 from ralf import project as projects, routing
-from ralf.errors import Busy
 from ralf.maintenance.forget import alone, forget, forget_route
 from ralf.maintenance.purge import Wording, remains
 
@@ -101,23 +100,6 @@ def test_what_tells_of_a_move_stays_as_it_is_where_no_name_holds_the_text(root: 
     assert ralf.get_context("Tide", root=root).route == "tables"
 
 
-@pytest.mark.ci
-def test_a_text_that_a_route_holds_which_is_being_moved_is_not_forgotten_by_half(root: Path) -> None:
-    ralf.record_decision("moving", WORDS, root=root)
-    ralf.record_decision("other", WORDS, root=root)
-    moveskit.told(root, "moving", "moved-there", arrived=False)
-    kept = storekit.kept_bytes(root)
-    with pytest.raises(Busy, match="has not ended"):
-        forget("moving", text="none of its words", root=root)
-    with pytest.raises(Busy, match="has not ended"):
-        forget("moving", "DEC-001", root=root)
-    assert {name: kept[name] for name in kept if "moving" in name or "other" in name} == {
-        name: content for name, content in storekit.kept_bytes(root).items() if "moving" in name or "other" in name
-    }
-    ralf.record_decision("other", "Another thing to forget", root=root)
-    assert forget("other", text="Another thing", root=root).left == ()
-
-
 # ---- a whole route ----
 
 
@@ -164,36 +146,13 @@ def test_a_route_that_was_begun_anew_under_a_name_of_before_keeps_all_that_it_ha
     assert routing.known(project, "begun") == "begun"
 
 
-def test_whether_a_route_is_being_moved_is_asked_once_no_rename_can_begin(root: Path) -> None:
-    project, told = projects.find(root), list[BaseException]()
-
-    def forgotten() -> None:
-        try:
-            forget_route("tables", root=root)
-        except Busy as error:
-            told.append(error)
-
-    with alone(project):
-        thread = threading.Thread(target=forgotten)
-        thread.start()
-        thread.join(1)  # it waits
-        moveskit.told(root, "tables", "elsewhere", arrived=False)
-    thread.join(storekit.HANGS)
-    assert [str(error) for error in told] == ["tables: the rename of tables to elsewhere has not ended"]
-    assert ralf.get_context("tables", root=root).decisions
-
-
 def test_a_route_that_was_renamed_while_a_forget_waited_is_forgotten_under_its_new_name(root: Path) -> None:
     project, done = projects.find(root), list[str]()
     with alone(project):
         thread = threading.Thread(target=lambda: done.append(forget("other", text=WORDS, root=root).route))
         thread.start()
         thread.join(1)
-        for entry in list(project.store.read("routes/other")):
-            project.store.append(
-                "routes/moved-on", entry.record, id=entry.id, after=project.store.head("routes/moved-on")
-            )
-        project.store.properties.replace.drop("routes/other")  # type: ignore[union-attr]
+        project.store.inner.rename("routes/other", "routes/moved-on")
         project.route_file("other").unlink()
         moveskit.told(root, "other", "moved-on")
     thread.join(storekit.HANGS)

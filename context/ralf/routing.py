@@ -99,31 +99,16 @@ def names_meant(project: Project) -> list[str]:
 
 
 # ---- routes that were renamed ----
-# The stream `moved/OLD` tells what became of a route: where its records go, and then that they have arrived. Its
-# records are sealed as all are, so that no file which came with a repository moves a route.
+# The newest record of the stream `moved/OLD` names the route that was called OLD, and counts while none is called so.
 
 
 class Move(NamedTuple):
-    """A rename of a route.
+    """A rename of a route: its two names, and the id of the record that tells of it there."""
 
-    kind     `RENAME`
-    old, new the names of the two routes; `new` is "" where the move was given up
-    record   the id of the record under which the other route has what moved
-    first    the lineage of the old route's first record: no other route of this name is meant
-    arrived  whether the old stream is gone
-    """
-
-    kind: str
     old: str
     new: str
     record: str
-    first: str
-    timestamp: str
-    origin: str
-    arrived: bool = False
 
-
-RENAME = "rename"
 
 MOVED = "moved/"
 """How the names of the streams begin that tell of moves."""
@@ -135,9 +120,7 @@ def stream_of_move(route: str) -> str:
 
 
 def move_of(project: Project, route: str) -> Move | None:
-    """The last move of a route of this name, in any case; None where this user made none, or gave it up, and where what
-    tells of it cannot be read.
-    """
+    """The last move of a route of this name, in any case; None for none, and where it cannot be read."""
     try:
         return _move_of(project, route)
     except (Damaged, OSError):
@@ -149,12 +132,8 @@ def _move_of(project: Project, route: str) -> Move | None:
     if kept is None or not os.path.lexists(kept.path(stream)):  # no store on servers is asked: it moves none
         return None
     entry = project.store.newest(stream)
-    if entry is None:
-        return None
-    try:
-        move = Move(**journal.parsed(stream, entry).payload)
-    except TypeError:  # of a later version
-        return None
+    said = journal.parsed(stream, entry).payload if entry is not None else {}
+    move = Move(*(str(said.get(name, "")) for name in Move._fields))
     return move if move.old.lower() == route.lower() and move.new and cleaning.is_valid(move.new) else None
 
 
@@ -186,7 +165,7 @@ def _moves_from(project: Project, route: str) -> list[Move]:
 
 
 def check_begun_anew(project: Project, route: str) -> None:
-    """For a name that has no record: Busy where its route was renamed or merged a moment ago, DamagedJournal, OSError
+    """For a name that has no record: Busy where its route was renamed a moment ago, DamagedJournal, OSError
     where what tells of that cannot be read. Else a route of this name may begin.
     """
     _move_of(project, route)
@@ -195,7 +174,7 @@ def check_begun_anew(project: Project, route: str) -> None:
 
 
 def names_before(project: Project, route: str) -> list[str]:
-    """The names that a route had before, and those of the routes that were merged into it."""
+    """The names that a route had before."""
     return [move.old for move in moves_of(project) if move.old != route and renamed(project, move.old) == route]
 
 
@@ -203,14 +182,6 @@ def streams_of_moves(project: Project, route: str) -> list[str]:
     """The streams that tell of moves to a route, from it, and between names that it had before."""
     own = {route, *names_before(project, route)}
     return [stream_of_move(move.old) for move in moves_of(project) if own & {move.old, move.new}]
-
-
-def check_at_rest(project: Project, route: str) -> None:
-    """Busy for a route that is being renamed or merged, or was when a process was killed: it may lie in two streams."""
-    for move in moves_of(project):
-        if route in (move.old, move.new) and not move.arrived:
-            what = f"the {move.kind} of {move.old} to {move.new} has not ended"
-            raise Busy(route, what, "ralf context verify --repair")
 
 
 def _has_records(project: Project, route: str) -> bool:
@@ -231,7 +202,7 @@ def strays(project: Project) -> list[Path]:
 
 def known(project: Project, route: str) -> str | None:
     """The name under which a route exists: its own, one that differs from it only in case, or the one that it has now,
-    where it was renamed or merged into another; None for none of these. UsageError for a refused name.
+    where it was renamed; None for none of these. UsageError for a refused name.
     """
     cleaning.check(route)
     if project.route_file(route).exists() and move_of(project, route) is None:

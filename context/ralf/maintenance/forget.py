@@ -104,8 +104,6 @@ def forget(
         raise UsageError(found, "forget an item or a text", f"ralf context forget {found} DEC-001")
     with nullcontext() if dry_run else alone(project):
         found = routing.existing(project, route)  # it may have been renamed meanwhile
-        if not dry_run:
-            routing.check_at_rest(project, found)
         document = kept(project, journal.stream_of(found))
         if not dry_run and document is not None and project.store.head(document.document.stream) is not None:
             document.settle()  # what a person wrote into the file is in the journal now
@@ -381,7 +379,6 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
     project = projects.find(root)
     with nullcontext() if dry_run else alone(project):  # so that no rename begins from here on
         found = routing.existing(project, route)
-        routing.check_at_rest(project, found)
         names = [found, *routing.names_before(project, found)]
         with nullcontext() if dry_run else held(project, names):
             return _forget_route(project, found, names, dry_run=dry_run)

@@ -96,8 +96,9 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
         scans = (mending.check.scan(journals.stream_of(name)) for name in before.routes)
         for path in mending.check.note_lost({digest for scan in scans for _, digest in verify.evidence(scan)}):
             mending.note(path, "noted as lost")  # so that it is reported once
-    for move, what in renaming.complete_moves(project) if route is None else ():
-        mending.note(project.route_file(move.new), what)
+    for move in renaming.unfinished(project) if route is None else ():
+        renaming.finish(project, move)
+        mending.note(project.route_file(move.old), f"absorbed: it was left of the rename to {move.new}")
     still = None
     with suppress(RalfError):
         still = routing.existing(project, route) if route is not None else None

@@ -283,8 +283,8 @@ def _moves(project: Project) -> Iterator[Finding]:
     """Yield the renames and merges of routes whose process was killed, or is at it, and what was saved into the file of
     a name that a route had.
     """
-    for move in renaming.pending_moves(project):
-        what = f"the {move.kind} of {move.old} to {move.new} has not ended"
+    for move in renaming.unfinished(project):
+        what = f"is left of the rename of {move.old} to {move.new}"
         yield Finding(project.route_file(move.old), what, "complete it", damage=False)
     for path in sorted(project.routes.glob("*.displaced-*")):
         yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)

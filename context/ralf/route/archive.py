@@ -88,7 +88,6 @@ def archive(project: Project, route: str) -> bool:
 
     archiving, live = project.store.properties.archive, project.live_file(route)
     with locks.locked(project.route_lock(route), route, 0):
-        routing.check_at_rest(project, route)
         state = load_state(project, route)
         if archiving is None or state is None or state.token is None or _is_tracked(project, route):
             return False

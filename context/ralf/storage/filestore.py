@@ -126,14 +126,16 @@ class Stream:
                 self.put(end + 1, made)
         return changed
 
-    def write_anew(self, records: Iterable[tuple[str, bytes]], head: Token | None) -> None:
-        """See `FileStore.write_anew`."""
-        with self.writing(), self._to_write(is_made=True) as journal:
-            place, line = journal.cut_torn_tail()
-            if (found := _token_at(place, line)) != head:
-                raise Conflict(self.name, found)
-            durable.sync_parents(self.path.parent, self._folder)
-            self.put(place + len(line) + 1, [journal_file.framed(id_, record) for id_, record in records])
+    def rename(self, to: Stream) -> None:
+        """See `FileStore.rename`."""
+        with self.writing(), to.writing():
+            self.sweep()
+            files.make(to.path.parent)
+            for source, target in ((self.path, to.path), (self.packed, to.packed)):
+                if os.path.lexists(source):
+                    durable.rename_free(source, target)
+            durable.sync_folder(to.path.parent)
+            durable.sync_folder(self.path.parent)
 
     def put(self, begin: int, lines: Iterable[bytes]) -> None:
         """Have these lines stand for all of the stream, for a caller that holds it.
@@ -316,11 +318,9 @@ class FileStore:
         """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
         return self._stream(stream).rewrite(change)
 
-    def write_anew(self, stream: str, records: Iterable[tuple[str, bytes]], *, head: Token | None) -> None:
-        """Have these ids and records stand for all of a stream: for one that follows another
-        store's. Conflict where `head` is not its newest place. Whole or not at all; every token of it is void after.
-        """
-        self._stream(stream).write_anew(records, head)
+    def rename(self, stream: str, name: str) -> None:
+        """Give a stream another name, at once and durably. FileExistsError where a stream has it."""
+        self._stream(stream).rename(self._stream(name))
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
         """Forget a stream; see `ralf.storage.journal.Replace.drop`."""
