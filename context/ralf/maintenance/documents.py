@@ -33,10 +33,12 @@ class Kept(NamedTuple):
 
 def kept(project: Project, stream: str) -> Kept | None:
     """The document that a stream is the journal of; None for a stream of another kind."""
+    if stream.count("/") != 1:
+        return None
     if stream.startswith(ROUTES):
         route = stream.removeprefix(ROUTES)
-        document = routes.document_of(project, route, is_written=True)
-        files = (project.archived_file(route), document.place.file, *places.all_displaced(document.place))
+        document = routes.document_of(project, route)
+        files = (project.live_file(route), project.archived_file(route), *places.all_displaced(document.place))
         return Kept(document, files, partial(_settle_route, project, route))
     if stream.startswith(MEMORIES):
         agent = stream.removeprefix(MEMORIES)

@@ -21,7 +21,7 @@ from ralf.document.tree import to_tree
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance import session_logs
 from ralf.maintenance.documents import ROUTES, Kept, all_kept, kept
-from ralf.maintenance.purge import holds, line_of, remains, unpacked
+from ralf.maintenance.purge import holds, line_of, remains
 from ralf.maintenance.target import Item, Target, of_item, of_text
 from ralf.project import Project
 from ralf.route import history
@@ -30,6 +30,7 @@ from ralf.storage import durable, journal, locks, shared_files
 from ralf.storage.durable import removed, sync_below
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED, Digest, Entry, required
+from ralf.storage.journal_file import unpacked
 from ralf.tasks import folders
 from ralf.text.patterns import regex
 from ralf.transcripts.events import digests_in, named_digests
@@ -318,7 +319,7 @@ class _Forgetting:
         if is_left:
             self._mask(document.place.file)
         else:
-            self._rewritten.add(document.place.file)
+            self._rewritten |= {*one.files}
 
     def _mask(self, path: Path) -> None:
         """Purge a file that is not made from a journal: brought, damaged, or set aside."""

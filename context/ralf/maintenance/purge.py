@@ -12,15 +12,13 @@ import json
 import os
 import re
 import unicodedata
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 from ralf.storage.files import content_of
-from ralf.storage.journal_file import MOST
+from ralf.storage.journal_file import unpacked
 from ralf.text.cleaning import MARK
 from ralf.text.patterns import regex
 
@@ -208,19 +206,6 @@ def _is_apart(text: str, first: int, last: int, *, begins: bool, ends: bool) -> 
 
 
 # ---- files ----
-
-
-def unpacked(content: bytes) -> bytes:
-    """What was compressed in a file's bytes, of a damaged one what can be had; any other bytes as they are."""
-    if content[:1] not in (b"\x1f", b"\x78"):
-        return content
-    for step in (len(content), 1):  # of a damaged one byte by byte
-        made, machine = bytearray(), zlib.decompressobj(zlib.MAX_WBITS | 32)
-        with suppress(zlib.error):
-            for place in range(0, len(content), step):
-                made += machine.decompress(content[place : place + step], MOST)
-            break
-    return bytes(made) or content
 
 
 def holds(path: Path, wording: Wording) -> bool:

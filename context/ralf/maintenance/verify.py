@@ -1,137 +1,36 @@
-"""Checks the integrity of records, files and blobs. Reads only."""
+"""Checks the integrity of journals, documents and blobs. Reads only."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from ralf import config, project as projects, routing
 from ralf.agent import contents, records
 from ralf.document import access
 from ralf.document.access import Look
-from ralf.document.judging import EDITED, HALF, NEW
-from ralf.document.state import digest_of
-from ralf.errors import Busy, Damaged, DamagedJournal, LaterRouteFile, UnknownToken, UsageError
-from ralf.maintenance import memories, renaming
+from ralf.document.judging import DAMAGED as UNREADABLE, EDITED, HALF, NEW
+from ralf.errors import Busy, Damaged, DamagedBlob, DamagedJournal, UnknownToken, UsageError
+from ralf.maintenance import renaming
+from ralf.maintenance.documents import ROUTES, Kept, kept
+from ralf.memory import writing as memories
+from ralf.memory.family import stream_of as stream_of_memory
 from ralf.project import Project
-from ralf.route import fold, history, state
-from ralf.route.family import document_of
+from ralf.route import history
 from ralf.route.routefile import parse
-from ralf.route.state import MAX_BYTES
-from ralf.storage import durable, locks
-from ralf.storage.check import DAMAGED, ROUTES, Check, Finding, Scan, check_of
+from ralf.route.state import MAX_BYTES, of_another
+from ralf.storage import blob_files, durable, journal, locks
+from ralf.storage.check import DAMAGED, Finding, Scan, scan
 from ralf.storage.files import content_of
-from ralf.storage.journal import stream_of, written
-from ralf.text import cleaning
-
-# ---- one route: its journal and its file ----
+from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.journal import Digest, has_blob, stream_of, written
 
 _ASIDE = "keep what is damaged in a file of its own, note it in the journal, and go on with what can be read"
 
 _AGAIN = "write it anew from the journal"
-
-_FOREIGN = "foreign: it came with the repository and was not written by your ralf (`ralf context trust ROUTE`)"
-
-
-def findings(project: Project, route: str, scan: Scan) -> Iterator[Finding]:
-    """Yield the findings about a route."""
-    yield from of_journal(scan)
-    if scan.damaged:
-        yield from _file_alone(project, route)
-        return
-    try:
-        context = fold.fold((line.record for line in scan.whole() if line.record is not None), fold.empty(route))
-    except DamagedJournal as error:
-        yield Finding(scan.path, f"its records make no route: {error}")
-        return
-    if foreign := context.context_checkpoint.foreign_records:
-        which = "1 of its records is" if foreign == 1 else f"{foreign:,} of its records are"
-        yield Finding(scan.path, f"{which} {_FOREIGN}", damage=False)
-    if later := context.context_checkpoint.later_records:
-        which = "1 of its records was" if later == 1 else f"{later:,} of its records were"
-        yield Finding(scan.path, f"{which} written by a later version of ralf: passed over", damage=False)
-    yield from _file(project, route, bool(scan.lines))
-
-
-def evidence(scan: Scan) -> Iterator[tuple[str, str]]:
-    """The label of each checkpoint of a route, and the digest of its evidence."""
-    for label, record in history.with_labels(line.record for line in scan.whole() if line.record is not None):
-        digest = record.payload.get("evidence") if label and record.kind == "checkpoint" else None
-        if isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef"):
-            yield label, digest
-
-
-def of_journal(scan: Scan) -> Iterator[Finding]:
-    """Yield the findings about a journal, of a route or any other stream."""
-    if scan.wrong:
-        yield Finding(scan.path, scan.wrong, _ASIDE)
-    for line in scan.lines:
-        if line.wrong:
-            yield Finding(scan.path, f"the record at byte {line.start}, {line.size:,} bytes, {line.wrong}", _ASIDE)
-    for first, last in scan.gaps:
-        revisions = f"revision {first} is" if first == last else f"revisions {first} to {last} are"
-        yield Finding(scan.path, f"{revisions} missing", _ASIDE)
-    if scan.disordered:
-        yield Finding(scan.path, "its records stand in another order", "put them in their order")
-    if scan.torn:
-        what = f"its last {scan.torn:,} bytes are no whole record: never acknowledged"
-        yield Finding(scan.path, what, f"keep them as {scan.path.stem}{DAMAGED}", damage=False)
-
-
-def _file_alone(project: Project, route: str) -> Iterator[Finding]:
-    """Check a route file whose journal is damaged."""
-    path = project.route_file(route)
-    try:
-        content = state.read_file(project, route)
-        if content:
-            parse(content, path)
-    except Damaged as error:
-        yield Finding(path, error.what, f"keep it as {path.name}{DAMAGED}, and {_AGAIN}")
-
-
-def _file(project: Project, route: str, has_records: bool) -> Iterator[Finding]:
-    path = project.route_file(route)
-    try:
-        content = state.read_file(project, route)
-        found = parse(content, path) if content else None
-    except Damaged as error:
-        theirs = "conflict" in error.what or isinstance(error, LaterRouteFile)
-        repair = "" if theirs else f"keep it as {path.name}{DAMAGED}" + (f", and {_AGAIN}" if has_records else "")
-        yield Finding(path, error.what, repair)
-        return
-    if found is None or not content:
-        if has_records:
-            yield Finding(path, "is missing", _AGAIN, damage=False)
-        return
-    move = routing.move_of(project, found.route) if cleaning.is_valid(found.route) else None
-    if move is not None and move.new == route:
-        yield Finding(path, f"shows the route when it was called {found.route}", _AGAIN, damage=False)
-    elif found.route not in (route, "") and has_records:
-        what, repair = f"is the file of the route {found.route}", f"keep it as {path.name}{DAMAGED}, and {_AGAIN}"
-        yield Finding(path, what, repair)
-    else:
-        yield from access.read(document_of(project, route), partial(_judged, path), fresh=True)
-
-
-def _judged(path: Path, look: Look) -> list[Finding]:
-    if look.file.status == NEW:
-        return [Finding(path, f"is {_FOREIGN}", damage=False)]
-    if look.file.status == HALF:
-        return [Finding(path, look.file.what.removeprefix(f"{path}: "), damage=False)]
-    if look.file.status == EDITED:
-        return [Finding(path, "was edited: the next write takes it in", damage=False)]
-    if look.content and digest_of(look.content) != look.recorded.render and look.content != look.recorded.shown():
-        return [Finding(path, f"does not show revision {look.recorded.revision}", _AGAIN, damage=False)]
-    return []
-
-
-# --------------------
-# The whole project.
-
 
 _KEPT = ("journal", "blobs", "cache", "locks", "routes", "memory")
 
@@ -173,38 +72,26 @@ def verify(
     project = projects.find(root)
     routes = [routing.existing(project, route)] if route is not None else routing.names_of(project)
     chosen = routes if newest is None else _written_last(project, routes)[:newest]
-    whole, passed_over, routes = route is None and len(chosen) == len(routes), len(routes) - len(chosen), chosen
-    findings: list[Finding] = []
-    count = 0
-    named: dict[str, list[str]] = {}
-    if whole:
-        findings += _configuration(project)
-        what = "is a symbolic link: nothing is written through it"
-        findings += (Finding(path, what, "remove it") for path in links(project))
-    check = check_of(project.store, project.folder)
-    for name in routes:
-        scan, found = _route(project, check, name)
-        count += len(scan.whole())
+    is_whole = route is None and len(chosen) == len(routes)
+    findings = [*_about(project, routes)] if is_whole else []
+    count, named, runs = 0, dict[Digest, list[str]](), list[Scan]()
+    for stream in streams_of(project, chosen, is_whole=is_whole):
+        journal_, found = of_stream(project, stream)
         findings += found
-        for label, digest in evidence(scan):
-            named.setdefault(digest, []).append(f"{name} {label}")
-    held, found = check.blobs(None if whole else named)
-    findings += found
-    findings += check.missing(named)
-    if whole:
-        findings += [
-            *_moves(project),
-            *_copies(project, routes),
-            *memories.findings(project),
-            *map(_left, leftovers(project)),
-        ]
-    for stream in other_streams(project) if whole else ():
-        scan = _other(check, stream)
-        count += len(scan.whole())
-        findings += of_journal(scan)
-        findings += map(_left, check.left(stream))
-        findings += _lost_contents(scan, held)
-    return VerifyReport(tuple(routes), count, len(held), tuple(dict.fromkeys(findings)), passed_over)
+        count += len(journal_.lines)
+        for label, digest in evidence(journal_):
+            named.setdefault(digest, []).append(f"{stream.removeprefix(ROUTES)} {label}")
+        if stream.startswith((records.RUNS, records.SIGNALS, records.OUTPUT)):
+            runs.append(journal_)
+    blobs, found = _blobs(project, None if is_whole else named)
+    findings += [*found, *_lost(project, named)]
+    for journal_ in runs:
+        for entry in (line.entry for line in journal_.lines):
+            for digest in set(contents.blobs_in(entry.record)) - blobs:
+                what = f"the record {entry.id} has a content whose blob {digest} is lost"
+                findings.append(Finding(journal_.path, what))
+    unique = tuple(dict.fromkeys(findings))
+    return VerifyReport(tuple(chosen), count, len(blobs), unique, len(routes) - len(chosen))
 
 
 def _written_last(project: Project, routes: list[str]) -> list[str]:
@@ -213,97 +100,158 @@ def _written_last(project: Project, routes: list[str]) -> list[str]:
     return sorted(routes, key=lambda name: -times[name].written if name in times else 0)
 
 
-def _route(project: Project, check: Check, route: str) -> tuple[Scan, list[Finding]]:
-    """Scan a route's journal and check the route; if damage shows, again under the lock, while no one writes."""
-    scan, found = _looked(project, check, route)
-    if any(finding.damage for finding in found):
+def streams_of(project: Project, routes: list[str], *, is_whole: bool) -> list[str]:
+    """The streams of routes, whether or not they have a record; of the whole project all others, too."""
+    others = set(project.store.streams("")) | {stream_of_memory(agent) for agent in memories.agents(project)}
+    others = {stream for stream in others if not stream.startswith(ROUTES)} if is_whole else set()
+    return [*map(stream_of, routes), *sorted(others)]
+
+
+# ---- one stream, and the document whose journal it is ----
+
+
+def of_stream(project: Project, stream: str) -> tuple[Scan, list[Finding]]:
+    """Check a journal and, where it is a document's, the file; if damage shows, again while no one writes."""
+    found = _looked(project, stream)
+    if any(finding.damage for finding in found[1]):
+        one, journal_ = kept(project, stream), Stream(project.folder, stream)
+        lock = one.document.place.lock if one is not None else project.folder / "locks" / "forget.lock"
         # Where nobody can write, no lock can be had either, and none is needed.
-        with suppress(OSError, UsageError), locks.locked(project.route_lock(route), route), check.writing(scan.stream):
-            scan, found = _looked(project, check, route)
-    return scan, [*found, *map(_left, check.left(scan.stream))]
+        with suppress(OSError, UsageError), locks.locked(lock, stream), journal_.writing():
+            found = _looked(project, stream)
+    return found
 
 
-def _looked(project: Project, check: Check, route: str) -> tuple[Scan, list[Finding]]:
+def _looked(project: Project, stream: str) -> tuple[Scan, list[Finding]]:
+    one = kept(project, stream)
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
-            scan = check.scan(stream_of(route))
-            return scan, list(findings(project, route, scan))
-    raise Busy(route, "its journal is rewritten again and again", "try again")
+            found = scan(project.store, project.folder, stream)
+            of_file = of_document(project, one) if one is not None and not found.is_damaged else []
+            return found, [*_of_journal(found), *of_file]
+    raise Busy(stream, "its journal is rewritten again and again", "try again")
 
 
-def other_streams(project: Project) -> list[str]:
-    """Streams that are not routes, such as inboxes."""
-    return sorted(stream for stream in project.store.streams("") if not stream.startswith(ROUTES))
+def _of_journal(found: Scan) -> Iterator[Finding]:
+    if found.wrong:
+        yield Finding(found.path, found.wrong, _ASIDE)
+    for start, line in found.damaged:
+        what = f"the record at byte {start}, {len(line):,} bytes, is not what was written"
+        yield Finding(found.path, what, _ASIDE)
+    for first, last in found.missing:
+        revisions = f"revision {first} is" if first == last else f"revisions {first} to {last} are"
+        yield Finding(found.path, f"{revisions} missing", _ASIDE)
+    if not found.is_ordered:
+        yield Finding(found.path, "its records stand in another order", "put them in their order")
+    if found.torn:
+        what = f"its last {len(found.torn):,} bytes are no whole record: never acknowledged"
+        yield Finding(found.path, what, f"keep them as {found.path.stem}{DAMAGED}", damage=False)
 
 
-def _other(check: Check, stream: str) -> Scan:
-    """Scan a stream that is not a route's; if damage shows, again while no one writes."""
-    scan = check.scan(stream)
-    if scan.damaged:
-        with suppress(OSError, UsageError), check.writing(stream):
-            scan = check.scan(stream)
-    return scan
-
-
-def _lost_contents(scan: Scan, held: Container[str]) -> Iterator[Finding]:
-    """Yield the large contents of a run that are gone though its records still name them."""
-    if not scan.stream.startswith((records.RUNS, records.SIGNALS, records.OUTPUT)):
-        return
-    for entry in (line.entry for line in scan.whole() if line.entry is not None):
-        for digest in contents.blobs_in(entry.record):
-            if digest not in held:
-                yield Finding(scan.path, f"the record {entry.id} has a content whose blob {digest} is lost")
-
-
-def links(project: Project) -> Iterator[Path]:
-    """The symbolic links in the store's folders, whose own name may be one, too."""
-    for name in _KEPT:
-        top = project.folder / name
-        if top.is_symlink():
-            yield top
-            continue
-        for folder, folders, names in os.walk(top):
-            for one in (*folders, *names):
-                path = Path(folder, one)
-                if path.is_symlink():
-                    yield path
-
-
-def _configuration(project: Project) -> Iterator[Finding]:
+def of_document(project: Project, one: Kept) -> list[Finding]:
+    """What is to be said of a document's records, and of its file against them."""
+    document, looked = one.document, list[Finding]()
     try:
-        config.load(project.config_file)
-    except (Damaged, UsageError) as error:
-        yield Finding(project.config_file, error.what)
+        access.read(document, lambda look: looked.extend(_of_file(project, one, look)), fresh=True)
+    except DamagedJournal as error:
+        looked.append(Finding(one.files[0], f"its records make no document: {error.what}"))
+    return looked
+
+
+def _of_file(project: Project, one: Kept, look: Look) -> Iterator[Finding]:
+    document, state, file = one.document, look.recorded, look.file
+    path, name = document.place.file, document.name
+    what = file.what.removeprefix(f"{path}: ")
+    for line in access.warnings_of(document, state):
+        yield Finding(path, line.removeprefix(f"{name}: "), damage=False)
+    anew = f"keep it as {path.name}{DAMAGED}" + (f", and {_AGAIN}" if state.revision else "")
+    if look.unread:
+        yield Finding(path, f"cannot be read: {look.unread}", anew)
+    elif file.status == UNREADABLE:
+        is_theirs = "conflict" in what or "later version" in what
+        yield Finding(path, what, "" if is_theirs else anew)
+    elif file.status == NEW and state.revision and document.stream.startswith(ROUTES):
+        error = of_another(project, name, look.content)
+        yield Finding(path, error.what, anew) if error is not None else Finding(path, what, damage=False)
+    elif file.status in (NEW, HALF):
+        yield Finding(path, what, damage=False)
+    elif file.status == EDITED:
+        yield Finding(path, "was edited: the next write absorbs it", damage=False)
+    elif not look.content and state.revision:
+        yield Finding(path, "is missing", _AGAIN, damage=False)
+    elif look.content and look.content != state.shown():
+        yield Finding(path, f"does not show revision {state.revision}", _AGAIN, damage=False)
+
+
+# ---- blobs ----
+
+
+def evidence(found: Scan) -> list[tuple[str, Digest]]:
+    """The label of each checkpoint of a route, and the digest of its evidence."""
+    made = list[tuple[str, Digest]]()
+    with suppress(DamagedJournal):
+        parsed = (journal.parsed(found.stream, line.entry) for line in found.lines)
+        for label, record in history.with_labels(parsed) if found.stream.startswith(ROUTES) else ():
+            if label and record.kind == "checkpoint" and record.payload.get("evidence"):
+                made.append((label, str(record.payload["evidence"])))
+    return made
+
+
+def _blobs(project: Project, only: Container[Digest] | None) -> tuple[set[Digest], list[Finding]]:
+    """The blobs that are whole, and what is wrong with others; None: of all of them."""
+    heap, held, found = project.store.properties.heap, set[Digest](), list[Finding]()
+    for blob in heap.blobs() if heap is not None else ():
+        if only is None or blob.digest in only:
+            try:
+                project.store.open_blob(blob.digest).close()
+                held.add(blob.digest)
+            except DamagedBlob as error:
+                repair = f"keep it as {blob.digest}{DAMAGED}; `why` says that it is gone"
+                found.append(Finding(Path(error.where), error.what, repair))
+    return held, found
+
+
+def _lost(project: Project, named: Mapping[Digest, list[str]]) -> Iterator[Finding]:
+    """The evidence that is not there: dropped, or lost."""
+    blobs = blob_files.Blobs(project.folder)
+    gone, is_told = blobs.gone(), isinstance(project.store.properties.files, FileStore)
+    for digest, labels in named.items():
+        path, what = project.folder / "blobs" / digest[:2] / digest, f"the evidence of {', '.join(labels)}"
+        if os.path.lexists(path) or has_blob(project.store, digest):
+            continue
+        if digest in gone or not is_told:
+            yield Finding(path, f"{what} is gone: dropped, or told as lost before", damage=False)
+        else:
+            yield Finding(path, f"{what} is lost: nobody has dropped it", "note that; `why` says that it is gone")
 
 
 # ---- what lies about ----
 
 
-def _moves(project: Project) -> Iterator[Finding]:
-    """Yield the renames and merges of routes whose process was killed, or is at it, and what was saved into the file of
-    a name that a route had.
-    """
+def _about(project: Project, routes: Container[str]) -> Iterator[Finding]:
+    """What is to be said of the settings, and of what lies about in the store."""
+    try:
+        config.load(project.config_file)
+    except (Damaged, UsageError) as error:
+        yield Finding(project.config_file, error.what)
+    for path in links(project):
+        yield Finding(path, "is a symbolic link: nothing is written through it", "remove it")
     for move in renaming.unfinished(project):
         what = f"is left of the rename of {move.old} to {move.new}"
-        yield Finding(project.route_file(move.old), what, "complete it", damage=False)
+        yield Finding(project.route_file(move.old), what, "absorb it", damage=False)
     for path in sorted(project.routes.glob("*.displaced-*")):
         yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
-
-
-def _copies(project: Project, routes: Container[str]) -> Iterator[Finding]:
-    """The files that say that they are of a route whose file has another name, and those that are nobody's."""
-    for path in routing.strays(project):
+    for path in leftovers(project):
+        yield Finding(path, "is what somebody left who died, or has not finished", "remove it", damage=False)
+    names = [path for path in sorted(project.routes.glob("*.md")) if path.stem in routes]
+    for path in [*routing.strays(project), *names]:
         whose = _said_route(path, routes)
-        of = f"is a copy of the file of the route {whose}" if whose else "has a name that no route can have"
-        yield Finding(path, f"{of}: nobody reads it", damage=False)
-    streams = set(project.store.streams(ROUTES))
-    for path in sorted(project.routes.glob("*.md")):
-        name = path.stem
-        if cleaning.is_valid(name) and stream_of(name) not in streams:
-            whose = _said_route(path, routes)
-            if whose not in ("", name):
-                what = f"is a copy of the file of the route {whose}, and a route of its own by its name alone"
-                yield Finding(path, what, damage=False)
+        if path.stem not in routes:
+            what = f"is a copy of the file of the route {whose}" if whose else "has a name that no route can have"
+            yield Finding(path, f"{what}: nobody reads it", damage=False)
+        elif whose not in ("", path.stem) and project.store.head(stream_of(path.stem)) is None:
+            what = f"is a copy of the file of the route {whose}, and a route of its own by its name alone"
+            yield Finding(path, what, damage=False)
 
 
 def _said_route(path: Path, routes: Container[str]) -> str:
@@ -314,19 +262,22 @@ def _said_route(path: Path, routes: Container[str]) -> str:
     return ""
 
 
-def _left(path: Path) -> Finding:
-    return Finding(path, "is what somebody left who died, or has not finished", "remove it", damage=False)
+def links(project: Project) -> list[Path]:
+    """The symbolic links in the store's folders, whose own name may be one, too."""
+    return [path for path in _all(project) if path.is_symlink()]
 
 
-def leftovers(project: Project) -> Iterator[Path]:
+def leftovers(project: Project) -> list[Path]:
     """The temporary files of writers that died or have not finished."""
-    for name in _KEPT:
-        for folder, _, found in os.walk(project.folder / name):
-            yield from (Path(folder, one) for one in sorted(found) if _is_left(one))
+    return [path for path in _all(project) if durable.is_temporary(path.name)]
 
 
-def _is_left(name: str) -> bool:
-    return durable.is_temporary(name) or (name.endswith(".tmp") and ".json." in name)  # of a cache
+def _all(project: Project) -> Iterator[Path]:
+    """Every file and folder in the store's folders, and these; links are not followed."""
+    for top in (project.folder / name for name in _KEPT):
+        yield top
+        for folder, folders, names in os.walk(top) if not top.is_symlink() else ():
+            yield from (Path(folder, one) for one in sorted((*folders, *names)))
 
 
 def unwritable(project: Project) -> list[Path]:

@@ -54,7 +54,16 @@ class RouteFamily:
         """See `Family.decoded`. A foreign record counts for nothing, but has a revision."""
         found = journal.parsed(self.route, entry)
         render = "" if found.foreign else found.render
-        return Record(found.revision, "", {"record": found}, "", found.mark, render, found.save)
+        return Record(
+            found.revision,
+            "",
+            {"record": found},
+            "",
+            found.mark,
+            render,
+            found.save,
+            is_later=found.version > journal.VERSION,
+        )
 
     def encoded(self, record: Record) -> bytes:
         """See `Family.encoded`."""

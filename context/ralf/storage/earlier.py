@@ -68,7 +68,7 @@ def blob(folder: Path, digest: str) -> bytes | None:
     """A blob of a store's archive, None where there is none that is whole."""
     old = folder / "archive" / "blobs"
     with suppress(OSError):
-        content = unpacked(files.content_of(old / digest[:2] / digest), zlib.MAX_WBITS)
+        content = unpacked(files.content_of(old / digest[:2] / digest))
         if hashlib.sha256(content).hexdigest() == digest:
             return content
     return next((content for found, content in _zipped([*old.glob("*.zip")]) if found == digest), None)

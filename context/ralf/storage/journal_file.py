@@ -307,14 +307,22 @@ def compressed(content: bytes) -> bytes:
     return machine.compress(content) + machine.flush()
 
 
-def unpacked(content: bytes, kind: int = _GZIP) -> bytes:
-    """What was compressed, up to the first damaged piece, `MOST` bytes at most; `kind` as zlib numbers it (`wbits`)."""
-    return _unpack(content, kind)[0]
+def unpacked(content: bytes) -> bytes:
+    """What was compressed in a file's bytes, of a damaged one what can be had; any other bytes as they are."""
+    if content[:1] not in (b"\x1f", b"\x78"):
+        return content
+    for step in (len(content), 1):  # of a damaged one byte by byte
+        made, machine = bytearray(), zlib.decompressobj(zlib.MAX_WBITS | 32)
+        with suppress(zlib.error):
+            for place in range(0, len(content), step):
+                made += machine.decompress(content[place : place + step], MOST)
+            break
+    return bytes(made) or content
 
 
-def _unpack(content: bytes, kind: int = _GZIP) -> tuple[bytes, bool]:
-    """The same, and whether it is whole."""
-    made, machine, place = bytearray(), zlib.decompressobj(kind), 0
+def _unpack(content: bytes) -> tuple[bytes, bool]:
+    """An archived journal, and whether it is whole."""
+    made, machine, place = bytearray(), zlib.decompressobj(_GZIP), 0
     with suppress(zlib.error):
         while place < len(content) and len(made) < MOST and not machine.eof:
             piece = content[place : place + _STEP]
