@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ralf.errors import NotFound
 from ralf.maintenance import ownership
-from ralf.tasks import store
+from ralf.tasks import store, trust
 from ralf.tasks.model import TaskState
 
 
@@ -25,6 +25,13 @@ def allow(root: Path) -> None:
     path = store.at(root).project.local_config_file
     path.write_text(f"project: {root}\nverify_commands: true\n")
     path.chmod(0o600)
+
+
+def accept_tasks(root: Path, *ids: str) -> None:
+    """Accept the foreign tasks of a project, or those of some ids."""
+    project = store.at(root).project
+    found = trust.files_of(project)
+    trust.accept(project, {id_: found[id_] for id_ in ids or found})
 
 
 def without_index(root: Path) -> None:

@@ -234,5 +234,5 @@ def test_records_that_a_clone_brought_are_not_believed(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((theirs / ".autonomous" / "context" / "journal" / f"{stream}.jsonl").read_bytes())
     assert [one.run for one in list_runs(root=ours).runs] == ["mine"]
-    with pytest.raises(UsageError, match="not written by your ralf"):
-        AgentRun("r", root=ours)
+    with pytest.raises(UsageError, match="not written by your ralf"), AgentRun("r", root=ours) as run:
+        run.save(b"own")

@@ -141,11 +141,13 @@ def test_something_else_in_the_place_of_a_run_s_records_is_named_and_the_other_r
 
 @pytest.mark.ci
 def test_a_run_that_another_user_wrote_is_told_as_such_and_not_as_one_that_is_not_there(tmp_path: Path) -> None:
-    with AgentRun("mine", root=tmp_path) as run:
-        run.save(b"ours")
+    (tmp_path / "other").mkdir()
+    for root in (tmp_path, tmp_path / "other"):
+        with AgentRun("mine", root=root) as run:
+            run.save(b"ours")
     path = journal_of(tmp_path, "theirs")
     path.parent.mkdir()
-    path.write_bytes(journal_of(tmp_path, "mine").read_bytes())  # a seal is of one stream
+    path.write_bytes(journal_of(tmp_path / "other", "mine").read_bytes())
     found = list_runs(root=tmp_path)
     assert ([one.run for one in found.runs], found.foreign, found.damaged) == (["mine"], ("theirs/main",), ())
     for act in (get_run, cancel_run, retry_run):

@@ -70,7 +70,7 @@ def test_the_api_has_every_verb_of_the_command_line() -> None:
         get_context render list_routes status search why log diff context_at checkpoint watch
         record_decision revert undo drop take_in change use verify repair drop_evidence forget forget_route
         init uninstall switch accept_route find
-        add_task edit_task split_task get_task list_tasks trust_tasks claim renew progress done fail release retry
+        add_task edit_task split_task get_task list_tasks claim renew progress done fail release retry
         run_agent send_signal tail list_runs get_run retry_run cancel_run forget_run
     """.split()
     for verb in verbs:

@@ -216,11 +216,11 @@ def cloned(root: Path) -> Path:
 
 @pytest.mark.ci
 def test_a_person_at_a_terminal_accepts_what_git_brought(cloned: Path) -> None:
-    status, said = storekit.on_a_terminal(cloned, "task", "trust", answer="n\n")
+    status, said = storekit.on_a_terminal(cloned, "context", "trust", answer="n\n")
     assert (status, "Do it." in said, "\x1b[2J" in said) == (0, True, False)
     assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "task", "trust", answer="y\n", CLAUDECODE="1")[0] == 2
+    assert storekit.on_a_terminal(cloned, "context", "trust", answer="y\n", CLAUDECODE="1")[0] == 2
     assert store.get("TASK-9", root=cloned).is_foreign
-    assert storekit.on_a_terminal(cloned, "task", "trust", answer="y\n")[0] == 0
+    assert storekit.on_a_terminal(cloned, "context", "trust", answer="y\n")[0] == 0
     assert not store.get("TASK-9", root=cloned).is_foreign
     assert claims.claim(by="a-1", root=cloned).task.id == "TASK-9"

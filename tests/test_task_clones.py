@@ -13,7 +13,8 @@ import ralf
 import storekit
 from ralf.maintenance import ownership
 from ralf.project import Project
-from ralf.tasks import claims, store, trust
+from ralf.tasks import claims, store
+from taskskit import accept_tasks
 
 pytestmark = pytest.mark.ci
 
@@ -29,7 +30,7 @@ def two_clones(folder: Path, count: int) -> tuple[clones.Clone, clones.Clone]:
         one.add()
     one.commit()
     one.git("clone", "-q", str(one.root), str(two.root))
-    trust.trust(accept=list(one.mine), root=two.root)
+    accept_tasks(two.root)
     return one, two
 
 
@@ -51,6 +52,7 @@ def owned(clone: clones.Clone, own: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Be the user of this clone from now on, who shares the route files; its root."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own))
     if not own.exists():
+        ownership.adopt(Project(clone.root))  # what it was made with, under another folder
         ownership.init(Project(clone.root), share=True)
     return clone.root
 
@@ -61,12 +63,12 @@ def test_a_task_on_which_another_clone_has_worked_is_told_as_soon_as_a_pull_brin
     one, two = two_clones(tmp_path, 2)
     task, other = one.mine
     root = owned(one, tmp_path / "own one", monkeypatch)
-    trust.trust(accept=[trust.EVERY], root=root)
+    accept_tasks(root)
     claims.claim(task, by="ann", root=root)
     ralf.record_decision(task, "Keep the old column", root=root)
     one.commit()
     root = owned(two, tmp_path / "own two", monkeypatch)
-    trust.trust(accept=[trust.EVERY], root=root)
+    accept_tasks(root)
     assert store.get(task, root=root).warnings == ()
     assert two.git("pull", "-q", "--no-rebase", str(one.root)).returncode == 0
     told = f"{task}: "

@@ -13,8 +13,9 @@ import pytest
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
+from ralf.project import Project
 from ralf.tasks import claims, editing, store, trust
-from taskskit import of, opted_in, without_index
+from taskskit import accept_tasks, of, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
 
@@ -156,12 +157,13 @@ def test_what_a_clone_brings_is_listed_and_never_claimed_before_it_is_accepted(r
     ):
         with pytest.raises(UsageError, match="has not been accepted") as error:
             change()
-        assert "ralf task trust TASK-one" in error.value.hint
-    assert [state.task.id for state in trust.trust(root=clone)] == ["TASK-one", "TASK-two"]
-    assert [state.is_foreign for state in trust.trust(accept=["Two"], root=clone)] == [False]
+        assert "ralf context trust TASK-one" in error.value.hint
+    assert list(trust.files_of(Project(clone))) == ["TASK-one", "TASK-two"]
+    accept_tasks(clone, "TASK-two")
+    assert not store.get("Two", root=clone).is_foreign
     assert claims.claim(by="me", root=clone).task.id == "TASK-two"
-    trust.trust(accept=[trust.EVERY], root=clone)
-    assert trust.trust(root=clone) == []
+    accept_tasks(clone)
+    assert not trust.files_of(Project(clone))
     assert claims.claim(by="you", root=clone).task.id == "TASK-one"
 
 
@@ -170,7 +172,7 @@ def test_what_a_pull_brings_later_is_foreign_again_and_what_is_ours_stays_ours(r
     editing.add("One", id="TASK-one", root=root)
     editing.add("Two", id="TASK-two", root=root)
     clone = cloned(root, tmp_path)
-    trust.trust(accept=[trust.EVERY], root=clone)
+    accept_tasks(clone)
     editing.add("Three", id="TASK-three", root=clone)
     editing.edit("One", text="As it was accepted", root=root)
     git(root, "commit", "-qam", "changed")
@@ -188,7 +190,7 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
 ) -> None:
     editing.add("One", id="TASK-one", root=root)
     clone = cloned(root, tmp_path)
-    trust.trust(accept=[trust.EVERY], root=clone)
+    accept_tasks(clone)
     state = claims.claim(by="me", root=clone)
     editing.edit("One", text="Do something else", root=root)
     git(root, "commit", "-qam", "changed")
@@ -202,7 +204,7 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
         claims.retry("One", root=clone)
     without_index(clone)
     assert store.get("One", root=clone).is_foreign
-    trust.trust(accept=["One"], root=clone)
+    accept_tasks(clone)
     assert claims.retry("One", root=clone).task.text == "Do something else"
 
 
@@ -264,8 +266,8 @@ def test_a_tree_of_ralfs_own_loop_is_accepted_whole_claimed_and_moved_as_it_is(r
     )
     (tree / "notes.md").write_text("kept\n")
     os.utime(tree / "task.md", (1_700_000_000, 1_700_000_000))
-    assert [state.task.id for state in trust.trust(root=root)] == ["TASK-ARCH-028"]
-    trust.trust(accept=[trust.EVERY], root=root)
+    assert list(trust.files_of(Project(root))) == ["TASK-ARCH-028"]
+    accept_tasks(root)
     state = claims.claim(by="me", root=root)
     assert (state.task.id, state.task.priority, state.task.status) == ("TASK-ARCH-028", 8, "pending")
     done = claims.done("Filled in", by="me", root=root)

@@ -30,8 +30,7 @@ _MOST = 40  # items that are shown where nothing else is asked for
 
 class _Memory(LazyGroup):
     lazy: ClassVar[dict[str, str]] = {
-        name: f"ralf_cli.memory:{name}"
-        for name in "show add edit drop accept why status restore tidy export trust".split()
+        name: f"ralf_cli.memory:{name}" for name in "show add edit drop accept why status restore tidy export".split()
     }
 
 
@@ -459,28 +458,3 @@ def export(file: Path, whose: Whose, as_json: bool) -> None:
         return
     left = f", {done.left_out:,} left out" if done.left_out else ""
     click.echo(f"{file}: {done.items:,} items{left}" + ("" if done.is_changed else "; unchanged"))
-
-
-@click.command(short_help="Accept a memory file that came from elsewhere.")
-@_of_an_agent
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def trust(whose: Whose, yes: bool) -> None:
-    """Take in a memory file that your ralf did not write. Look at it first: an agent will read it.
-
-    \b
-    Examples:
-      ralf memory trust
-
-    \b
-    Exit status: 0 · 2 not confirmed, invalid name · 4 the file cannot be read · 5 busy
-    """
-    from ralf.memory.writing import path_of, write
-
-    path = path_of(*whose)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"nothing was taken in: look at {path}, and say --yes")
-        if not click.confirm(f"Take in {path}? An agent will read it", err=True):
-            raise click.UsageError("nothing was taken in")
-    made = _with_warnings(write(*whose, lambda _: (), accept=True))
-    click.echo(f"{whose[1]}: {len(made.items):,} items")

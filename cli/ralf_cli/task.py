@@ -32,7 +32,6 @@ class _Task(LazyGroup):
         "edit": "ralf_cli.tasklist:edit",
         "split": "ralf_cli.tasklist:split",
         "import": "ralf_cli.tasklist:import_",
-        "trust": "ralf_cli.tasklist:trust",
         "retry": "ralf_cli.task:retry",
     }
 
@@ -83,7 +82,7 @@ def list_(
     """List the unfinished tasks, the most urgent first; at most 50 of them.
 
     A task that came with the repository is labelled "foreign"; no one can claim it until you accept it
-    (`ralf task trust`).
+    (`ralf context trust`).
 
     \b
     Examples:

@@ -1,9 +1,9 @@
-"""`ralf task add`, `edit`, `split`, `import` and `trust`: what the list of tasks holds."""
+"""`ralf task add`, `edit`, `split` and `import`: what the list of tasks holds."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ralf.tasks.model import TaskState
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MOST_LINES = 200  # of one task's text that are shown before it is accepted
 
 _priority = click.option(
     "-p",
@@ -268,71 +266,3 @@ def import_(path: str, dry_run: bool, root: str | None, as_json: bool) -> None:
         emit_json(report.tree())
     else:
         click.echo("\n".join(report.lines()))
-
-
-@click.command(short_help="Show tasks from other machines, and accept them on a terminal.")
-@click.argument("ids", metavar="[ID]...", nargs=-1)
-@with_root
-@with_json
-def trust(ids: tuple[str, ...], root: str | None, as_json: bool) -> None:
-    """Show the tasks that came with the repository or an archive, and accept them: all, or those with an ID.
-
-    Until then no one claims them and no loop runs them. Only a person can accept them, on a terminal; never an agent.
-    An existing tree of tasks is accepted once, as a whole.
-
-    \b
-    Examples:
-      ralf task trust
-      ralf task trust TASK-7k3q
-
-    \b
-    Exit status: 0, even if there is nothing to accept · 2 not on a terminal · 3 no such task · 5 busy
-    """
-    from ralf import project as projects
-    from ralf.errors import Busy
-    from ralf.tasks import trust as trusting
-    from ralf_cli.output import emit_json, handed_over
-    from ralf_cli.tasktext import as_json as tree
-    from ralf_cli.trust import check_person
-
-    states = _chosen(trusting.trust(accept=None, root=root), ids)
-    if as_json:
-        emit_json([tree(state) for state in states])
-        return
-    if not states:
-        click.echo("nothing here came from elsewhere")
-        return
-    with handed_over():
-        for state in states:
-            _show_foreign(state, root)
-    check_person(projects.find(root).root, "ralf task trust", ids)
-    asked = "this task" if len(states) == 1 else f"these {len(states):,} tasks"
-    if click.confirm(f"Did you read {asked}, and may agents do what is written there?", default=False, err=True):
-        if _chosen(trusting.trust(accept=None, root=root), ids) != states:
-            raise Busy("tasks", "were changed since they were shown: nothing was accepted", "ralf task trust")
-        taken = trusting.trust(accept=[state.task.id for state in states], root=root)
-        click.echo(f"{len(taken):,} accepted")
-
-
-def _chosen(states: Sequence[TaskState], ids: Sequence[str]) -> list[TaskState]:
-    """The foreign tasks that are named, or all; NotFound for one that is none."""
-    from ralf.errors import NotFound
-
-    if not ids:
-        return list(states)
-    known = {state.task.id: state for state in states}
-    for id_ in ids:
-        if id_ not in known:
-            raise NotFound(id_, "is not a task that came from elsewhere", "ralf task trust")
-    return [known[id_] for id_ in dict.fromkeys(ids)]
-
-
-def _show_foreign(state: TaskState, root: str | None) -> None:
-    from ralf.text.cleaning import clean
-    from ralf_cli.tasktext import full
-
-    lines = clean(full(state, root)).splitlines()
-    for number, line in enumerate(lines[:_MOST_LINES]):
-        click.echo(line if number == 0 else f"  {line}")
-    if len(lines) > _MOST_LINES:
-        click.echo(f"  … and {len(lines) - _MOST_LINES:,} more lines: ralf task show {state.task.id}")

@@ -3,7 +3,7 @@
     read      get_context render list_routes status search why log diff context_at
     write     checkpoint watch record_decision hand_over drop undo revert
               take_in change use rename_route close_route
-    tasks     add_task edit_task split_task get_task list_tasks trust_tasks
+    tasks     add_task edit_task split_task get_task list_tasks
               claim renew progress done fail release retry
     agents    AgentRun run_agent AsyncAgentRun run_agent_async send_signal tail
               list_runs get_run retry_run cancel_run forget_run
@@ -84,10 +84,9 @@ if TYPE_CHECKING:
     )
     from ralf.tasks.editing import add as add_task, edit as edit_task, split as split_task  # noqa: F401
     from ralf.tasks.store import TaskList as TaskList, get as get_task, list_tasks as list_tasks  # noqa: F401
-    from ralf.tasks.trust import trust as trust_tasks  # noqa: F401
 
 
-_TASK_VERBS = frozenset(("add_task", "edit_task", "split_task", "get_task", "trust_tasks"))
+_TASK_VERBS = frozenset(("add_task", "edit_task", "split_task", "get_task"))
 """What a verb is called here whose name in its module says too little."""
 
 
@@ -147,8 +146,6 @@ def __getattr__(name: str) -> Any:
         from ralf.tasks import editing as home
     elif name == "get_task":
         from ralf.tasks import store as home
-    elif name == "trust_tasks":
-        from ralf.tasks import trust as home
     elif name == "get_memory":
         from ralf.memory import selection as home
     elif name in ("remember", "accept_item", "drop_item"):

@@ -194,16 +194,14 @@ def _is_empty(project: Project, session: str, head: Token) -> bool:
     try:
         entry = entry_at(project.store, stream_of(session), head)
         record = json.loads(entry.record)
-        return bool(not entry.foreign and record["kind"] == "delivered" and record["left"] == 0)
+        return bool(record["kind"] == "delivered" and record["left"] == 0)
     except (UnknownToken, *MALFORMED):
         return False
 
 
 def _records(entries: Iterable[Entry]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records of an inbox; one that this user's ralf did not write is passed over."""
+    """The records of an inbox; one that makes no sense is passed over."""
     for entry in entries:
-        if entry.foreign:
-            continue
         try:
             record = json.loads(entry.record)
             iter(record.get("delivered", ()))

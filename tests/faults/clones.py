@@ -21,6 +21,7 @@ from tests.faults.tenure import Fault
 
 from kit import git
 from ralf.errors import RalfError
+from ralf.project import Project
 from ralf.tasks import claims, editing, store, trust
 from ralf.tasks.model import Task
 
@@ -176,7 +177,7 @@ def play(number: int, seed: int, kind: str) -> Merged:
             one.add()
         one.commit()
         one.git("clone", "-q", str(one.root), str(two.root))
-        trust.trust(accept=list(one.mine), root=two.root)
+        trust.accept(Project(two.root), trust.files_of(Project(two.root)))
         known = dict(one.said)
         shared = list(one.mine)
         dice.shuffle(shared)

@@ -55,7 +55,7 @@ def list_runs(*, status: str | None = None, root: Root = None) -> RunList:
                 state = log.look()
                 if state.records:
                     found.append(claims.run_state(project, run, step, state, steps=steps, sent=sent))
-                elif log.head is not None:
+                elif project.store.is_foreign(log.stream):
                     others.append(f"{run}/{step}")
             except (Damaged, UsageError, OSError) as error:
                 damaged.append((f"{run}/{step}", str(error)))

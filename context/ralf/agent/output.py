@@ -196,7 +196,7 @@ def _tail(project: Project, run: str, step: str, *, follow: bool, timeout: float
         if project.store.head(stream) != after:
             for entry in _entries(project, stream, after, count):
                 after, count = entry.token, count + 1
-                if not entry.foreign and (data := _data(project, run, entry)):
+                if data := _data(project, run, entry):
                     yield data
         if ended or not follow:
             return

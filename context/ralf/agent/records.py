@@ -573,12 +573,8 @@ def _member(name: str, default: Any, value: Any) -> str:
     return f',"{name}":{value if type(value) is int else _as_json(_plain(value))}'
 
 
-def parsed(where: str, entry: Entry) -> Record | None:
-    """The record in an entry; None for one that is not this user's. DamagedJournal for one that is none; UsageError for
-    one of a later version.
-    """
-    if entry.foreign:
-        return None
+def parsed(where: str, entry: Entry) -> Record:
+    """The record in an entry. DamagedJournal for one that is none; UsageError for one of a later version."""
     try:
         tree = json.loads(entry.record)
         if tree["v"] > VERSION or tree["kind"] not in _KINDS:

@@ -103,11 +103,7 @@ def _newest(project: Project, stream: str, head: Token | None) -> int:
     """The number of the newest signal, 0 for none."""
     if head is None:
         return 0
-    entry = entry_at(project.store, stream, head)
-    if not entry.foreign:
-        return _parsed(stream, entry).number
-    numbers = [_parsed(stream, one).number for one in project.store.read(stream) if not one.foreign]
-    return max(numbers, default=0)
+    return _parsed(stream, entry_at(project.store, stream, head)).number
 
 
 def _parsed(where: str, entry: Entry) -> Sent:
@@ -135,12 +131,10 @@ def count_of(project: Project, run: str) -> int:
 
 
 def sent_to(project: Project, run: str) -> list[Sent]:
-    """All signals that were sent to a run, oldest first, but those that somebody else has written; what they hold is
-    not looked at. DamagedJournal, UsageError.
-    """
+    """All signals that were sent to a run, oldest first; not looked into. DamagedJournal, UsageError."""
     check_names(run)
     stream = records.inbox_of(run)
-    return [_parsed(run, entry) for entry in project.store.read(stream) if not entry.foreign]
+    return [_parsed(run, entry) for entry in project.store.read(stream)]
 
 
 # ---- receiving ----
@@ -187,7 +181,7 @@ class Inbox:
         try:
             entry = entry_at(self._project.store, self._stream, heard.token)
         except UnknownToken:  # the stream was rewritten
-            found = (_parsed(self._run, one) for one in self._project.store.read(self._stream) if not one.foreign)
+            found = (_parsed(self._run, one) for one in self._project.store.read(self._stream))
             sent = next((one for one in found if one.number == heard.number), None)
             if sent is None:
                 raise NotFound(self._run, f"its signal {heard.number} is gone") from None
@@ -208,8 +202,7 @@ class Inbox:
 
     def _add(self, after: Token | None) -> None:
         for entry in self._project.store.read(self._stream, after=after):
-            if not entry.foreign:
-                sent = _parsed(self._run, entry)
-                if sent.number > self.position.number and contents.is_kept(sent.data):
-                    self._waiting.append(sent)
+            sent = _parsed(self._run, entry)
+            if sent.number > self.position.number and contents.is_kept(sent.data):
+                self._waiting.append(sent)
             self._read_to = entry.token

@@ -110,15 +110,13 @@ def _contents(log: StepLog) -> tuple[list[Content], set[Digest]]:
     made = list[Content]()
     young = set[Digest]()
     for entry in log.project.store.read(log.stream):
-        if not entry.foreign and (found := _saved_text(entry.record)) is not None:
+        if (found := _saved_text(entry.record)) is not None:
             number, at, state, _, size = found
             made.append(Content(number, at, 0, "state", state, size, ()))
             continue
         if _SAVED.match(entry.record) and _GONE.search(entry.record, max(0, len(entry.record) - 2 * _TAIL)):
             continue
         record = records.parsed(log.where, entry)
-        if record is None:
-            continue
         if isinstance(record.body, Pruned):
             young = set(record.body.young.split())
         made += contents_in(record)
@@ -144,8 +142,6 @@ def _is_needed(state: StepState, one: Content, keep: int) -> bool:
 
 def _without(entry: Entry, gone: dict[int, set[str]]) -> bytes:
     """A record with only the sizes of the contents that go."""
-    if entry.foreign:
-        return entry.record
     if (found := _saved_text(entry.record)) is not None:
         number, _, _, start, size = found
         return b'%s,"state":{"size":%d}}' % (entry.record[:start], size) if number in gone else entry.record
@@ -164,8 +160,6 @@ def _emptied(tree: dict[str, Any], fields: set[str]) -> bytes:
 
 def without_contents(entry: Entry) -> bytes:
     """A record with only the sizes of all its contents, those of stored results among them."""
-    if entry.foreign:
-        return entry.record
     tree = json.loads(entry.record)
     fields = {name for name in contents.FIELDS if contents.is_kept(tree.get(name))}
     return _emptied(tree, fields) if fields else entry.record

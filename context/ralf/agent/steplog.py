@@ -92,8 +92,6 @@ class StepLog:
                     break
                 self.kept = None
                 record = records.parsed(self.where, entry)
-                if record is None:  # somebody else's: only ours count
-                    return self.refold()
                 self.state, self.head = records.apply(record.was, record, entry.token), entry.token
                 self._looked = entry.token, record
                 break
@@ -104,13 +102,12 @@ class StepLog:
         state, head = StepState(), None
         for token, record in self.all():
             head = token
-            if record is not None:
-                state = records.apply(state, record, token)
+            state = records.apply(state, record, token)
         self.state, self.head, self.kept = state, head, None
         return state
 
-    def all(self) -> Iterator[tuple[Token, Record | None]]:
-        """All records with their places, oldest first; None for one that is not this user's."""
+    def all(self) -> Iterator[tuple[Token, Record]]:
+        """All records with their places, oldest first."""
         for entry in self.project.store.read(self.stream):
             yield entry.token, records.parsed(self.where, entry)
 
@@ -156,10 +153,7 @@ class StepLog:
     def _at(self, token: Token) -> Record:
         if self._looked is not None and self._looked[0] == token:
             return self._looked[1]
-        record = records.parsed(self.where, entry_at(self.project.store, self.stream, token))
-        if record is None:
-            raise UnknownToken(self.stream, "this place has another user's record")
-        return record
+        return records.parsed(self.where, entry_at(self.project.store, self.stream, token))
 
     def _chain(self, start: Token, before: Callable[[StepState], Token]) -> Iterator[Record]:
         """Records, newest first, each of which names the place of the one before. UnknownToken, also for too many."""
@@ -196,8 +190,6 @@ class StepLog:
         state, head, trail = StepState(), None, list[Record]()
         for token, record in self.all():
             head = token
-            if record is None:
-                continue
             before, state = state, records.apply(state, record, token)
             if state.trail == token:
                 trail.append(record)

@@ -58,7 +58,13 @@ def everything(project: Project, name: str = "") -> list[Foreign]:
 
     Errors: those of reading the routes and tasks.
     """
-    parts = (*_routes(project, name), *_tasks(project), *_memories(project), *_clones(project), *_settings(project))
+    parts = (
+        *_routes(project, name),
+        *_tasks(project, name),
+        *_memories(project),
+        *_clones(project),
+        *_settings(project),
+    )
     return [one for one in parts if not name or name.casefold() == one.name.casefold()]
 
 
@@ -72,20 +78,23 @@ def _accept_route(project: Project, part: ForeignPart) -> Sequence[str]:
     return accept_route(project, part.route, seen=part).warnings
 
 
-def _tasks(project: Project) -> Iterator[Foreign]:
+def _tasks(project: Project, name: str) -> Iterator[Foreign]:
+    """The tasks of a name, or all of them as one: a tree of tasks is accepted once, whole."""
     from ralf.tasks import trust
 
-    for id_, found in trust.files_of(project).items():
-        texts = [f"{path}:\n{_text(path)}" for path in found]
-        yield Foreign("task", id_, "\n".join(texts), partial(_accept_task, project, id_, found))
+    found = trust.files_of(project)
+    if name:
+        found = {id_: files for id_, files in found.items() if id_.casefold() == name.casefold()}
+    texts = [f"{path}:\n{_text(path)}" for files in found.values() for path in files]
+    if found:
+        yield Foreign("task", name or f"({len(found):,})", "\n".join(texts), partial(_accept_tasks, project, found))
 
 
-def _accept_task(project: Project, id_: str, seen: Mapping[Path, str]) -> Sequence[str]:
-    from ralf.tasks import trust
+def _accept_tasks(project: Project, seen: Mapping[str, Mapping[Path, str]]) -> Sequence[str]:
+    from ralf.tasks import records, trust
 
-    if trust.files_of(project).get(id_) != seen:
-        raise changed(id_)
-    trust.trust(accept=[id_], root=project)
+    _make_room(project, records.STREAM)
+    trust.accept(project, seen)
     return ()
 
 
@@ -99,10 +108,11 @@ def _memories(project: Project) -> Iterator[Foreign]:
 
 
 def _accept_memory(project: Project, agent: str, seen: str) -> Sequence[str]:
-    from ralf.memory import writing
+    from ralf.memory import family, writing
 
     if _text(writing.path_of(project, agent)) != seen:
         raise changed(agent)
+    _make_room(project, family.stream_of(agent))
     return writing.write(project, agent, lambda _: (), accept=True).warnings
 
 
@@ -130,6 +140,12 @@ def _accept_settings(project: Project, seen: str) -> Sequence[str]:
     if not ownership.accept_settings(project, seen=seen):
         raise changed(project.config_file)
     return () if project.owner.has_opted_in else ("hooks do nothing here yet: ralf init",)
+
+
+def _make_room(project: Project, stream: str) -> None:
+    """Drop a journal of somebody else's: what it comes to is recorded in its place."""
+    if project.store.is_foreign(stream):
+        project.store.drop(stream)
 
 
 def _text(path: Path) -> str:
@@ -210,8 +226,7 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
         if state.content:
             states.parse_file(project, route, state.content)
         kind, payload = _payload(project, route, state)
-        if project.store.is_foreign(stream_of(route)):
-            project.store.drop(stream_of(route))
+        _make_room(project, stream_of(route))
         id_ = f"accept-{writer.context.revision}-{states.digest_of(state.content)}"
         context = writer.accept(kind, payload, id=id_, content=state.content)
         return Accepted(route, context.revision, tuple(writer.warnings))

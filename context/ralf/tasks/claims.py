@@ -168,7 +168,7 @@ def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep
 def _check_claimable(book: Book, state: TaskState) -> None:
     id_ = state.task.id
     if state.is_foreign:
-        raise UsageError(state.path, store.FOREIGN, f"ralf task trust {id_}")
+        raise UsageError(state.path, store.FOREIGN, f"ralf context trust {id_}")
     if state.task.status != "pending":
         hint = f"ralf task retry {id_}" if state.task.status == "failed" else f"ralf task show {id_}"
         raise UsageError(id_, f"is {state.task.status}", hint)
@@ -221,7 +221,7 @@ def _way_out(book: Book) -> str:
     if failed := next(book.of_kind("failed"), ""):
         return f"ralf task show {failed}"
     if any("foreign" in one.kinds for one in book.listed(["pending"])):
-        return "ralf task trust"
+        return "ralf context trust"
     return "ralf task list" if next(book.listed(), None) or book.problems() else 'ralf task add "TITLE"'
 
 

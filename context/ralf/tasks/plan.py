@@ -82,7 +82,7 @@ def _left_out(before: Plan, states: Sequence[TaskState]) -> Iterator[str]:
         more = f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else ""
         yield f"in the plan, but no such task, so left out: {', '.join(gone[:_MOST_NAMED])}{more}"
     if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
-        yield f"left out, as they came with the repository: {foreign} of the tasks; to accept them: ralf task trust"
+        yield f"left out, as they came with the repository: {foreign} of the tasks; to accept them: ralf context trust"
 
 
 def _write(project: Project, before: bytes | None, content: bytes) -> None:

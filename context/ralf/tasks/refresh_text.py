@@ -258,7 +258,7 @@ def orders(found: Refresh) -> Iterator[str]:
         yield f"- Your lease has expired; {holder} holds it now. Do not change anything else, and end your session."
     elif found.action == "look" and state.is_foreign:
         yield "# A task that came with the repository"
-        yield f"- No one works on it before a person has accepted it: `{ralf} task trust`."
+        yield f"- No one works on it before a person has accepted it: `{ralf} context trust`."
     elif found.action == "look":
         yield f"# Task {task}"
         is_free = state.claim is None and state.task.status == "pending"

@@ -379,7 +379,7 @@ def list_tasks(
 def check_ours(state: TaskState) -> None:
     """UsageError for a task that is foreign: nothing is done to it before somebody accepts it."""
     if state.is_foreign:
-        raise UsageError(state.path, FOREIGN, f"ralf task trust {state.task.id}")
+        raise UsageError(state.path, FOREIGN, f"ralf context trust {state.task.id}")
 
 
 def holder(project: Project, by: str = "") -> str:

@@ -2,58 +2,46 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from ralf.errors import UsageError
+from ralf.errors import Busy
 from ralf.project import Project
 from ralf.tasks import folders, store
 from ralf.tasks.book import Book
-from ralf.tasks.model import TaskState
 from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.writing import Writer
 
-EVERY = "*"
-"""Stands for all tasks that are foreign: an earlier tree is accepted once, whole."""
+Seen = Mapping[str, Mapping[Path, str]]
+"""Files of tasks with the sha256 of what they say, by the id of the task."""
 
 
-def trust(*, accept: Sequence[str] | None = None, root: str | os.PathLike[str] | None = None) -> list[TaskState]:
-    """The tasks that are foreign, or those that were accepted.
+def accept(project: Project, seen: Seen) -> None:
+    """Take foreign tasks as this user's own, as they were shown to them. Busy where they have changed since.
 
-    accept  None: only tell of them; ids or titles: take these as this user's own, as they are now; `EVERY`: all
-
-    TaskNotFound; UsageError for one that is not foreign.
+    seen  of `files_of`
     """
-    tasks = store.at(root)
-    if accept is None:
-        return tasks.read(lambda book: [*book.states(_foreign(book)).values()])
-    wanted = list(accept)
 
-    def work(writer: Writer) -> list[TaskState]:
+    def work(writer: Writer) -> None:
         book = writer.book
-        foreign = _foreign(book)
-        ids = foreign if EVERY in wanted else list(dict.fromkeys(tasks.resolve(book, one) for one in wanted))
-        own = sorted(set(ids) - set(foreign))
-        if own and not writer.has_written():
-            raise UsageError(own[0], "already accepted", f"ralf task show {own[0]}")
-        changes = [writer.accepted(*file) for id_ in ids for file in book.files_of(id_) if file[1].is_foreign]
-        changes = [change for change in changes if change.tree]
+        changed = next((id_ for id_ in seen if _files_of(book, id_) != seen[id_]), None)
+        if changed is not None and not writer.has_written():
+            raise Busy(changed, "was changed since it was shown: not accepted", "ralf context trust")
+        files = (file for id_ in seen for file in book.files_of(id_) if file[1].is_foreign)
+        changes = [change for change in (writer.accepted(*file) for file in files) if change.tree]
         for start in range(0, len(changes), MOST_CHANGES):
             writer.append("seen", changes=changes[start : start + MOST_CHANGES])
-        return [writer.state(id_) for id_ in ids]
 
-    return tasks.write(work)
+    store.Tasks(project).write(work)
 
 
-def files_of(project: Project) -> dict[str, dict[Path, str]]:
-    """The files of each foreign task, with the sha256 of what they say."""
-    return store.Tasks(project).read(
-        lambda book: {
-            id_: {book.path(name): file.digest for name, file in book.files_of(id_) if file.is_foreign}
-            for id_ in _foreign(book)
-        }
-    )
+def files_of(project: Project) -> Seen:
+    """The files of each foreign task."""
+    return store.Tasks(project).read(lambda book: {id_: _files_of(book, id_) for id_ in _foreign(book)})
+
+
+def _files_of(book: Book, id_: str) -> dict[Path, str]:
+    return {book.path(name): file.digest for name, file in book.files_of(id_) if file.is_foreign}
 
 
 def begin(project: Project) -> None:

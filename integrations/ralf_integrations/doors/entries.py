@@ -168,7 +168,7 @@ class EntryStream:
         while (head := self._store.head(self.name)) not in (None, token):  # entries may arrive meanwhile
             for entry in self._store.read(self.name):
                 token = entry.token
-                if not entry.foreign and (digest := _tree(self.name, entry).get("blob")) is not None:
+                if (digest := _tree(self.name, entry).get("blob")) is not None:
                     heap.drop_blob(str(digest))  # before the record that names it: a deletion that breaks off finds it
         if head is not None:
             replacing.drop(self.name)
@@ -210,7 +210,6 @@ class EntryStream:
         return [json.loads(line) for line in lines]
 
     def _parsed(self, entry: Entry) -> Mapping[str, Any]:
-        check_ours(self.name, entry)
         tree = _tree(self.name, entry)
         if tree["v"] > _VERSION:
             raise UsageError(self.name, "holds entries of a later version of ralf", "update ralf")
@@ -248,13 +247,6 @@ def delete(project: Project, streams: Sequence[EntryStream]) -> None:
             with suppress(Damaged, NotFound), project.store.open_blob(blob.digest) as file:
                 if file.read(max(map(len, begins))).startswith(begins):
                     heap.drop_blob(blob.digest)
-
-
-def check_ours(stream: str, entry: Entry) -> None:
-    """UsageError for a record that this user's ralf did not write: a framework may run what it holds."""
-    if entry.foreign:
-        what = "holds entries that this user's ralf did not write"
-        raise UsageError(stream, what, "if they are yours: ralf context trust")
 
 
 def prepare(project: Project) -> None:
