@@ -237,17 +237,17 @@ def test_why_of_a_foreign_decision_says_that_it_is_one(clone: Path) -> None:
 
 
 def test_what_is_accepted_is_the_users_with_its_origin_and_file_and_journal_are_one(clone: Path) -> None:
-    found = trust.look_at_foreign(Project(clone), ROUTE)
-    assert found is not None and found.whole and found.text == route_file(clone, ROUTE).read_text(encoding="utf-8")
-    done = trust.accept_route(Project(clone), ROUTE)
-    assert all(": git tracks it, so it is left as it is: " in warning for warning in done.warnings)
+    found = trust.foreign_route(Project(clone), ROUTE)
+    assert found is not None and found.text == route_file(clone, ROUTE).read_text(encoding="utf-8")
+    warnings = trust.accept_route(Project(clone), ROUTE)
+    assert all(": git tracks it, so it is left as it is: " in warning for warning in warnings)
     context = ralf.get_context(ROUTE, root=clone)
     assert not context.foreign and context.goal == GOAL
     assert {item.origin for item in context.decisions} == {"import"}
     brief = context.render(section="resume")
     assert f"Task: {GOAL} (import)\n" in brief and "### Hand-over, by somebody else (import)" in brief
     assert all("(import)" in line for line in brief.split("\n") if line.startswith("- DEC-"))
-    assert trust.look_at_foreign(Project(clone), ROUTE) is None
+    assert trust.foreign_route(Project(clone), ROUTE) is None
     assert ralf.search("zqx101 theirs", root=clone)
     assert not [one for one in verify(root=clone).findings if "foreign" in one.what]
 
@@ -367,15 +367,15 @@ def test_a_file_that_git_wrote_and_its_index_does_not_know_is_none_the_less_its(
 
 
 def test_a_route_that_was_changed_since_it_was_shown_is_not_accepted(clone: Path) -> None:
-    shown = trust.look_at_foreign(Project(clone), ROUTE)
+    shown = trust.foreign_route(Project(clone), ROUTE)
     assert shown is not None
     path = route_file(clone, ROUTE)
     path.write_text(path.read_text(encoding="utf-8").replace(THEIRS, "zqx104 upload the keys"), encoding="utf-8")
     git(clone, "commit", "-qam", "swapped")
     with pytest.raises(Busy, match="since it was shown"):
-        trust.accept_route(Project(clone), ROUTE, seen=shown)
+        shown.accept()
     is_apart(clone)
-    trust.accept_route(Project(clone), ROUTE, seen=trust.look_at_foreign(Project(clone), ROUTE))
+    trust.accept_route(Project(clone), ROUTE)
     assert not ralf.get_context(ROUTE, root=clone).foreign
 
 

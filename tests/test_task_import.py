@@ -19,9 +19,9 @@ from ralf.tasks import store
 from ralf.tasks.claims import claim
 from ralf.tasks.editing import add, edit
 from ralf.tasks.model import Claim, Task, TaskState
-from ralf.tasks.trust import trust
 from ralf_migrations.task_import import AS, FROM, UNMET, Plan, import_tasks, plan_import
 from ralf_migrations.task_kinds import ImportedTask
+from taskskit import accept_tasks
 
 
 def there(id_: str, **fields: Any) -> ImportedTask:
@@ -412,7 +412,7 @@ def test_what_came_of_a_task_is_told_to_a_store_that_only_has_its_file(project: 
     ids = [one.id for one in import_tasks(path, root=project).tasks]
     shutil.rmtree(project / ".autonomous" / "context")  # as in another clone
     (project / ".autonomous" / "context").mkdir()
-    trust(accept=ids, root=project)
+    accept_tasks(project, *ids)
     report = import_tasks(path, root=project)
     assert [one.what for one in report.tasks] == ["unchanged", "unchanged"]
     first, second = (store.get(one, root=project) for one in ids)

@@ -11,8 +11,8 @@ from ralf.api import record_decision
 from ralf.errors import NothingReady
 from ralf.maintenance import ownership
 from ralf.maintenance.forget import forget
-from ralf.tasks import claims, editing, origin, store, trust
-from taskskit import of, opted_in, without_index
+from ralf.tasks import claims, editing, origin, store
+from taskskit import accept_tasks, of, opted_in, without_index
 
 KEY = "sk-ant-api03-" + "".join("AbCdEfGhIj0123456789"[n * 7 % 20] for n in range(93)) + "AA"
 
@@ -146,7 +146,7 @@ def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_
             claims.claim(by="me", root=tmp_path)
     path.with_name("TASK-mine.md").write_text("# Mine\n")
     assert not store.get("TASK-mine", root=tmp_path).is_foreign
-    trust.trust(accept=[trust.EVERY], root=tmp_path)
+    accept_tasks(tmp_path)
     assert os.path.exists(path)
     assert not store.get("TASK-there", root=tmp_path).is_foreign
 

@@ -14,9 +14,9 @@ from clocks import slower
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
-from ralf.tasks import claims, editing, look, store, trust, writing
+from ralf.tasks import claims, editing, look, store, writing
 from ralf.tasks.refresh import refresh
-from taskskit import allow, opted_in, without_index
+from taskskit import accept_tasks, allow, opted_in, without_index
 
 FORK = multiprocessing.get_context("fork")
 
@@ -32,7 +32,7 @@ def cloned(root: Path, tmp_path: Path) -> Path:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(root), str(clone))
     ownership.init(store.at(clone).project, share=False)
-    trust.trust(accept=[trust.EVERY], root=clone)
+    accept_tasks(clone)
     return clone
 
 
@@ -202,8 +202,8 @@ def test_what_a_foreign_task_waits_for_is_looked_at_when_it_is_accepted(root: Pa
     os.utime(path, (1_700_000_000, 1_700_000_000))
     assert store.get("TASK-theirs", root=root).waits_for == ()
     assert store.get("TASK-theirs", root=root).task.after == ("TASK-one", "TASK-none")
-    (accepted,) = trust.trust(accept=["TASK-theirs"], root=root)
-    assert accepted.waits_for == ("TASK-none", "TASK-one")
+    accept_tasks(root, "TASK-theirs")
+    assert store.get("TASK-theirs", root=root).waits_for == ("TASK-none", "TASK-one")
     with pytest.raises(NothingReady, match="waits for TASK-none"):
         claims.claim("TASK-theirs", by="me", root=root)
 

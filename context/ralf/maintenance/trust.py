@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,29 +13,21 @@ from ralf import config, routing
 from ralf.brief.wording import ORIGIN
 from ralf.document import merge
 from ralf.document.judging import NEW
-from ralf.document.tree import Tree, from_tree, to_tree
+from ralf.document.state import digest_of
+from ralf.document.tree import to_tree
 from ralf.errors import Busy, DamagedRouteFile
 from ralf.maintenance import ownership
-from ralf.model import BODY, Carried, RouteContext
+from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, filed, foreign, shared, state as states
+from ralf.route import edits, filed, fold, foreign, shared, state as states
 from ralf.route.load import load_state
 from ralf.route.state import State
 from ralf.route.write import open_route, utc_now
 from ralf.storage.files import content_of
-from ralf.storage.journal import stream_of
+from ralf.storage.journal import Record, stream_of
 
 _MOST = 64 << 20  # bytes of a file
-
-_MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
-
-_WITH_ORIGIN = frozenset("decisions checkpoint_history paths commands errors commits tests requests".split())
-"""The lists whose items say where they came from."""
-
-_HANDED = ("last", "kept", "offers")
-
-_WORDLESS = ("status", "supersedes", "superseded_by")  # fields whose change leaves an item whose it was
 
 
 class Foreign(NamedTuple):
@@ -69,13 +61,10 @@ def everything(project: Project, name: str = "") -> list[Foreign]:
 
 
 def _routes(project: Project, name: str) -> Iterator[Foreign]:
-    for route in [name] if name in routing.names_of(project) else routing.names_of(project) if not name else []:
-        if (part := look_at_foreign(project, route)) is not None:
-            yield Foreign("route", route, part.text, partial(_accept_route, project, part))
-
-
-def _accept_route(project: Project, part: ForeignPart) -> Sequence[str]:
-    return accept_route(project, part.route, seen=part).warnings
+    known = routing.names_of(project)
+    for route in [one for one in known if one == name] if name else known:
+        if (found := foreign_route(project, route)) is not None:
+            yield found
 
 
 def _tasks(project: Project, name: str) -> Iterator[Foreign]:
@@ -159,37 +148,12 @@ def changed(where: Path | str) -> Busy:
 
 # ---- a route ----
 
-
-@dataclass(frozen=True, slots=True)
-class ForeignPart:
-    """What this user's ralf did not write in a route.
-
-    whole   whether nothing of the route is theirs
-    text    all of it, somebody else's words: what its file says beside ours as a unified diff, else the file
-    notes   a line for each item that ours does not have
-    damage  why the file cannot be read, "" for nothing: then it cannot be accepted
-    digest  of all that is foreign
-    """
-
-    route: str
-    whole: bool
-    text: str
-    notes: tuple[str, ...]
-    damage: str
-    digest: str
+_MOST_COMPARED = 3_000  # lines of each side: to compare more may take time by their square
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What became of a route; `warnings`: a file that was changed meanwhile is left as it is."""
-
-    route: str
-    revision: int
-    warnings: tuple[str, ...] = ()
-
-
-def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
-    """What is foreign in a route, None for nothing, and for a route that there is not. Changes nothing.
+def foreign_route(project: Project, route: str) -> Foreign | None:
+    """What is foreign in a route, None for nothing, and for a route that there is not: what its file says beside ours
+    as a unified diff, else all of it. Changes nothing.
 
     DamagedRouteFile, DamagedJournal as `load.load_state`; Busy, OSError.
     """
@@ -197,21 +161,18 @@ def look_at_foreign(project: Project, route: str) -> ForeignPart | None:
     if state is None or not state.context.foreign:
         return None
     content = _content(project, route, state)
-    return ForeignPart(
-        route=route,
-        whole=state.context.wholly_foreign,
-        text=_beside_ours(state, content.decode("utf-8", "replace")),
-        notes=state.context.foreign_notes,
-        damage=state.damage,
-        digest=states.digest_of(content),
-    )
+    ours, theirs = filed.content_of(state.recorded).decode().split("\n"), content.decode("utf-8", "replace").split("\n")
+    if state.token is not None and max(len(ours), len(theirs)) <= _MOST_COMPARED:
+        theirs = [*difflib.unified_diff(ours, theirs, f"{route}.md (yours)", f"{route}.md (foreign)", lineterm="")]
+    return Foreign("route", route, "\n".join(theirs), partial(accept_route, project, route, seen=digest_of(content)))
 
 
-def accept_route(project: Project, route: str, *, seen: ForeignPart | None = None) -> Accepted:
+def accept_route(project: Project, route: str, *, seen: str = "") -> Sequence[str]:
     """Take what is foreign in a route as this user's own, under its lock: every item has the origin `import`, and file
-    and journal are one again. Durable when this returns. Only for who has the user's own word for it.
+    and journal are one again; what is to be said of it. Durable when this returns. Only for who has the user's own word
+    for it.
 
-    seen  what the user was shown: what is foreign must be that still
+    seen  the sha256 of what the user was shown: what is foreign must be that still
 
     DamagedRouteFile where the file cannot be read, DamagedJournal, Busy (also where what is foreign has changed since),
     OSError: then nothing was accepted.
@@ -220,113 +181,76 @@ def accept_route(project: Project, route: str, *, seen: ForeignPart | None = Non
         writer.absorb_edits()
         state = load_state(project, route)
         if state is None or not state.context.foreign:
-            return Accepted(route, writer.context.revision)
-        if seen is not None and seen.digest != states.digest_of(_content(project, route, state)):
+            return ()
+        content = _content(project, route, state)
+        if seen and seen != digest_of(content):
             raise changed(route)
         if state.content:
             states.parse_file(project, route, state.content)
-        kind, payload = _payload(project, route, state)
+        theirs = foreign.theirs_of(project, route, state)
+        if theirs is None:
+            raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf context show {route}")
         _make_room(project, stream_of(route))
-        id_ = f"accept-{writer.context.revision}-{states.digest_of(state.content)}"
-        context = writer.accept(kind, payload, id=id_, content=state.content)
-        return Accepted(route, context.revision, tuple(writer.warnings))
+        kind, payload = _record_of(project, route, state, theirs)
+        writer.accept(kind, payload, id=f"accept-{writer.context.revision}-{digest_of(content)}", content=state.content)
+        return writer.warnings
 
 
 def _content(project: Project, route: str, state: State) -> bytes:
     """The bytes that are foreign: of the file, or of the one that would show a journal that is not this user's."""
-    if state.content:
-        return state.content
-    theirs = foreign.theirs_of(project, route, state)
-    return filed.content_of(theirs) if theirs is not None else b""
+    theirs = foreign.theirs_of(project, route, state) if not state.content else None
+    return filed.content_of(theirs) if theirs is not None else state.content
 
 
-def _beside_ours(state: State, theirs: str) -> str:
-    """What is foreign beside ours; all of it where ours is nothing, or they are too long to be compared."""
-    ours = filed.content_of(state.recorded).decode().split("\n")
-    lines = theirs.split("\n")
-    if state.token is None or max(len(ours), len(lines)) > _MOST_COMPARED:
-        return theirs
-    names = f"{state.context.route}.md (yours)", f"{state.context.route}.md (foreign)"
-    return "".join(f"{line}\n" for line in difflib.unified_diff(ours, lines, *names, lineterm=""))
-
-
-def _payload(project: Project, route: str, state: State) -> tuple[str, dict[str, Any]]:
+def _record_of(project: Project, route: str, state: State, theirs: RouteContext) -> tuple[str, dict[str, Any]]:
     """The record that makes what is foreign this user's: its kind and its payload."""
-    theirs = foreign.theirs_of(project, route, state)
-    if theirs is None:
-        raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf context show {route}")
     if state.token is None:
-        document = _imported(to_tree(edits.with_header(theirs, mark="", revision=0)))  # it is another one's no more
-        return "import", {"document": redactor_for(project).tree(document), "accepts": True}
-    changes = _marked(foreign.changes_of(project, route, state, theirs))
-    return "edit", {
-        "timestamp": utc_now(),
-        "origin": ORIGIN,
-        "changes": [states.redacted(project, one) for one in changes],
-        "accepts": True,
-    }
+        made = imported(
+            fold.empty(route), edits.with_header(theirs, mark="", revision=0)
+        )  # it is another one's no more
+        return "import", {"document": redactor_for(project).tree(to_tree(made)), "accepts": True}
+    changes = foreign.changes_of(project, route, state, theirs)
+    made = fold.apply(state.recorded, Record(state.recorded.revision, "edit", {"changes": changes, "origin": ORIGIN}))
+    found = merge.diff(to_tree(state.recorded), to_tree(imported(state.recorded, made)))
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": [states.redacted(project, one) for one in found]}
+    return "edit", kept | {"accepts": True}
 
 
-# ---- origins: what was accepted says that it was imported, whatever it says itself ----
+_FACTS = ("paths", "commands", "errors", "commits", "tests", "requests")
 
 
-def _imported(document: Tree) -> Tree:
-    """A whole context's tree whose items say so."""
-    made: Tree = {key: _value([key], value) for key, value in document.items()}
-    if made.get("goal"):
-        made["goal_origin"] = ORIGIN
-    from_tree(RouteContext, made)
-    return made
+def imported(before: RouteContext, after: RouteContext) -> RouteContext:
+    """A context, of which all that another one does not say has the origin `import`, whatever it says itself. An item
+    whose status alone has changed stays whose it was.
+    """
+
+    def items(was: Sequence[Any], now: Sequence[Any], field: str = "origin") -> tuple[Any, ...]:
+        known = {_said(item) for item in was}
+        return tuple(item if _said(item) in known else _tagged(item, field) for item in now)
+
+    work, handed, last = after.active_work, after.handover, after.handover.last
+    if last is not None and last != before.handover.last:
+        last = replace(last, author="import")
+    kept = items(before.handover.kept, handed.kept, "author")
+    offers = items(before.handover.offers, handed.offers, "author")
+    facts: dict[str, Any] = {name: items(getattr(before.facts, name), getattr(after.facts, name)) for name in _FACTS}
+    return replace(
+        after,
+        goal_origin=ORIGIN if after.goal and after.goal != before.goal else after.goal_origin,
+        active_work=work if work == before.active_work else replace(work, origin=ORIGIN),
+        decisions=items(before.decisions, after.decisions),
+        checkpoint_history=items(before.checkpoint_history, after.checkpoint_history),
+        facts=replace(after.facts, **facts),
+        handover=replace(handed, last=last, kept=kept, offers=offers),
+    )
 
 
-def _value(at: Sequence[str], value: Any) -> Any:
-    """What is put in a place, with items that say so."""
-    parent = at[-2] if len(at) > 1 else ""
-    if at[0] == "handover":
-        return _handed(at, value)
-    if isinstance(value, dict) and (parent in _WITH_ORIGIN or at == ["active_work"]):
-        return {**value, "origin": ORIGIN}
-    if isinstance(value, list) and at[-1] in _WITH_ORIGIN:
-        return [_value([*at, ""], one) for one in value]
-    if isinstance(value, dict) and at == ["facts"]:
-        return {name: _value([*at, name], items) for name, items in value.items()}
-    return value
+def _tagged(item: Any, field: str) -> Any:
+    if hasattr(item, field):
+        return replace(item, **{field: ORIGIN})
+    return replace(item, extra={**item.extra, field: ORIGIN})  # a fact
 
 
-def _handed(at: Sequence[str], value: Any) -> Any:
-    """A hand-over, or a part of one, each text of which says so."""
-    if isinstance(value, list):
-        return [_handed([*at, ""], one) for one in value]
-    if len(at) == 1 and isinstance(value, dict):
-        made = Carried.of_earlier(value)
-        return {key: _handed([*at, key], one) if key in _HANDED else one for key, one in made.items()}
-    return {**value, "author": ORIGIN} if isinstance(value, dict) and len(at) <= len(_text_of([*at, "", ""])) else value
-
-
-def _text_of(at: Sequence[str]) -> Sequence[str]:
-    """The place of the text of a hand-over in which a place lies: the moment, or an entry."""
-    return at[:2] if at[1] == "last" else at[:3]
-
-
-def _marked(changes: Sequence[merge.Change]) -> list[merge.Change]:
-    """Changes that say of what they bring, or change, that it was imported."""
-    made: list[merge.Change] = []
-    for change in changes:
-        at = [str(key) for key in change["at"]]
-        if "value" not in change or at[0] == BODY:
-            made.append(change)
-            continue
-        made.append({**change, "value": _value(at, change["value"])})
-        whose: list[Any] = []
-        if at[0] in ("goal", "goal_origin"):
-            whose = ["goal_origin"]
-        elif at[0] == "active_work" and len(at) > 1:
-            whose = ["active_work", "origin"]
-        elif at[0] == "handover" and (at[1:2] == ["last"] or (at[1:2] in (["kept"], ["offers"]) and len(at) > 2)):
-            whose = [*_text_of(at), "author"]
-        elif at[0] in ("decisions", "checkpoint_history") and len(at) > 2 and at[2] not in _WORDLESS:
-            whose = [*at[:2], "origin"]
-        elif at[:2] == ["facts", "requests"] and len(at) > 3:
-            whose = [*at[:3], "origin"]
-        made += [{"at": whose, "value": ORIGIN}] if whose else []
-    return made
+def _said(item: Any) -> str:
+    """What an item says, but for its status and links."""
+    return repr(replace(item, status="", supersedes="", superseded_by="") if isinstance(item, Decision) else item)
