@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
+from ralf.document import merge
 from ralf.document.index import Index
 from ralf.document.tree import from_tree
 from ralf.errors import NotFound
@@ -260,29 +261,10 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
 
     known  the route with what other clones say of it: there a label has the tag of its clone; `own`: labels without
     """
-    found: dict[str, Decision] = {}
-
-    def ended(label: str, status: str, successor: str = "") -> None:
-        if label in found:
-            found[label] = replace(found[label], status=status, superseded_by=successor)
-
+    trees: dict[str, dict[str, Any]] = {}
     for record in records:
-        for decision in _brought(record):
-            if record.kind != "checkpoint" or decision.id not in found:
-                found[decision.id] = decision
-            ended(decision.supersedes, "superseded", decision.id)
-        for change in record.payload.get("changes", ()):
-            if change["at"] == ["decisions"] or (
-                change["at"][0] == "decisions" and len(change["at"]) == 2 and change.get("removed")
-            ):
-                for label in change["at"][1:] or [*found]:
-                    ended(str(label), "dropped")
-        for stone in [record.payload.get("tombstone"), *record.payload.get("tombstones", ())]:
-            if stone:
-                ended(str(stone["id"]), "dropped")
-        for item in record.payload.get("amended", ()):
-            if item.get("status"):
-                ended(str(item.get("id", "")), str(item["status"]), str(item.get("superseded_by", "")))
+        _take_in(trees, record)
+    found = {id_: from_tree(Decision, tree) for id_, tree in trees.items() if tree.get("decision", MARK) != MARK}
     for decision in known.decisions:  # as edits have left them
         plain = decision.id.rpartition("-")[0]
         before = found.pop(plain if plain in own else decision.id, None)
@@ -292,6 +274,26 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
         else:
             found[decision.id] = decision
     yield from map(_decision, found.values())
+
+
+def _take_in(trees: dict[str, dict[str, Any]], record: Record) -> None:
+    """Take in what a record makes of decisions, as trees by their labels; no fold is needed for it."""
+    payload = record.payload
+    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
+    for item in [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]:
+        id_, replaced = str(item.get("id", "")), str(item.get("supersedes", ""))
+        if replaced in trees and trees[replaced].get("status", "active") == "active":
+            trees[replaced] = {**trees[replaced], "status": "superseded", "superseded_by": id_}
+        if id_:
+            trees[id_] = {**trees.get(id_, {}), **item}
+    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
+    for change in [*payload.get("amended", ()), *({"id": stone["id"], "status": "dropped"} for stone in stones)]:
+        if change.get("id") in trees:
+            trees[change["id"]] = {**trees[change["id"]], **change}
+    if changes := [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]:
+        edited = merge.apply({"decisions": [*trees.values()]}, changes).get("decisions", [])
+        now = {str(item.get("id", "")): item for item in edited}
+        trees |= {id_: {**tree, "status": "dropped"} for id_, tree in trees.items() if id_ not in now} | now
 
 
 def _decision(decision: Decision) -> Unit:
@@ -305,18 +307,3 @@ def _decision(decision: Decision) -> Unit:
     source = decision.source
     place = (source.session, source.first_line, source.last_line) if source is not None else ()
     return Unit("decision", decision.id, text, decision.status, decision.superseded_by, decision.timestamp, *place)
-
-
-def _brought(record: Record) -> Iterator[Decision]:
-    """The decisions that a record brings."""
-    payload = record.payload
-    changes = [change for change in payload.get("changes", ()) if isinstance(change.get("value"), dict)]
-    for item in (
-        *payload.get("decisions", ()),
-        *payload.get("document", {}).get("decisions", ()),
-        *filter(None, [payload.get("decision")]),
-        *(each["value"] for each in changes if len(each["at"]) == 2 and each["at"][0] == "decisions"),
-    ):
-        decision = from_tree(Decision, item)
-        if decision.id and decision.decision != MARK:
-            yield decision
