@@ -2,7 +2,7 @@
 be used, the same tables are made in memory.
 
 searched  of each route that search has read: up to which place of its journal, and whether it has foreign records
-unit      what one hit shows; its id begins with the number of its route
+unit      what one hit shows, with the number of its route
 piece     the text of a unit in pieces that are looked up each; its rowid begins with the id of its unit
 vector    what an embedder made of a text, by the text's sha256
 """
@@ -24,13 +24,13 @@ from ralf.route.shared import Others
 from ralf.storage import journal
 from ralf.text.patterns import regex
 
-Span = tuple[int, int]
-"""The first and the last number that a piece may have."""
-
 SAID, PRINTED, DECIDED = "ralfsaid", "ralfprinted", "ralfdecided"
-"""Words that mark a piece: of what somebody said or recorded, of what is evidence alone, of a decision."""
+"""Words that mark a piece, beside that of its route: somebody said or recorded it, it is evidence alone, a decision."""
 
-_VERSION = 2  # of the tables; the file has it as its `application_id`
+EVERY = 0
+"""In the place of a route's number: all of them."""
+
+_VERSION = 4  # of the tables; the file has it as its `application_id`
 
 _SCHEMA = """
 drop table if exists searched;
@@ -39,9 +39,10 @@ drop table if exists piece;
 drop table if exists vector;
 create table searched(number integer primary key, route text unique, token text, mark text, is_foreign integer);
 create table unit(
-    id integer primary key, key text, kind text, label text, status text, successor text, at text, session text,
-    first integer, last integer
+    id integer primary key, route integer, key text, kind text, label text, status text, successor text, at text,
+    session text, first integer, last integer
 );
+create index unit_route on unit(route);
 create index unit_decision on unit(label) where kind = 'decision';
 create index unit_session on unit(session, first) where kind in ('turn', 'text');
 create virtual table piece using fts5(text, parts, mark, tokenize='porter unicode61');
@@ -50,15 +51,15 @@ create table vector(command text, text text, numbers blob, primary key(command, 
 
 _WAIT = 2_000  # milliseconds for another process that writes the tables
 
-_ROUTE, _UNIT = 42, 18  # bits of a piece's number below that of its route, and below that of its unit
+_BITS = 18  # of a piece's number below that of its unit
 
 _PIECES = (
-    "select piece.rowid, kind, label, piece.text, status, successor, at, session, first, last, id"
+    "select piece.rowid, kind, label, piece.text, status, successor, at, session, first, last, id, route"
     " from piece join unit on id = piece.rowid >> 18 and piece.rowid between id << 18 and (id << 18) + 262143 where "
 )
 
 _BEST = (
-    "select rowid, -bm25(piece, 1.0, 1.0, 0.0) from piece where piece match ? and rowid between ? and ?"
+    "select rowid, -bm25(piece, 1.0, 1.0, 0.0) from piece where piece match ?"
     " order by bm25(piece, 1.0, 1.0, 0.0) limit ?"
 )
 
@@ -109,22 +110,21 @@ class SearchTables:
 
     # ---- asking ----
 
-    def span(self, route: str | None) -> Span:
-        """The pieces of a route, or of all."""
+    def number_of(self, route: str | None) -> int:
+        """The number of a route; -1 for one that the tables have nothing of."""
         if route is None:
-            return 0, 1 << 62
+            return EVERY
         row = self._db.execute("select number from searched where route = ?", (route,)).fetchone()
-        return _span(row[0], _ROUTE) if row is not None else (1, 0)
+        return int(row[0]) if row is not None else -1
 
-    def route_of(self, unit: Unit) -> str:
-        """The name of a unit's route."""
-        found = self._db.execute("select route from searched where number = ?", (route_number(unit),)).fetchone()
-        return str(found[0])
+    def name_of(self, route: int) -> str:
+        """The name of a route."""
+        return str(self._db.execute("select route from searched where number = ?", (route,)).fetchone()[0])
 
-    def foreign(self, span: Span) -> int:
+    def foreign(self, route: int) -> int:
         """How many routes have what came from elsewhere and nobody has accepted: none of that is here."""
-        statement = "select count(*) from searched where is_foreign and number between ? and ?"
-        return int(self._db.execute(statement, (span[0] >> _ROUTE, span[1] >> _ROUTE)).fetchone()[0])
+        statement = "select count(*) from searched where is_foreign and ? in (number, 0)"
+        return int(self._db.execute(statement, (route,)).fetchone()[0])
 
     def held(self, numbers: Iterable[int], matches: Mapping[str, str]) -> dict[int, set[str]]:
         """Which of some FTS5 expressions, by their names, each of these pieces matches."""
@@ -138,46 +138,46 @@ class SearchTables:
                 found[number].add(name)
         return found
 
-    def best(self, match: str, mark: str, span: Span, most: int) -> dict[int, float]:
+    def best(self, match: str, mark: str, route: int, most: int) -> dict[int, float]:
         """The pieces with a mark that match an FTS5 expression best, each with its BM25."""
-        return dict(self._db.execute(_BEST, (f"({match}) AND mark: {mark}", *span, most)))
+        within = f" AND mark: {_mark(route)}" if route != EVERY else ""
+        return dict(self._db.execute(_BEST, (f"({match}) AND mark: {mark}{within}", most)))
 
     def pieces(self, numbers: Iterable[int]) -> dict[int, Unit]:
         """Pieces by their numbers, each as the unit that it belongs to with its own text."""
         return dict(self._pieces("piece.rowid in (select value from json_each(?))", json.dumps([*numbers])))
 
-    def unit(self, unit: Unit) -> dict[int, Unit]:
+    def unit(self, id_: int) -> dict[int, Unit]:
         """All pieces of a unit, in order."""
-        return dict(self._pieces("piece.rowid between ? and ? order by piece.rowid", *_span(unit.id, _UNIT)))
+        return dict(self._pieces("piece.rowid between ? and ? order by piece.rowid", *_numbers(id_)))
 
     def turn_of(self, unit: Unit) -> list[Unit]:
         """The turns and texts in which a decision stands that was recorded with its lines."""
         where = (
             "session = ? and first <= ? and max(first, last) >= ? and kind in ('turn', 'text')"
-            " and id between ? and ? order by piece.rowid"
+            " and route = ? order by piece.rowid"
         )
-        place = _units(_route_of(unit))
-        found = self._pieces(where, unit.session, unit.last, unit.first, *place) if unit.session else ()
+        found = self._pieces(where, unit.session, unit.last, unit.first, unit.route) if unit.session else ()
         return [one for _, one in found]
 
     def following(self, unit: Unit, most: int) -> list[Unit]:
         """What comes after a unit: the same session's next pieces of its kind."""
-        where = "piece.rowid between ? and ? and kind = ? and session = ? and status = ? order by piece.rowid limit ?"
-        given = (_span(unit.id, _UNIT)[1] + 1, _route_of(unit)[1], unit.kind, unit.session, unit.status, most)
-        return [one for _, one in self._pieces(where, *given)]
+        statement = "select id from unit where route = ? and id > ? and kind = ? and session = ? and status = ? limit ?"
+        found = self._db.execute(statement, (unit.route, unit.id, unit.kind, unit.session, unit.status, most))
+        return [piece for (id_,) in found for piece in self.unit(id_).values()][:most]
 
     def decision(self, label: str, unit: Unit) -> tuple[int, Unit] | None:
         """The beginning of the decision with a label in the route of a unit, with the number of that piece."""
-        where = "kind = 'decision' and label = ? and id between ? and ? order by piece.rowid limit 1"
-        return next(self._pieces(where, label, *_units(_route_of(unit))), None)
+        where = "kind = 'decision' and label = ? and route = ? order by piece.rowid limit 1"
+        return next(self._pieces(where, label, unit.route), None)
 
-    def said(self, span: Span, most: int) -> dict[int, str]:
+    def said(self, route: int, most: int) -> dict[int, str]:
         """What was said and stands, with its text: decisions first, then the newest."""
         where = (
-            "piece.rowid between ? and ? and kind <> 'evidence' and status not in (?, ?)"
+            "? in (route, 0) and kind <> 'evidence' and status not in (?, ?)"
             " order by kind <> 'decision', piece.rowid desc limit ?"
         )
-        found = self._pieces(where, *span, units.REVERTED, units.TAKEN_BACK, most)
+        found = self._pieces(where, route, units.REVERTED, units.TAKEN_BACK, most)
         return {number: unit.text for number, unit in found}
 
     def _pieces(self, where: str, *values: object) -> Iterator[tuple[int, Unit]]:
@@ -212,16 +212,16 @@ class SearchTables:
             with self._writing():
                 self._db.executemany("update searched set mark = ? where route = ?", marked)
                 for route in gone:
-                    self._drop(self.span(route), [])
+                    self._drop(self.number_of(route), [])
                     self._db.execute("delete from searched where route = ?", (route,))
 
     def _take(self, project: Project, route: str, was: str, token: str, others: Others) -> str:
         """Take in a route as it is at `token`, of its evidence only what is new. The token of what the tables then have
         of it: another process may have been first.
         """
-        first, last = _units(self.span(route))
-        held = self._db.execute("select distinct key from unit where id between ? and ?", (first, last))
-        found = units.of_route(project, route, others, {key for (key,) in held}, self._index)
+        statement = "select distinct key from unit where route = ?"
+        held = {key for (key,) in self._db.execute(statement, (self.number_of(route),))}
+        found = units.of_route(project, route, others, held, self._index)
         with self._writing():
             row = self._db.execute("select token from searched where route = ?", (route,)).fetchone()
             if row is not None and row[0] != was:
@@ -229,26 +229,25 @@ class SearchTables:
             self._db.execute("insert or ignore into searched(route) values (?)", (route,))
             values = (token, found.is_foreign, route)
             self._db.execute("update searched set token = ?, mark = '', is_foreign = ? where route = ?", values)
-            span = self.span(route)
-            self._drop(span, found.kept)
-            newest = self._db.execute("select max(id) from unit where id between ? and ?", _units(span)).fetchone()
-            for number, (key, unit) in enumerate(found.new, (newest[0] or span[0] >> _UNIT) + 1):
-                self._put(unit._replace(id=number), key)
+            number = self.number_of(route)
+            self._drop(number, found.kept)
+            for key, unit in found.new:
+                self._put(number, key, unit)
         return token
 
-    def _put(self, unit: Unit, key: str) -> None:
-        values = (unit.id, key, unit.kind, unit.label, *unit[3:-1])
-        self._db.execute("insert into unit values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    def _put(self, route: int, key: str, unit: Unit) -> None:
+        values = (route, key, unit.kind, unit.label, *unit[3:-2])
+        id_ = self._db.execute("insert into unit values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values).lastrowid or 0
         mark = {"decision": f"{SAID} {DECIDED}", "evidence": PRINTED}.get(unit.kind, SAID)
-        texts = enumerate(units.chunks(unit.text), unit.id << _UNIT)
-        rows = ((number, text, parts(text), mark) for number, text in texts)
+        texts = enumerate(units.chunks(unit.text), id_ << _BITS)
+        rows = ((number, text, parts(text), f"{mark} {_mark(route)}") for number, text in texts)
         self._db.executemany("insert into piece(rowid, text, parts, mark) values (?, ?, ?, ?)", rows)
 
-    def _drop(self, span: Span, kept: Sequence[str]) -> None:
+    def _drop(self, route: int, kept: Sequence[str]) -> None:
         """Remove the units of a route, but for those with one of these keys."""
-        statement = "select id from unit where id between ? and ? and key not in (select value from json_each(?))"
-        found = self._db.execute(statement, (*_units(span), json.dumps(kept))).fetchall()
-        self._db.executemany("delete from piece where rowid between ? and ?", (_span(id_, _UNIT) for (id_,) in found))
+        statement = "select id from unit where route = ? and key not in (select value from json_each(?))"
+        found = self._db.execute(statement, (route, json.dumps(kept))).fetchall()
+        self._db.executemany("delete from piece where rowid between ? and ?", (_numbers(id_) for (id_,) in found))
         self._db.executemany("delete from unit where id = ?", found)
 
     @contextmanager
@@ -260,23 +259,14 @@ class SearchTables:
             yield
 
 
-def route_number(unit: Unit) -> int:
-    """The number of a unit's route."""
-    return unit.id >> (_ROUTE - _UNIT)
+def _numbers(unit: int) -> tuple[int, int]:
+    """The first and the last number that a piece of a unit may have."""
+    return unit << _BITS, (unit + 1 << _BITS) - 1
 
 
-def _span(number: int, bits: int) -> Span:
-    return number << bits, ((number + 1) << bits) - 1
-
-
-def _route_of(unit: Unit) -> Span:
-    """The pieces of a unit's route."""
-    return _span(route_number(unit), _ROUTE)
-
-
-def _units(span: Span) -> Span:
-    """The first and the last unit that have these pieces."""
-    return span[0] >> _UNIT, span[1] >> _UNIT
+def _mark(route: int) -> str:
+    """The word that marks the pieces of a route."""
+    return f"ralfroute{route}"
 
 
 def _place(project: Project, route: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ralf.finding.index import DECIDED, PRINTED, SAID, WIDE, SearchTables, Span, route_number
+from ralf.finding.index import DECIDED, PRINTED, SAID, WIDE, SearchTables
 from ralf.finding.units import Unit
 from ralf.text.matcher import pairs, words
 
@@ -34,21 +34,16 @@ class Found:
     held: frozenset[str] = frozenset()
 
     @property
-    def route(self) -> int:
-        """The number of its route."""
-        return route_number(self.unit)
-
-    @property
     def is_in_force(self) -> bool:
         """Whether nothing says that it is over."""
         return self.unit.status in ("", "active", "done")
 
 
-def ranked(tables: SearchTables, query: str, span: Span, near: Sequence[int] = ()) -> list[Found]:
+def ranked(tables: SearchTables, query: str, route: int, near: Sequence[int] = ()) -> list[Found]:
     """The units that hold words of a question, best first. `near`: pieces that are near it in meaning, nearest first:
     both rankings are joined by reciprocal rank fusion.
     """
-    found = _ordered(tables, _by_unit(_scored(tables, query, span)))
+    found = _ordered(tables, _by_unit(_scored(tables, query, route)))
     if not near:
         return found
     texts = tables.pieces(near)
@@ -74,12 +69,12 @@ def _terms(query: str) -> dict[str, tuple[str, float]]:
     return terms | {f"{a} {b}": (f'"{a} {b}"', 1.0) for a, b in pairs(query)}
 
 
-def _scored(tables: SearchTables, query: str, span: Span) -> Iterator[Found]:
+def _scored(tables: SearchTables, query: str, route: int) -> Iterator[Found]:
     """The pieces that hold a question best, each with its score."""
     terms, best = _terms(query), dict[int, float]()
     match = " OR ".join(expression for expression, _ in terms.values())
     for mark, most in _CANDIDATES.items() if terms else ():
-        best |= tables.best(match, mark, span, most)
+        best |= tables.best(match, mark, route, most)
     held = tables.held(best, {text: expression for text, (expression, _) in terms.items()})
     whole = sum(weight for _, weight in terms.values())
     for number, unit in tables.pieces(best).items():
@@ -104,10 +99,10 @@ def _ordered(tables: SearchTables, found: list[Found]) -> list[Found]:
     """
     best: dict[tuple[int, frozenset[str]], float] = {}
     for one in found:
-        best[one.route, one.held] = max(best.get((one.route, one.held), 0.0), one.score)
+        best[one.unit.route, one.held] = max(best.get((one.unit.route, one.held), 0.0), one.score)
     raised = {one.unit.id: one for one in found}
     for one in found:
-        most = best[one.route, one.held]
+        most = best[one.unit.route, one.held]
         if one.share >= _ALIKE_SHARE and len(one.held) > 1 and one.score >= _ABOUT_AS_GOOD * most:
             raised[one.unit.id] = replace(one, score=most)
     return _sorted(_replacing(tables, raised))

@@ -13,7 +13,7 @@ from itertools import islice
 
 from ralf import project as projects, routing
 from ralf.document.index import Index
-from ralf.finding.index import SearchTables, Span, with_database
+from ralf.finding.index import SearchTables, with_database
 from ralf.finding.ranking import Found, ranked
 from ralf.project import Project
 from ralf.route import shared
@@ -91,10 +91,10 @@ def search(
     def found(db: sqlite3.Connection, index: Index | None) -> tuple[list[SearchHit], list[str]]:
         tables = SearchTables(db, index)
         tables.catch_up(project, routes, others, every=route is None)
-        span = tables.span(route)
-        told = [*_not_searched(project, len(others.new), tables.foreign(span))]
-        near = _near(project, tables, query, span, told) if by_meaning else ()
-        return list(islice(_hits(tables, ranked(tables, query, span, near)), limit)), told
+        number = tables.number_of(route)
+        told = [*_not_searched(project, len(others.new), tables.foreign(number))]
+        near = _near(project, tables, query, number, told) if by_meaning else ()
+        return list(islice(_hits(tables, ranked(tables, query, number, near)), limit)), told
 
     hits, told = with_database(project, found)
     if warnings is not None:
@@ -110,7 +110,7 @@ def _not_searched(project: Project, records: int, routes: int) -> Iterator[str]:
         yield f"not searched, since nobody here has accepted it: {', '.join(parts)}: {project.command} status"
 
 
-def _near(project: Project, tables: SearchTables, query: str, span: Span, warnings: list[str]) -> Sequence[int]:
+def _near(project: Project, tables: SearchTables, query: str, route: int, warnings: list[str]) -> Sequence[int]:
     """The pieces that are nearest to a query in meaning, nearest first; none without an embedder."""
     try:
         if b"embedder" not in content_of(project.local_config_file):
@@ -119,7 +119,7 @@ def _near(project: Project, tables: SearchTables, query: str, span: Span, warnin
         return ()
     from ralf.finding.embedding import MOST_TEXTS, nearest  # few projects have an embedder
 
-    said = tables.said(span, MOST_TEXTS)
+    said = tables.said(route, MOST_TEXTS)
     numbers = list(said)
     return [numbers[place] for place in nearest(project, query, list(said.values()), _NEAREST, warnings)]
 
@@ -131,8 +131,8 @@ def _hits(tables: SearchTables, found: Iterable[Found]) -> Iterator[SearchHit]:
     held: set[tuple[int, str]] = set()
     for one in found:
         unit, plain = one.unit, one_line(one.unit.text).casefold()
-        is_shown = bool(unit.session) and (one.route, unit.session, unit.first) in lines
-        holds = {(one.route, word) for word in one.held}
+        is_shown = bool(unit.session) and (unit.route, unit.session, unit.first) in lines
+        holds = {(unit.route, word) for word in one.held}
         is_told = unit.kind == "checkpoint" and holds <= held  # a section tells again
         if is_shown or is_told or any(plain[:_SAME] in known or known[:_SAME] in plain for known in seen):
             continue
@@ -140,11 +140,11 @@ def _hits(tables: SearchTables, found: Iterable[Found]) -> Iterator[SearchHit]:
         turn = tables.turn_of(unit) if unit.kind == "decision" else []
         if turn and one_line(turn[0].text).casefold() not in one_line(text).casefold():
             text = f"{text}\n\n{''.join(each.text for each in turn)}"[:_LONGEST]
-        lines |= {(one.route, unit.session, n) for each in (unit, *turn) for n in (each.first, each.last)}
+        lines |= {(unit.route, unit.session, n) for each in (unit, *turn) for n in (each.first, each.last)}
         held |= holds
         seen.append(one_line(text).casefold())
         source = f"{unit.session} lines {unit.first}-{max(last, unit.last)}" if unit.session else ""
-        route = tables.route_of(unit)
+        route = tables.name_of(unit.route)
         yield SearchHit(route, unit.kind, unit.label, text, round(one.score, 4), source, unit.status, unit.at)
 
 
@@ -152,7 +152,7 @@ def _shown(tables: SearchTables, one: Found) -> tuple[str, int]:
     """A hit's text and its last line: its unit whole, or its beginning and the best piece of it on; behind a text, or
     what a tool printed, what came next.
     """
-    pieces = tables.unit(one.unit)
+    pieces = tables.unit(one.unit.id)
     rest = "".join(piece.text for number, piece in pieces.items() if number >= one.number)
     before = "".join(piece.text for number, piece in pieces.items() if number < one.number)
     text = before + rest

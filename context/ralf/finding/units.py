@@ -39,7 +39,7 @@ _SPOKEN = ("user", "assistant")
 
 class Unit(NamedTuple):
     """What one hit shows: `kind` and `label` as `SearchHit` has them, a decision's status and successor, when it was,
-    the lines of the transcript, 0 where there are none, and its number in the index.
+    the lines of the transcript, 0 where there are none, and its number and that of its route in the index.
     """
 
     kind: str
@@ -52,6 +52,7 @@ class Unit(NamedTuple):
     first: int = 0
     last: int = 0
     id: int = 0
+    route: int = 0
 
 
 class Taken(NamedTuple):
