@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from examples import examples
-from ralf.checkpointing.due import BudgetWatcher, State
+from ralf.checkpointing.due import BudgetWatcher
 from ralf.config import Limits
 from ralf.errors import UsageError
 from ralf.transcripts.events import Event, Kind, Position
@@ -60,7 +60,7 @@ def test_a_checkpoint_is_due_at_nine_tenths_of_the_threshold(session: Session) -
 def test_the_threshold_may_be_a_part_of_the_window(session: Session) -> None:
     watcher = BudgetWatcher(Limits.parse("10%", window=400_000))
     assert watcher.threshold == 36_000
-    watcher = BudgetWatcher.resume(Limits.parse("10%", window=400_000), Position(), window=1_000_000)
+    watcher = BudgetWatcher(Limits.parse("10%", window=400_000), Position(), capacity=1_000_000)
     assert watcher.threshold == 90_000
 
 
@@ -101,7 +101,7 @@ def test_the_window_is_the_client_s_figure_then_the_configured_one_then_200_000(
     assert BudgetWatcher().window == 200_000
     watcher = BudgetWatcher(Limits(window=500_000))
     assert watcher.window == 500_000
-    assert BudgetWatcher.resume(Limits(window=500_000), Position(), window=1_000_000).window == 1_000_000
+    assert BudgetWatcher(Limits(window=500_000), Position(), capacity=1_000_000).window == 1_000_000
 
 
 def test_nothing_falls_due_while_nothing_was_seen_since_the_last_checkpoint(session: Session) -> None:
@@ -162,7 +162,7 @@ def test_the_command_that_completes_a_task_completes_it_when_it_succeeded(
 def test_what_a_sub_agent_did_counts_for_nothing(session: Session) -> None:
     watcher = BudgetWatcher()
     assert watcher.see(replace(session.todos("completed"), agent="a1"), 200_000) is None
-    assert watcher.state.tokens == 0
+    assert watcher.tokens == 0
 
 
 def test_all_todos_done_are_told_once_and_are_no_task_completion(session: Session) -> None:
@@ -192,9 +192,9 @@ def test_closing_the_last_open_item_is_a_list_that_is_done(session: Session) -> 
 
 def test_a_watcher_resumed_above_the_mark_does_not_fire_for_it_again(session: Session) -> None:
     session.at = Position(5_000, 50)
-    watcher = BudgetWatcher.resume(Limits(), session.at, filled=150_000)
+    watcher = BudgetWatcher(Limits(), session.at, filled=150_000)
     assert watcher.see(session.event("assistant", window=151_000), 10) is None
-    fresh = BudgetWatcher.resume(Limits(), Position(5_000, 50), filled=100_000)
+    fresh = BudgetWatcher(Limits(), Position(5_000, 50), filled=100_000)
     assert fresh.see(session.event("assistant", window=151_000), 10) == "pressure"
 
 
@@ -215,21 +215,19 @@ def test_in_any_session_each_50_000_tokens_give_a_checkpoint_and_no_byte_gives_t
     moves: list[tuple[Any, int, int | None]], threshold: str
 ) -> None:
     limits = Limits.parse(threshold)
-    state, made, past, number = State(session="0"), Session(), list[tuple[Event, int]](), 0
+    watcher, made, past = BudgetWatcher(limits), Session(), list[tuple[Event, int]]()
     unsaved, saved = 0, 0
     for kind, tokens, window in moves:
-        watcher = BudgetWatcher(limits, state)
         if kind == "clear":
-            number += 1
             made, past, unsaved, saved = Session(), [], 0, 0
-            watcher = BudgetWatcher(limits, State(str(number)))
+            watcher = BudgetWatcher(limits)
             reason = None
         elif kind == "again":
             last = past[-1][0].start.byte if past else 0
             for event, old in past:
                 if event.end.byte <= saved or event.start.byte < last:
                     assert watcher.see(event, old) is None
-            assert watcher.state.tokens == unsaved
+            assert watcher.tokens == unsaved
             reason = None
         else:
             tokens = 0 if kind == "compaction" else tokens
@@ -245,5 +243,4 @@ def test_in_any_session_each_50_000_tokens_give_a_checkpoint_and_no_byte_gives_t
             unsaved, saved = 0, made.at.byte
             watcher.taken(made.at)
         assert unsaved < watcher.threshold <= max(limits.tokens, 50_000)
-        assert watcher.state.tokens == unsaved
-        state = watcher.state
+        assert watcher.tokens == unsaved

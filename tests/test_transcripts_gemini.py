@@ -112,7 +112,7 @@ def test_a_compaction_is_told_with_its_summary_and_a_resumed_session_tells_it_no
     assert [event.kind for event in events] == ["user", "assistant", "compaction", "assistant"]
     assert "did one" in events[2].text
     watcher = BudgetWatcher(Limits())
-    due = [watcher.see(event, 1) or watcher.state.due for event in events[:3]]
+    due = [watcher.see(event, 1) or watcher.due for event in events[:3]]
     assert due[-1] == "compaction"
 
 

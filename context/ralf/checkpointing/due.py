@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ralf.checkpointing.completion import completes, promises
 from ralf.config import DEFAULT_WINDOW, Limits
-from ralf.transcripts.events import Event, Position
+from ralf.transcripts.events import START, Event, Position
 
 Reason = Literal["threshold", "pressure", "compaction", "task-completed", "todos-done", "session-end", "manual"]
 
@@ -20,35 +20,8 @@ _CREATED = r"Task #(\w+) created"
 
 _DONE = ("completed", "cancelled", "deleted")
 
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """All that a watcher knows.
-
-    session     the transcript that the places belong to
-    checkpoint  bytes of it that lie before the last checkpoint
-    record      where the last record that was seen begins
-    tokens      seen since the last checkpoint
-    filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
-    window      size of the client's window, where it told it
-    armed       the pressure mark has not been crossed yet
-    finished    the to-do list was complete when last seen
-    open_tasks  ids of the tasks known to be open
-    due         what has fallen due and has not been taken yet, or ""
-    finishing   ids of the calls of `ralf task done` that were not answered
-    """
-
-    session: str = ""
-    checkpoint: int = 0
-    record: int = -1
-    tokens: int = 0
-    filled: int | None = None
-    window: int | None = None
-    armed: bool = True
-    finished: bool = False
-    open_tasks: tuple[str, ...] = ()
-    due: Reason | Literal[""] = ""
-    finishing: tuple[str, ...] = ()
+_LISTS = {"TodoWrite": "todos", "update_plan": "plan"}
+"""By a client's tool the argument that holds its to-do list."""
 
 
 class BudgetWatcher:
@@ -67,156 +40,140 @@ class BudgetWatcher:
                     says it is, else unknown until its next answer.
     threshold       Nine tenths of 50,000 tokens, or of what `Limits` says, were seen since the last checkpoint.
 
-    Nothing falls due while nothing was seen since the last checkpoint. What has fallen due is said once, stays in
-    `state.due`, and holds until `taken`. Bytes before the last checkpoint, and records before the last one seen, are
-    not counted again. A figure that falls only ever arms a rule; no rule looks at the difference of two figures.
+    Nothing falls due while nothing was seen since the last checkpoint. What has fallen due is said once, and stays in
+    `due` until `taken`. Bytes before the last checkpoint, and records before the last one seen, are not counted
+    again. A figure that falls only ever arms a rule; no rule looks at the difference of two figures.
+
+    session     the transcript that the places belong to
+    tokens      seen since the last checkpoint
+    filled      tokens in the client's window, None where unknown (before the first answer, after a compaction)
+    capacity    size of the client's window, where it told it
+    armed       the pressure mark has not been crossed yet
+    finished    the to-do list was complete when last seen; open_tasks: ids of the tasks that are open
+    due         what has fallen due and has not been taken yet, or ""
     """
 
-    def __init__(self, limits: Limits | None = None, state: State | None = None) -> None:
-        self.limits = limits or Limits()
-        self.state = state or State()
-
-    @classmethod
-    def resume(
-        cls,
-        limits: Limits,
-        position: Position,
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        position: Position = START,
         *,
         session: str = "",
         filled: int | None = None,
-        window: int | None = None,
+        capacity: int | None = None,
         open_tasks: Iterable[str] = (),
         finished: bool = False,
-    ) -> BudgetWatcher:
-        """A watcher that stands at the last checkpoint of a session.
-
-        filled      tokens in the client's window at that place: a mark that is passed there does not count again
-        window      size of the client's window, if it tells it
-        open_tasks  ids of the client's tasks that were open there
-        finished    the to-do list was complete there: the same list again does not count
+    ) -> None:
+        """A watcher that stands at the last checkpoint of a session: a mark that is passed there, or a list that is
+        complete there, does not count again.
         """
-        state = State(session, position.byte, filled=filled, window=window, finished=finished)
-        watcher = cls(limits, replace(state, open_tasks=tuple(open_tasks)))
-        watcher.state = replace(watcher.state, armed=not watcher._pressed())
-        return watcher
+        self.limits = limits or Limits()
+        self.session, self.tokens = session, 0
+        self.filled, self.capacity = filled, capacity
+        self.open_tasks, self.finished = set(open_tasks), finished
+        self.armed = not self._is_pressed()
+        self.due: Reason | Literal[""] = ""
+        self._checkpoint, self._record = position.byte, -1
+        self._finishing: set[str] = set()  # calls of `ralf task done` that were not answered
 
     @property
     def threshold(self) -> int:
-        """Tokens after which the next checkpoint falls due, as things stand."""
+        """Tokens after which the next checkpoint falls due."""
         return self.limits.due_of(self.window)
 
     @property
     def window(self) -> int:
         """Size of the client's window, in tokens."""
-        return self.state.window or self.limits.window or DEFAULT_WINDOW
+        return self.capacity or self.limits.window or DEFAULT_WINDOW
 
     @property
     def pressure(self) -> float | None:
         """How full the client's window is, 1.0 for full; None where unknown."""
-        return None if self.state.filled is None else self.state.filled / self.window
+        return None if self.filled is None else self.filled / self.window
 
     def see(self, event: Event, tokens: int) -> Reason | None:
         """Takes in one event, whose text has so many tokens; the reason if a checkpoint falls due with it.
 
         What a sub-agent did counts for nothing: it stood in no window but its own.
         """
-        old = self.state
-        if event.start.byte < old.record or event.agent:
+        if event.start.byte < self._record or event.agent:
             return None
-        fresh = event.end.byte > old.checkpoint
-        counted = tokens if fresh else 0
-        done = self._done_with(event)
-        self.state = replace(
-            self.state,
-            record=event.start.byte,
-            tokens=old.tokens + counted,
-            window=event.capacity or old.window,
-        )
-        crossed = self._fills(event) and fresh
+        is_fresh = event.end.byte > self._checkpoint
+        self._record = event.start.byte
+        self.tokens += tokens if is_fresh else 0
+        self.capacity = event.capacity or self.capacity
+        completed, is_crossed = self._completed_by(event), self._crosses(event)
         reason: Reason
-        if event.kind == "compaction" and fresh:
+        if event.kind == "compaction" and is_fresh:
             reason = "compaction"
-        elif done and fresh:
-            reason = done
-        elif crossed:
+        elif completed and is_fresh:
+            reason = completed
+        elif is_crossed and is_fresh:
             reason = "pressure"
-        elif self.state.tokens >= self.threshold:
+        elif self.tokens >= self.threshold:
             reason = "threshold"
         else:
             return None
-        return None if self.state.due else self._fall_due(reason)
+        if self.due or not self.tokens:
+            return None
+        self.due = reason
+        return reason
 
     def taken(self, position: Position, *, left: int = 0) -> None:
         """A checkpoint was made of all that lies before `position`; `left` tokens of what was seen lie after it."""
-        checkpoint = max(self.state.checkpoint, position.byte)
-        self.state = replace(self.state, checkpoint=checkpoint, tokens=left, due="")
+        self._checkpoint = max(self._checkpoint, position.byte)
+        self.tokens, self.due = left, ""
 
-    def _fall_due(self, reason: Reason) -> Reason | None:
-        if self.state.tokens == 0:
-            return None
-        self.state = replace(self.state, due=reason)
-        return reason
-
-    def _pressed(self) -> bool:
+    def _is_pressed(self) -> bool:
         pressure = self.pressure
         return pressure is not None and pressure >= self.limits.pressure
 
-    def _fills(self, event: Event) -> bool:
+    def _crosses(self, event: Event) -> bool:
         """Keeps the window's figure; whether the mark is crossed with it."""
         if event.kind == "compaction":
-            self.state = replace(self.state, filled=event.window, armed=True)
+            self.filled, self.armed = event.window, True
             return False
         if event.window is None:
             return False
-        self.state = replace(self.state, filled=event.window)
-        if self._pressed():
-            crossed, armed = self.state.armed, False
-        else:
-            crossed = False
-            armed = self.state.armed or event.window < (self.limits.pressure - _REARM_BELOW) * self.window
-        self.state = replace(self.state, armed=armed)
-        return crossed
+        self.filled, was_armed = event.window, self.armed
+        is_low = event.window < (self.limits.pressure - _REARM_BELOW) * self.window
+        self.armed = not self._is_pressed() and (was_armed or is_low)
+        return was_armed and self._is_pressed()
 
-    def _done_with(self, event: Event) -> Reason | None:
+    def _completed_by(self, event: Event) -> Reason | None:
         """Keeps the state of the to-do list; what is done with this event and was not before."""
         if event.kind == "assistant":
             return "task-completed" if promises(event.text) else None
         if event.kind == "call" and completes(event.input):
-            self.state = replace(self.state, finishing=(*self.state.finishing, event.call_id))
-        elif event.kind == "result" and event.call_id in self.state.finishing:
-            left = tuple(known for known in self.state.finishing if known != event.call_id)
-            self.state = replace(self.state, finishing=left)
+            self._finishing.add(event.call_id)
+        elif event.kind == "result" and event.call_id in self._finishing:
+            self._finishing.remove(event.call_id)
             return None if event.failed else "task-completed"
         return "todos-done" if self._ticks_off(event) else None
 
     def _ticks_off(self, event: Event) -> bool:
         """Keeps the state of the to-do list; whether its last open item is done with this event."""
         if event.kind == "result" and event.tool == "TaskCreate":
-            created = tuple(re.findall(_CREATED, event.text))
-            self.state = replace(self.state, open_tasks=(*self.state.open_tasks, *created), finished=False)
-            return False
-        if event.kind != "call":
-            return False
-        if event.tool == "TaskUpdate":
-            return self._task_updated(event.input)
-        items = event.input.get("todos") if event.tool == "TodoWrite" else None
-        items = event.input.get("plan") if event.tool == "update_plan" else items
-        if not isinstance(items, list) or not items:
-            return False
-        finished = all(isinstance(item, Mapping) and item.get("status") in _DONE for item in items)
-        before = self.state.finished
-        self.state = replace(self.state, finished=finished)
-        return finished and not before
+            self.open_tasks |= {*re.findall(_CREATED, event.text)}
+            self.finished = False
+        elif event.kind == "call" and event.tool == "TaskUpdate":
+            return self._updates(str(event.input.get("taskId", "")), event.input.get("status"))
+        elif event.kind == "call" and event.tool in _LISTS:
+            items = event.input.get(_LISTS[event.tool])
+            if isinstance(items, list) and items:
+                before = self.finished
+                self.finished = all(isinstance(item, Mapping) and item.get("status") in _DONE for item in items)
+                return self.finished and not before
+        return False
 
-    def _task_updated(self, given: Mapping[str, Any]) -> bool:
-        task, status = str(given.get("taskId", "")), given.get("status")
-        before = self.state.open_tasks
+    def _updates(self, task: str, status: object) -> bool:
+        """Keeps the status of a task; whether the last open one is completed."""
         if status in _DONE:
-            after = tuple(known for known in before if known != task)
-            self.state = replace(self.state, open_tasks=after)
-            return status == "completed" and bool(before) and not after
-        if status and task not in before:
-            self.state = replace(self.state, open_tasks=(*before, task))
+            had_open = bool(self.open_tasks)
+            self.open_tasks.discard(task)
+            return status == "completed" and had_open and not self.open_tasks
+        if status:
+            self.open_tasks.add(task)
         return False
 
 

@@ -74,26 +74,26 @@ def watch(
             if source.rewritten:
                 hint = f"ralf context checkpoint {route} --transcript {path}"
                 raise UsageError(path, "is a run folder: it does not grow as a log does", hint)
-            if watcher is None or watcher.state.session != source.session:
+            if watcher is None or watcher.session != source.session:
                 begin = offsets.begin_of(project, route, source, again=again)
                 position = begin or offsets.ingest_offset(project, route, source.session).position
-                watcher = BudgetWatcher.resume(limits, position, session=source.session)
+                watcher = BudgetWatcher(limits, position, session=source.session)
                 seen = position
             for event in source.events(seen):
                 watcher.see(event, tokens.count(counted(event)))
             seen = source.end
-            if watcher.state.due:
+            if watcher.due:
                 report = checkpoint(
-                    route, path, root=root, reason=watcher.state.due, segment_tokens=every, begin=begin, as_text=as_text
+                    route, path, root=root, reason=watcher.due, segment_tokens=every, begin=begin, as_text=as_text
                 )
                 if report.checkpoints:
                     offsets.keep(project, report.route, source)
-                left = max(0, watcher.state.tokens - report.tokens_read)
+                left = max(0, watcher.tokens - report.tokens_read)
                 watcher.taken(offsets.ingest_offset(project, route, source.session).position, left=left)
                 yield report
             elif once:
                 idle(
-                    f"{route}: no checkpoint is due: {watcher.state.tokens:,} of {watcher.threshold:,} tokens since the"
+                    f"{route}: no checkpoint is due: {watcher.tokens:,} of {watcher.threshold:,} tokens since the"
                     f" last one; to make one all the same: ralf context checkpoint {route}"
                 )
         if once:

@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,22 +124,21 @@ def look(
     limits = settings.limits
     before, told = _before(source, stand.position, BudgetWatcher(limits))
     compacted = told or compacted
-    state = before.state
     fixed = client.window()
-    window = state.window or fixed or max(known, settings.window)
-    watcher = BudgetWatcher.resume(
+    window = before.capacity or fixed or max(known, settings.window)
+    watcher = BudgetWatcher(
         limits,
         stand.position,
         session=source.session,
-        filled=state.filled,
-        window=window,
-        open_tasks=state.open_tasks,
-        finished=state.finished,
+        filled=before.filled,
+        capacity=window,
+        open_tasks=before.open_tasks,
+        finished=before.finished,
     )
     guessed = 0
     for event in source.events(stand.position):
         if event.window is not None and event.window > watcher.window and not fixed:
-            watcher.state = replace(watcher.state, window=LARGE_WINDOW)
+            watcher.capacity = LARGE_WINDOW
         compacted = event.before or compacted
         guess = _estimate(counted(event))
         guessed += guess
@@ -148,16 +146,15 @@ def look(
             watcher.see(event, _count(event.text) if guess else 0)
         else:
             watcher.see(event, math.ceil(guess * scale))
-    state = watcher.state
     if source.format in IN_LINES:
         size = min(size, source.end.byte)
-    left = watcher.threshold - state.tokens
-    found = round(state.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
+    left = watcher.threshold - watcher.tokens
+    found = round(watcher.tokens / guessed, 3) if scale is None and guessed > _ENOUGH else None
     return Look(
-        state.due,
-        state.tokens,
+        watcher.due,
+        watcher.tokens,
         max(0, left),
-        state.filled,
+        watcher.filled,
         watcher.window,
         size,
         found,
@@ -165,7 +162,7 @@ def look(
         client.reserve,
         source.format,
         client.compacts_at(),
-        state.armed,
+        watcher.armed,
     )
 
 
@@ -204,7 +201,7 @@ def _before(source: Transcript, at: Position, watcher: BudgetWatcher) -> tuple[B
                 break
             found.see(event, 0)
             compacted = event.before or compacted
-        if found.state.filled is not None or not start.byte:
+        if found.filled is not None or not start.byte:
             break
     return found, compacted
 
