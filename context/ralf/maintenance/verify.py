@@ -21,7 +21,7 @@ from ralf.memory.family import stream_of as stream_of_memory
 from ralf.project import Project
 from ralf.route import history
 from ralf.route.routefile import parse
-from ralf.route.state import MAX_BYTES, of_another
+from ralf.route.state import MAX_BYTES
 from ralf.storage import blob_files, durable, journal, locks
 from ralf.storage.check import DAMAGED, Finding, Scan, scan
 from ralf.storage.files import content_of
@@ -170,9 +170,6 @@ def _of_file(project: Project, one: Kept, look: Look) -> Iterator[Finding]:
     elif file.status == UNREADABLE:
         is_theirs = "conflict" in what or "later version" in what
         yield Finding(path, what, "" if is_theirs else anew)
-    elif file.status == NEW and state.revision and document.stream.startswith(ROUTES):
-        error = of_another(project, name, look.content)
-        yield Finding(path, error.what, anew) if error is not None else Finding(path, what, damage=False)
     elif file.status in (NEW, HALF):
         yield Finding(path, what, damage=False)
     elif file.status == EDITED:
