@@ -151,6 +151,7 @@ def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_
     assert not store.get("TASK-there", root=tmp_path).is_foreign
 
 
+@pytest.mark.ci
 def test_words_that_are_forgotten_go_from_the_files_of_tasks_as_well(root: Path) -> None:
     path = of(editing.add("One", id="TASK-one", text="Klaasje knows the way.", root=root))
     record_decision("main", "Let Klaasje check the gauge", root=root)
