@@ -240,8 +240,6 @@ class Writer:
             then.add(made, name)
         line = document.family.encoded(made._replace(render=then.render))
         token = document.store.append(document.stream, line, id=name, after=state.token)
-        if not state.is_whole and document.store.head(document.stream) != token:  # the id is that of an earlier record
-            return False
         state.become(then, token)
         return True
 

@@ -22,16 +22,14 @@ _EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "sa
 class State:
     """The state of a document at a place of its journal.
 
-    rows      of its family
-    token     the place of the newest record that is folded, None before the first
-    is_whole  whether all records up to there are; else it is by the file alone, and `has` knows no earlier ones
+    rows   of its family
+    token  the place of the newest record that is folded, None before the first
     """
 
     def __init__(self, family: Family, rows: Rows, token: Token | None) -> None:
         self.family = family
         self.rows = rows
         self.token = token
-        self.is_whole = True
         self._kept = token
         self._shown: bytes | None = None
         self._head: dict[str, Any] = rows.one(_HEAD) or dict(_EMPTY)
