@@ -8,10 +8,12 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ralf
+from ralf.document import index as indexes
 from ralf.document.index import NAME
 from ralf.document.judging import EDITED, NEW
 from ralf.maintenance.forget import forget
@@ -192,3 +194,26 @@ def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(project: P
     made = writing.record(project, "main", [])
     assert str(path_of(project, "main")) in " ".join(made.warnings)
     assert not any("noon" in text for text in texts(project))
+
+
+@pytest.mark.parametrize("asked", range(6))
+def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int
+) -> None:
+    for number in range(3):
+        ralf.record_decision("tide", f"Decision {number}", root=tmp_path)
+    ask, left = indexes.Index._ask, [asked]
+
+    def failing(self: indexes.Index, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        left[0] -= 1
+        if left[0] < 0:
+            raise indexes.Unusable
+        return ask(self, statement, *values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(indexes.Index, "_ask", failing)
+        ralf.record_decision("tide", "Decision 3", root=tmp_path)
+        left[0] = asked
+        shown = ralf.get_context("tide", root=tmp_path).decisions
+    assert [item.decision for item in shown] == [f"Decision {number}" for number in range(4)]
+    assert ralf.get_context("tide", root=tmp_path).decisions == shown

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ralf.document import index as indexes, place as places
+from ralf.document import place as places
 from ralf.document.family import Family
-from ralf.document.index import Index, Unusable, with_index
+from ralf.document.index import Index, using
 from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judge
 from ralf.document.place import Place
 from ralf.document.record import Record, now
@@ -76,15 +76,12 @@ def read(document: Document, work: Callable[[Look], T], *, fresh: bool = False) 
 
     fresh  whether to fold the whole journal: the index may be what is wrong
     """
-
-    def looked(index: Index | None) -> T:
+    with using(None if fresh else document.place.index) as index:
         return look(document, index, work)
-
-    return with_index(None if fresh else document.place.index, looked)
 
 
 def look(document: Document, index: Index | None, work: Callable[[Look], T]) -> T:
-    """As `read`, with an index that is open. DamagedJournal, `index.Unusable`."""
+    """As `read`, with an index that is open. DamagedJournal."""
     state = caught_up(document.family, document.store, document.stream, index)
     content, unread = _content(document.place)
     found = judge(document.place, state, document.store, document.stream, content)
@@ -120,52 +117,34 @@ def write(
     perhaps an edit.
     """
     name = id or f"write-{os.urandom(6).hex()}"
-    with locks.locked(document.place.lock, document.name):
-
-        def written(index: Index | None) -> T:
-            writer = Writer(document, index, accept=accept)
-            writer.absorb()
-            if not writer.state.has(name):
-                body = work(writer.state)
-                if body is not None:
-                    writer.append(body, name, by)
-            writer.put()
-            found = result(writer.state, (*warnings_of(document, writer.state), *writer.warnings))
-            writer.keep()
-            return found
-
-        for attempt in range(_MOST_TRIES):
-            try:
-                return with_index(document.place.index, written)
-            except Conflict:  # whoever rewrites the stream (forget) does not hold our lock
-                if attempt == _MOST_TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+    for attempt in range(_MOST_TRIES):
+        try:
+            with writing(document, accept=accept) as writer:
+                writer.absorb()
+                if not writer.state.has(name):
+                    body = work(writer.state)
+                    if body is not None:
+                        writer.append(body, name, by)
+                writer.put()
+                return result(writer.state, (*warnings_of(document, writer.state), *writer.warnings))
+        except Conflict:  # whoever rewrites the stream (forget) does not hold our lock
+            if attempt == _MOST_TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 @contextmanager
-def writing(document: Document, *, load: Callable[[State], object]) -> Iterator[Writer]:
-    """A writer for a block of several steps, which holds the document's lock.
+def writing(document: Document, *, accept: bool = False) -> Iterator[Writer]:
+    """A writer for a block of several steps, which holds the document's lock. Busy, OSError, DamagedJournal.
 
-    load  asks of the state all that the block will read of the index
-
-    Busy, OSError, DamagedJournal.
+    accept  as for `write`
     """
-    with locks.locked(document.place.lock, document.name):
-        index = indexes.opened(document.place.index)
+    with locks.locked(document.place.lock, document.name), using(document.place.index) as index:
+        writer = Writer(document, index, accept=accept)
         try:
-            try:
-                writer = Writer(document, index)
-                load(writer.state)
-            except Unusable:
-                writer = Writer(document, None)
-            try:
-                yield writer
-            finally:
-                writer.keep()
+            yield writer
         finally:
-            if index is not None:
-                index.close()
+            writer.keep()
 
 
 def warnings_of(document: Document, state: State) -> list[str]:

@@ -11,8 +11,8 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,16 +46,25 @@ class Unusable(Exception):
     """The index cannot be used now; what was to be done is done without it."""
 
 
-def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
-    """`work` with the index at a path; without one where it is unusable, now or in the middle. It may be done twice."""
+@contextmanager
+def using(path: Path | None) -> Iterator[Index | None]:
+    """The index at a path, for a block; None where there is none, and where it is unusable."""
     index = opened(path)
-    if index is None:
-        return work(None)
-    with closing(index):
-        try:
-            return work(index)
-        except Unusable:
-            pass
+    try:
+        yield index
+    finally:
+        if index is not None:
+            index.close()
+
+
+def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
+    """What is done with tables of one's own in the index at a path; without one where it is unusable, now or in the
+    middle. It may be done twice.
+    """
+    with using(path) as index:
+        if index is not None:
+            with suppress(Unusable):
+                return work(index)
     return work(None)
 
 
@@ -80,7 +89,7 @@ class Index:
         if len(_idle) > _MOST_OPEN:
             close_idle(len(_idle) - _MOST_OPEN)
 
-    def state(self, name: str) -> tuple[str, Source] | None:
+    def state(self, name: str) -> tuple[str, Kept] | None:
         """The place up to which a document's journal is folded, and its rows, both of one moment; None for none."""
         with suppress(sqlite3.Error):
             self._db.execute("rollback")
@@ -94,7 +103,7 @@ class Index:
         if token is None:
             return None
         self._turns[name] = turn
-        return token, _Kept(self, name)
+        return token, Kept(self, name)
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
         """Keep what changed since `state` was asked; nothing where somebody else was first.
@@ -126,11 +135,8 @@ class Index:
                 self._db.execute("delete from document where name = ?", (name,))
 
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
-        return [*self._asked(statement, *values)]
-
-    def _asked(self, statement: str, *values: str) -> Iterator[tuple[Any, ...]]:
         with self.database() as db:
-            yield from db.execute(statement, values)
+            return db.execute(statement, values).fetchall()
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
@@ -142,23 +148,47 @@ class Index:
             raise Unusable from error
 
 
-class _Kept:
-    """The rows of a document, as they were when its state was asked for."""
+class Kept:
+    """The rows of a document, as they were when its state was asked for.
+
+    instead  what gives the same rows once the index is unusable; without it Unusable is raised
+    """
+
+    instead: Callable[[], Source] | None = None
 
     def __init__(self, index: Index, name: str) -> None:
         self._index = index
         self._name = name
+        self._other: Source | None = None
 
     def one(self, key: str) -> Any:
         """See `Source.one`."""
-        found = self._index._ask("select value from row where name = ? and key = ?", self._name, key)
-        return _value(found[0][0]) if found else None
 
-    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        def ask() -> Any:
+            found = self._index._ask("select value from row where name = ? and key = ?", self._name, key)
+            return _value(found[0][0]) if found else None
+
+        return self._asked(ask, lambda other: other.one(key))
+
+    def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
         """See `Source.under`."""
         statement = "select key, value from row where name = ? and key >= ? and key < ? order by key"
-        for key, value in self._index._asked(statement, self._name, prefix, f"{prefix}\U0010ffff"):
-            yield key, _value(value)
+
+        def ask() -> Iterable[tuple[str, Any]]:
+            found = self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff")
+            return [(key, _value(value)) for key, value in found]
+
+        return self._asked(ask, lambda other: other.under(prefix))
+
+    def _asked(self, ask: Callable[[], T], otherwise: Callable[[Source], T]) -> T:
+        if self._other is None:
+            try:
+                return ask()
+            except Unusable:
+                if self.instead is None:
+                    raise
+                self._other = self.instead()
+        return otherwise(self._other)
 
 
 def _text(value: Any) -> str:

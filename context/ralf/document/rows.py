@@ -32,13 +32,19 @@ class Rows:
     def one(self, key: str) -> Any:
         """The value of a key, None for none."""
         if key in self.changed or self._source is None:
-            return self.changed.get(key)
+            return self._changed(key)
         return self._source.one(key)
+
+    def _changed(self, key: str) -> Any:
+        value = self.changed.get(key)
+        if callable(value):
+            value = self.changed[key] = value()
+        return value
 
     def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
         """Keys that begin so, with their values, in the order of the keys."""
         changed = sorted(key for key in self.changed if key.startswith(prefix))
-        above = [(key, 0, self.changed[key]) for key in changed]
+        above = [(key, 0, self._changed(key)) for key in changed]
         below = ((key, 1, value) for key, value in (self._source.under(prefix) if self._source is not None else ()))
         last = ""
         for key, _, value in merge(above, below, key=itemgetter(0, 1)):
@@ -47,7 +53,5 @@ class Rows:
             last = key
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a value under a key; None: remove it. A function is asked for the value where that is written: nobody
-        reads it before.
-        """
+        """Keep a value under a key; None: remove it. A function is asked for the value once that is read or written."""
         self.changed[key] = value

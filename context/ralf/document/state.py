@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ralf.document.family import Family, Stamp
-from ralf.document.index import Index
+from ralf.document.index import Index, Unusable
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.errors import UnknownToken
@@ -152,9 +154,19 @@ def digest_of(content: bytes) -> str:
 
 
 def caught_up(family: Family, store: Store, stream: str, index: Index | None) -> State:
-    """The state of a document by its journal, from the index as far as that fits. DamagedJournal; `index.Unusable`."""
-    found = index.state(stream) if index is not None else None
-    state = State(family, Rows(found[1]), found[0]) if found is not None else State(family, Rows(), None)
+    """The state of a document by its journal, from the index as far as that fits. DamagedJournal.
+
+    What is read of the state later is folded anew where the index has become unusable meanwhile.
+    """
+    found = None
+    if index is not None:
+        with suppress(Unusable):
+            found = index.state(stream)
+    state = State(family, Rows(), None)
+    if found is not None:
+        token, kept = found
+        kept.instead = lambda: _folded(family, store, stream, lambda entry, _: entry.token == token).rows
+        state = State(family, Rows(kept), token)
     if store.head(stream) == state.token:
         return state
     try:
@@ -169,10 +181,15 @@ def caught_up(family: Family, store: Store, stream: str, index: Index | None) ->
 
 def state_at(family: Family, store: Store, stream: str, revision: int) -> State | None:
     """The state of a document at one of its revisions; None for one that its journal does not have. DamagedJournal."""
+    state = _folded(family, store, stream, lambda _, state: state.revision >= revision)
+    return state if state.revision == revision else None
+
+
+def _folded(family: Family, store: Store, stream: str, ends: Callable[[Entry, State], bool]) -> State:
+    """The state of a document up to a record, by its journal."""
     state = State(family, Rows(), None)
     for entry in store.read(stream):
-        record = family.decoded(stream, entry)
-        if record is not None and record.revision > revision:
-            break
         state.take(stream, entry)
-    return state if state.revision == revision else None
+        if ends(entry, state):
+            break
+    return state

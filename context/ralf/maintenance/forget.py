@@ -306,7 +306,7 @@ class _Forgetting:
         """
         document = one.document
         with locks.locked(self._project.worker_lock(document.name), f"{document.name}: the model's work"):
-            with access.writing(document, load=lambda state: state.revision) as writer:
+            with access.writing(document) as writer:
                 writer.absorb()  # what was saved at this moment
                 is_left = writer.is_left
                 removed(path for path in one.files if path != document.place.file or not is_left)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ralf.document.access import BY_AGENT, Document
 from ralf.document.family import Parsed, Stamp
-from ralf.document.index import NAME, Index, with_index
+from ralf.document.index import NAME, Index, using
 from ralf.document.place import Place
 from ralf.document.record import Record
 from ralf.document.rows import Rows
@@ -176,11 +176,12 @@ def document_of(project: Project, route: str, *, redacts: bool = True, is_writte
 
 def recorded(project: Project, route: str, work: Callable[[State], T]) -> T:
     """What `work` says of a route by its journal alone. DamagedJournal."""
-    return with_index(project.room_for(NAME), lambda index: of_one(project, route, index, work))
+    with using(project.room_for(NAME)) as index:
+        return of_one(project, route, index, work)
 
 
 def of_one(project: Project, route: str, index: Index | None, work: Callable[[State], T]) -> T:
-    """As `recorded`, with an index that is open. DamagedJournal, `index.Unusable`."""
+    """As `recorded`, with an index that is open. DamagedJournal."""
     document = document_of(project, route)
     state = caught_up(document.family, document.store, document.stream, index)
     found = work(state)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ralf import routing
-from ralf.document.index import NAME, Index, with_index
+from ralf.document.index import NAME, using
 from ralf.document.state import State
 from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.project import Project
@@ -133,17 +133,14 @@ def of_session(project: Project, session: str, *, but: str = "", most: int | Non
     most  so many routes are asked, those that were written last; None: all. A damaged one is left out
     """
     names = [route for route in recent(project, most) if route != but]
-
-    def looked(index: Index | None) -> tuple[str, Position]:
-        best, end = "", START
+    best, end = "", START
+    with using(project.room_for(NAME)) as index:
         for route in names:
             with suppress(RalfError, OSError):  # a read of that route reports the problem
                 position = of_one(project, route, index, lambda state: _offset_in(state, session)).position
                 if position.byte > end.byte:
                     best, end = route, position
-        return best, end
-
-    return with_index(project.room_for(NAME), looked)
+    return best, end
 
 
 def route_of(project: Project, session: str, choice: routing.Choice) -> routing.Choice:

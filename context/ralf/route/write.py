@@ -191,7 +191,7 @@ def open_route(project: Project, route: str) -> Iterator[RouteWriter]:
     tokens.count("a")  # opens the table of ranks before other writers have to wait for it
     document = document_of(project, route, is_written=True)
     files.make(document.place.file.parent)
-    with access.writing(document, load=lambda state: context_of(state.rows, route)) as inner:
+    with access.writing(document) as inner:
         archive.bring_back(project, route)
         if inner.state.token is None:
             routing.check_begun_anew(project, route)
