@@ -34,7 +34,7 @@ BODIES = st.one_of(
 
 
 def read(line: bytes) -> Record:
-    found = decoded("tasks", Entry("token", "id", line, foreign=False))
+    found = decoded("tasks", Entry("token", "id", line))
     assert found is not None
     return found
 

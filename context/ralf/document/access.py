@@ -150,8 +150,6 @@ def writing(document: Document, *, accept: bool = False) -> Iterator[Writer]:
 def warnings_of(document: Document, state: State) -> list[str]:
     """What is to be said of a document's records."""
     name, told = document.name, []
-    if state.foreign:
-        told.append(f"{name}: {state.foreign:,} records were not written by your ralf: passed over")
     if state.later:
         what = f"{state.later:,} changes were written by a later version of ralf: kept, and passed over here"
         told.append(f"{name}: {what}")

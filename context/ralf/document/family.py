@@ -45,8 +45,8 @@ class Family(Protocol):
     def layout(self) -> int:
         """The layout of the files that it renders: what a file of another one lacks was not taken out of it."""
 
-    def decoded(self, stream: str, entry: Entry) -> Record | None:
-        """The record in an entry; None for one that is passed over. DamagedJournal for one that is none."""
+    def decoded(self, stream: str, entry: Entry) -> Record:
+        """The record in an entry. DamagedJournal for one that is none."""
 
     def encoded(self, record: Record) -> bytes:
         """A record as one line of JSON."""

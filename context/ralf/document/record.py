@@ -56,10 +56,8 @@ def encoded(record: Record) -> bytes:
     return json.dumps(tree | dict(record.body), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def decoded(stream: str, entry: Entry) -> Record | None:
-    """The record in an entry; None for one that is not this user's. DamagedJournal for one that is none."""
-    if entry.foreign:
-        return None
+def decoded(stream: str, entry: Entry) -> Record:
+    """The record in an entry. DamagedJournal for one that is none."""
     try:
         tree = json.loads(entry.record)
         is_later = tree["v"] > VERSION
@@ -84,7 +82,7 @@ class Enveloped:
 
     __slots__ = ()
 
-    def decoded(self, stream: str, entry: Entry) -> Record | None:
+    def decoded(self, stream: str, entry: Entry) -> Record:
         """See `Family.decoded`."""
         return decoded(stream, entry)
 

@@ -18,7 +18,7 @@ _HEAD, _IDS, _DISPLACED = "head", "id/", "displaced"
 
 _MOST_SAVES = 32  # absorbed saves that may be the base of another one
 
-_EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "saves": [], "foreign": 0, "later": 0}
+_EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "saves": [], "later": 0}
 
 
 class State:
@@ -50,11 +50,6 @@ class State:
     def render(self) -> str:
         """The sha256 of the file that shows this state, "" where no record says it."""
         return str(self._head["render"])
-
-    @property
-    def foreign(self) -> int:
-        """How many records are not this user's: they are passed over."""
-        return int(self._head["foreign"])
 
     @property
     def later(self) -> int:
@@ -122,13 +117,10 @@ class State:
         """Know what a write has displaced."""
         self.rows.put(_DISPLACED, digest)
 
-    def take(self, stream: str, entry: Entry) -> Record | None:
-        """Fold the record of an entry, and return it; None for one that is not this user's. DamagedJournal."""
+    def take(self, stream: str, entry: Entry) -> Record:
+        """Fold the record of an entry, and return it. DamagedJournal."""
         record = self.family.decoded(stream, entry)
-        if record is None:
-            self._put(self._head | {"foreign": self.foreign + 1})
-        else:
-            self.add(record, entry.id)
+        self.add(record, entry.id)
         self.token = entry.token
         return record
 

@@ -79,10 +79,9 @@ def of_route(project: Project, route: str, others: Others, held: Container[str],
         theirs = shared.with_others(project, RouteContext(context_checkpoint=Header(route=route)), others)
         return Taken([], [("", unit) for unit in map(_decision, theirs.decisions)], state is not None)
     recorded = state.recorded if state is not None else RouteContext()
-    ours = [(label, record) for label, record in labelled if not record.foreign]
     with understood(route):
-        undone = history.undone(project, route) if any(record.kind == "revert" for _, record in ours) else set()
-        checkpoints = [(label, one.payload) for label, one in ours if label and one.kind == "checkpoint"]
+        undone = history.undone(project, route) if any(record.kind == "revert" for _, record in labelled) else set()
+        checkpoints = [(label, one.payload) for label, one in labelled if label and one.kind == "checkpoint"]
         kept, new = list[str](), list[tuple[str, Unit]]()
         for label, payload in checkpoints:
             key = f"{payload.get('evidence', '')} {REVERTED if label in undone else label}"
@@ -94,12 +93,12 @@ def of_route(project: Project, route: str, others: Others, held: Container[str],
         known = shared.with_others(project, recorded, others)
         rest = (
             _notes(recorded),
-            _of_records(ours, undone),
+            _of_records(labelled, undone),
             *(_of_session(session, checkpoints) for session in sessions_of(project, route)),
-            _decisions(known, [record for _, record in ours], {item.id for item in recorded.decisions}),
+            _decisions(known, [record for _, record in labelled], {item.id for item in recorded.decisions}),
         )
         new += [("", unit) for unit in chain.from_iterable(rest)]
-    return Taken(kept, new, len(ours) < len(labelled))
+    return Taken(kept, new, False)
 
 
 def _of_evidence(store: Store, label: str, payload: Mapping[str, Any], *, is_undone: bool) -> Iterator[Unit]:

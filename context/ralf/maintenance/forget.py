@@ -175,7 +175,7 @@ class _Forgetting:
     def _find_blobs(self) -> None:
         """The blobs that hold the words; those that no record names need no copy without them."""
         own = journal.read(self._store, self._route)
-        renders = {found.render for _, found in own if not found.foreign}  # of which some are kept
+        renders = {found.render for _, found in own}  # of which some are kept
         for blob in list(self._heap.blobs()):
             streams = self._named.get(blob.digest, set())
             is_own = blob.digest in self._target.evidence and streams == {self._stream}

@@ -56,7 +56,7 @@ def of_checkpoints(
 def _segment(record: Record) -> tuple[Path, int, int] | None:
     """The log that a checkpoint was made of, and from which byte to which; None where it is of another client."""
     source = record.payload.get("source")
-    if record.foreign or not isinstance(source, dict):
+    if not isinstance(source, dict):
         return None
     session, start, end = (source.get(key) for key in ("session", "from_byte", "to_byte"))
     path = log_of_opencode(session) if isinstance(session, str) else None

@@ -168,7 +168,7 @@ class _Asking:
 
 def _payloads(project: Project, route: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The records of some checkpoints. NotFound for one that the route does not have."""
-    known = {label: one.payload for label, one in history.checkpoints(project, route) if not one.foreign}
+    known = {label: one.payload for label, one in history.checkpoints(project, route)}
     for name in names:
         if name not in known:
             raise NotFound(route, f"has no checkpoint {name}", f"ralf context show {route}")

@@ -172,7 +172,7 @@ def _distinct(decisions: Sequence[Decision], before: Mapping[str, Decision]) -> 
 
 # ---- what a file says otherwise ----
 
-_BOOKKEEPING = frozenset({"version", "route", "revision", "mark", "foreign_records", "later_records", "spend"})
+_BOOKKEEPING = frozenset({"version", "route", "revision", "mark", "later_records", "spend"})
 """What an edit of the header cannot change."""
 
 _COUNTED = frozenset({"context_checkpoint", "facts", "checkpoint_history", "folded", "dropped", "forgotten"})

@@ -18,8 +18,6 @@ def sessions_of(project: Project, route: str) -> tuple[SessionEntries, ...]:
     inside: set[str] = set()
     past = [(0, there)]  # what there was from each revision on
     for _, record in journal.read(project.store, route, kinds=("checkpoint", REVERT)):
-        if record.foreign:
-            continue
         if record.kind == REVERT:
             to = record.payload.get("to_revision", 0)
             there = next(then for revision, then in reversed(past) if revision <= to or not revision)

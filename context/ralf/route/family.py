@@ -50,17 +50,16 @@ class RouteFamily:
     redact_change: Callable[[Change], Change]
     layout: int = LAYOUT
 
-    def decoded(self, stream: str, entry: Entry) -> Record | None:
-        """See `Family.decoded`. A foreign record counts for nothing, but has a revision."""
+    def decoded(self, stream: str, entry: Entry) -> Record:
+        """See `Family.decoded`."""
         found = journal.parsed(self.route, entry)
-        render = "" if found.foreign else found.render
         return Record(
             found.revision,
             "",
             {"record": found},
             "",
             found.mark,
-            render,
+            found.render,
             found.save,
             is_later=found.version > journal.VERSION,
         )

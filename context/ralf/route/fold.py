@@ -51,8 +51,8 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
 
 
 def apply(context: RouteContext, record: Record) -> RouteContext:
-    """What one more record makes of a context. One that is foreign, or of an unknown kind or later format, only
-    advances the revision.
+    """What one more record makes of a context. One of an unknown kind or later format only advances the
+    revision.
 
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
@@ -62,7 +62,7 @@ def apply(context: RouteContext, record: Record) -> RouteContext:
 
 def _changed(context: RouteContext, record: Record) -> RouteContext:
     change = _KINDS.get(record.kind)
-    if change is not None and not record.foreign:
+    if change is not None:
         changed = change(context, labelled(context, record.kind, record.payload))
         was_closed = context.active_work.work_status == CLOSED and record.kind not in KEEPS_CLOSED
         context = changed
@@ -74,11 +74,8 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
         context,
         revision=record.revision,
         mark=_stamp(before.mark, record),
-        foreign_records=before.foreign_records + record.foreign,
         later_records=before.later_records + later,
-        decision_count=max(
-            before.decision_count, record.payload["decision_count"] if later and not record.foreign else 0
-        ),
+        decision_count=max(before.decision_count, record.payload["decision_count"] if later else 0),
         version=FORMAT_VERSION,
     )
 
@@ -301,7 +298,7 @@ def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
         edited = replace(edited, decisions=_worded_by_hand(context.decisions, edited.decisions, by))
     if is_here and "lost" not in payload and edited.active_work is not context.active_work:
         edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
-    return _accepted(cap.as_edited(context, all_labelled(edited)), payload)
+    return cap.as_edited(context, all_labelled(edited))
 
 
 def _written_by_hand(before: Carried, after: Carried, at: str | None, author: Author) -> Carried:
@@ -342,21 +339,13 @@ def _worded(item: Decision) -> tuple[object, ...]:
     return item.kind, item.decision, item.rationale, item.alternatives
 
 
-def _accepted(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context after a record; one that `accepts` holds what the user has accepted of the foreign ones before it."""
-    if not payload.get("accepts"):
-        return context
-    return with_header(context, foreign_records=0)
-
-
 def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     imported = from_tree(RouteContext, payload.get("document", {}))
     header = imported.context_checkpoint
     # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
-    ours = context.context_checkpoint
-    counts = {"foreign_records": ours.foreign_records, "later_records": ours.later_records}
-    return _accepted(all_labelled(with_header(imported, route=context.route, spend=spend, **counts)), payload)
+    later = context.context_checkpoint.later_records
+    return all_labelled(with_header(imported, route=context.route, spend=spend, later_records=later))
 
 
 REVERT, UNDO, MERGE = "revert", "undo", "merge"

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import Any
 
 from ralf import routing
-from ralf.brief import wording
 from ralf.brief.wording import place, value
 from ralf.document import merge
 from ralf.document.tree import Tree, from_tree, to_tree
@@ -79,7 +78,7 @@ def _decisions_ever(project: Project, route: str) -> dict[str, Decision]:
     context = fold.empty(route)
     for _, record in journal.read(project.store, route):
         before, context = context, fold.apply(context, record)
-        for tree in () if record.foreign else _items(record.payload):  # the cap may fold it at once
+        for tree in _items(record.payload):  # the cap may fold it at once
             found.setdefault(str(tree.get("id", "")), from_tree(Decision, tree))
         for item in context.decisions:
             found[item.id] = _whole(item, found[item.id]) if item.id in found else item
@@ -122,13 +121,11 @@ def with_labels(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
     count = 0
     for record in records:
         count = counted(count, record)
-        yield f"cp-{count:03d}" if record.kind == "checkpoint" and not record.foreign else "", record
+        yield f"cp-{count:03d}" if record.kind == "checkpoint" else "", record
 
 
 def counted(count: int, record: Record) -> int:
     """The number of a route's checkpoints with one more record: an import and an edit may bring in higher numbers."""
-    if record.foreign:
-        return count
     if record.kind == "checkpoint":
         return count + 1
     with suppress(*journal.MALFORMED):  # the fold says it
@@ -167,7 +164,7 @@ def undone(project: Project, route: str) -> set[str]:
     """The labels of a route's checkpoints that a revert has taken back, and none has brought back since."""
     there: list[frozenset[str]] = [frozenset()]  # at each revision
     for name, record in records(project, route):
-        to = int(record.payload.get("to_revision", 0)) if record.kind == fold.REVERT and not record.foreign else None
+        to = int(record.payload.get("to_revision", 0)) if record.kind == fold.REVERT else None
         there.append(there[-1] | ({name} if name else set()) if to is None else there[to])
     return {name for names in there for name in names} - there[-1]
 
@@ -268,7 +265,6 @@ class Event:
     who    user, agent, human-edit, import, the name of a model, or of the person whose clone it is
     text   what it brought, on one line
     revision  of the route, 0 where it is another clone's
-    foreign  this user's ralf did not write the record: of what stands in it only that is told
     """
 
     revision: int
@@ -277,7 +273,6 @@ class Event:
     time: str
     who: str
     text: str
-    foreign: bool = False
 
 
 def log(
@@ -327,9 +322,6 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
     """The records of a route in words, oldest first."""
     claims: dict[str, str] = {}  # of each decision so far, by its label
     for name, record in records(project, route):
-        if record.foreign:
-            yield Event(record.revision, "foreign", "", "", wording.ORIGIN, wording.LABEL, foreign=True), record
-            continue
         payload = record.payload
         hidden = _HIDDEN.get(record.kind)
         texts = [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != hidden]
@@ -348,7 +340,7 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
 
 def brought(record: Record, label: str) -> Tree:
     """What a record says of the decision of this label, where it brings one; {} for nothing."""
-    payload = {} if record.foreign else record.payload
+    payload = record.payload
     changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
     items = [*_items(payload), *(merge.apply({"decisions": []}, changes)["decisions"] if changes else ())]
     return next((item for item in items if str(item.get("id", "")) == label and "decision" in item), {})

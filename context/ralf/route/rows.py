@@ -46,8 +46,8 @@ def put_context(rows: Rows, before: RouteContext, after: RouteContext) -> None:
 
 # ---- what was ingested of transcripts, and known runs ----
 def take(rows: Rows, record: Record) -> None:
-    """Have rows hold what a record says of a transcript, and of runs. Of what a foreign one says nothing was taken."""
-    if record.foreign or record.kind not in ("checkpoint", "attempt"):
+    """Have rows hold what a record says of a transcript, and of runs."""
+    if record.kind not in ("checkpoint", "attempt"):
         return
     source = record.payload.get("source") if record.kind == "checkpoint" else None
     with understood(record.kind, record):

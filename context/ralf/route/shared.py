@@ -234,9 +234,8 @@ def accepted(project: Project) -> frozenset[str]:
     """The paths of the files that this user has accepted."""
     found: set[str] = set()
     for entry in project.store.read(_ACCEPTED):
-        if not entry.foreign:
-            with suppress(*MALFORMED):
-                found |= set(map(str, json.loads(entry.record)["accepted"]))
+        with suppress(*MALFORMED):
+            found |= set(map(str, json.loads(entry.record)["accepted"]))
     return frozenset(found)
 
 

@@ -176,7 +176,7 @@ def _can_go(record: Record) -> bool:
     says what a model was asked, which has been paid for.
     """
     payload = record.payload
-    is_write = not record.foreign and record.kind in KINDS and "checkpoints" not in payload
+    is_write = record.kind in KINDS and "checkpoints" not in payload
     return is_write and payload.get("decision") != {} and not (payload.get("accepts") or payload.get("lost"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -86,7 +87,12 @@ class Scan:
 
 
 def scan(store: OwnStore, folder: Path, stream: str) -> Scan:
-    """All of a stream: of the embedded store line by line, of another one up to what its port cannot read. OSError."""
+    """All of a stream: of the embedded store line by line, of another one up to what its port cannot read; nothing of
+    somebody else's. OSError.
+    """
+    with suppress(DamagedJournal):
+        if store.is_foreign(stream):
+            return Scan(stream, Stream(folder, stream).path)
     journal = Stream(folder, stream)
     if not isinstance(store.properties.files, FileStore):
         found = Scan(stream, folder / stream)

@@ -33,14 +33,11 @@ Digest = str
 
 
 class Entry(NamedTuple):
-    """A record as it stands in a stream: its place, the id under which it was appended, its bytes, and whether it came
-    from elsewhere (`OwnStore.without_id`; a store itself cannot tell).
-    """
+    """A record as it stands in a stream: its place, the id under which it was appended, and its bytes."""
 
     token: Token
     id: str
     record: bytes
-    foreign: bool = False
 
 
 class Blob(NamedTuple):
@@ -342,7 +339,6 @@ class Record:
     mark      of the route, in its first record; of one from before there were marks a hash of the record
     save      the edit that it absorbs, None for none
     encoded   the payload's bytes, where they are known, so that they are made once
-    foreign   this user's ralf did not write it (`ralf.storage.own`)
     """
 
     revision: int
@@ -355,7 +351,6 @@ class Record:
     mark: str = field(default="", compare=False)
     save: Save | None = field(default=None, compare=False)
     encoded: bytes = field(default=b"", compare=False, repr=False)
-    foreign: bool = field(default=False, compare=False)
 
 
 _LABEL = r"DEC-([0-9]{1,9})"
@@ -483,14 +478,11 @@ def parsed(route: str, entry: Entry) -> Record:
             version=version,
             digest=str(line.get("digest", "")) or (digest_of(payload) if version > VERSION else ""),
             purged=line.get("purged") is True,
-            mark=str(line.get("mark") or ("" if entry.foreign or line["revision"] != 1 else _mark_of(entry))),
+            mark=str(line.get("mark") or ("" if line["revision"] != 1 else _mark_of(entry))),
             save=Save(*map(str, line["save"])) if line.get("save") else None,
-            foreign=entry.foreign,
         )
     except MALFORMED as error:
-        # What someone else wrote is not told: a hook may hand the words on.
         what = f"the record {entry.id!r} is not one of a route: {error}"
-        what = "a record that came with the repository is not one of a route" if entry.foreign else what
         raise DamagedJournal(route, what, MEND_JOURNAL) from None
 
 

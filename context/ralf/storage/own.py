@@ -90,9 +90,9 @@ class OwnStore:
         return begin + (record[1:] if record[1:] == b"}" else b"," + record[1:])
 
     def without_id(self, entry: Entry) -> Entry:
-        """An entry as it was appended; one of somebody else's as it is, and foreign."""
+        """An entry as it was appended; one of somebody else's as it is."""
         if not self._is_own(entry):
-            return entry._replace(foreign=True)
+            return entry
         return entry._replace(record=b"{" + entry.record[len(self._own_begin()) :].removeprefix(b","))
 
     def _own_begin(self) -> bytes:
