@@ -14,7 +14,7 @@ import pytest
 import hookkit
 import ralf
 from ralf import environment
-from ralf.errors import OtherOwner, UsageError
+from ralf.errors import OtherOwner
 from ralf.maintenance.verify import verify
 from ralf.storage import registry
 from storekit import Cli, context_of, kept_bytes, process, write_session
@@ -120,13 +120,6 @@ def test_a_project_that_the_environment_names_is_used(project: Path, monkeypatch
     assert len(ralf.get_context("tide", root=project).decisions) == 2
 
 
-def test_a_project_that_the_users_own_file_names_is_used(project: Path, own_folder: Path) -> None:
-    give(project)
-    (own_folder / registry.SAFE).write_text(f"# shared hosts\n/elsewhere\n{project}\n")
-    (own_folder / registry.SAFE).chmod(0o644)
-    assert ralf.list_routes(root=project)
-
-
 @pytest.mark.parametrize("named", [".", "*", "", "project", "/", "PARENT", "PROJECT/.autonomous"])
 def test_nothing_but_the_projects_own_absolute_path_names_it(
     project: Path, own_folder: Path, monkeypatch: pytest.MonkeyPatch, named: str
@@ -134,24 +127,9 @@ def test_nothing_but_the_projects_own_absolute_path_names_it(
     give(project)
     named = named.replace("PARENT", str(project.parent)).replace("PROJECT", str(project))
     monkeypatch.setenv("RALF_SAFE_DIRECTORIES", named)
-    (own_folder / registry.SAFE).write_text(f"{named}\n")
-    (own_folder / registry.SAFE).chmod(0o600)
     monkeypatch.chdir(project)
     with pytest.raises(OtherOwner):
         ralf.list_routes()
-
-
-@pytest.mark.parametrize("spoil", [lambda path: path.chmod(0o622), lambda path: os.chown(path, OTHER, OTHER)])
-def test_a_file_that_another_user_could_have_written_names_nothing(
-    project: Path, own_folder: Path, spoil: Callable[[Path], None]
-) -> None:
-    give(project)
-    path = own_folder / registry.SAFE
-    path.write_text(f"{project}\n")
-    spoil(path)
-    with pytest.raises(UsageError) as caught:
-        ralf.list_routes(root=project)
-    assert str(caught.value).startswith(str(path))
 
 
 def test_for_root_the_user_who_runs_sudo_counts_and_for_another_user_none(

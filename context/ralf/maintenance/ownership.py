@@ -173,20 +173,10 @@ def uninstall(project: Project) -> list[Step]:
 
 
 def switch(project: Project, *, on: bool) -> bool:
-    """Switch the clients' hooks in this project; whether that changed anything. The rest of the file stays as it is.
+    """Switch the clients' hooks in this project; whether that changed anything. Errors: `settings.change_setting`."""
+    from ralf.maintenance.settings import change_setting  # seldom
 
-    UsageError where the project has not opted in, and where the file has no room for the line; Damaged for a file that
-    is no configuration.
-    """
-    path = project.config_file
-    if not project.owner.has_opted_in:
-        raise UsageError(path.parent, "this project has not opted in", "ralf init")
-    wanted = "on" if on else "off"
-    if config.load(path).hooks == wanted:
-        return False
-    text = config.decoded(path, files.content_of(path)) if path.exists() else CONFIG_TEXT
-    durable.write(path, config.with_setting(path, text, "hooks", wanted).encode())
-    return True
+    return change_setting(project, "hooks", ["on" if on else "off"])
 
 
 # ---- a store that was there before: of a project that was moved, or of a folder of the user's that was lost ----

@@ -25,11 +25,8 @@ _MOST_BYTES = 1 << 20
 _REFUSED = {errno.ELOOP: "is a symbolic link: not read", errno.EINVAL: "is no regular file"}
 
 
-def read(path: Path, *, others: int = 0) -> str | None:
-    """The file's text, None where there is none; UsageError when it is not the user's alone, Damaged when not UTF-8.
-
-    others  the bits of its mode that other users may have
-    """
+def read(path: Path) -> str | None:
+    """The file's text, None where there is none; UsageError when it is not the user's alone, Damaged when not UTF-8."""
     try:
         opened = files.open_regular(path)
     except FileNotFoundError:
@@ -42,7 +39,7 @@ def read(path: Path, *, others: int = 0) -> str | None:
         if found.st_uid != os.geteuid():
             raise UsageError(path, "belongs to somebody else: not read", f"chown {os.geteuid()} {path}")
         # A file that a clone has made is refused as well, unless the umask is strict: `check_not_cloned`.
-        if found.st_mode & 0o077 & ~others:
+        if found.st_mode & 0o077:
             raise UsageError(path, "others may read or write it: not read", f"chmod 600 {path}")
         try:
             return file.read(_MOST_BYTES).removeprefix(BOM_UTF8).decode()
@@ -317,17 +314,12 @@ def _parsed(path: Path, text: str, root: str | None) -> Registration:
 
 # ---- which user a store belongs to: another user's is neither read nor written, as they could change it any time ----
 #
-# As in git, the user who runs sudo counts for root, too, and projects can be named as safe: in the variable
-# `RALF_SAFE_DIRECTORIES`, or in `$XDG_CONFIG_HOME/ralf/safe_directories`, one absolute path a line.
-
-_READABLE = 0o044
-
-SAFE = "safe_directories"
+# As in git, the user who runs sudo counts for root, too, and projects can be named as safe, in the variable
+# `RALF_SAFE_DIRECTORIES`.
 
 
 def check(folder: Path) -> None:
-    """OtherOwner where a store, or the folder that it lies in, belongs to another user. UsageError, Damaged where the
-    file of the projects that are safe cannot be used.
+    """OtherOwner where a store, or the folder that it lies in, belongs to another user.
 
     folder  of the store; need not exist
     """
@@ -337,7 +329,7 @@ def check(folder: Path) -> None:
         return
     others = [(path, owner) for path, owner in _owners(folder) if owner not in mine]
     for path, owner in others:
-        if not _is_safe(folder.parents[1]):
+        if os.path.realpath(folder.parents[1]) not in environment.safe_directories():
             root = shlex.quote(os.path.realpath(folder.parents[1]))
             what = f"belongs to {_name(owner)}, not to {_name(os.geteuid())}: not used"
             raise OtherOwner(path, what, f"if that is well: export RALF_SAFE_DIRECTORIES={root}")
@@ -368,21 +360,6 @@ def _owners(folder: Path) -> list[tuple[str, int]]:
         folders = (entry for entry in entries if entry.is_dir(follow_symlinks=False))
         found.extend((entry.path, entry.stat(follow_symlinks=False).st_uid) for entry in folders)
     return found
-
-
-def _is_safe(root: Path) -> bool:
-    real = os.path.realpath(root)
-    return real in environment.safe_directories() or real in _named()
-
-
-def _named() -> list[str]:
-    """The projects that the user's own file names, real paths."""
-    folder = environment.user_folder()
-    if folder is None or not os.path.exists(folder / SAFE):  # noqa: PTH110  # or it may not be looked into
-        return []
-    text = read(folder / SAFE, others=_READABLE)
-    lines = (line.strip() for line in (text or "").splitlines())
-    return [os.path.realpath(line) for line in lines if line.startswith("/")]
 
 
 def _name(user: int) -> str:
