@@ -16,9 +16,8 @@ import pytest
 import ralf
 import storekit
 from kit.claude_log import ClaudeLog
-from ralf.document.tree import from_tree
 from ralf.errors import UsageError
-from ralf.model import Carried, Decision, RouteContext
+from ralf.model import Carried, RouteContext
 from ralf.route.history import diff, log
 from ralf_integrations.mcp.tools import Tools
 from storekit import Cli, Ran, records_of, route_file, write_session
@@ -354,13 +353,6 @@ def test_what_a_person_changes_in_the_file_is_the_files_from_then_on(tmp_path: P
 
 
 # ---- journals of earlier versions ----
-
-
-def test_a_file_of_an_earlier_version_has_its_hand_over_in_the_new_form() -> None:
-    old = {"state": "Half done", "next": ["Pack it"], "author": "agent", "tokens": 3}
-    made = RouteContext(handover=from_tree(Carried, old), decisions=(Decision("DEC-001", decision="x"),))
-    assert made.handover.last is not None and made.handover.last.now == "Half done"
-    assert [entry.id for entry in made.carried.kept] == ["DEC-001"]
 
 
 def test_what_a_writer_does_not_say_whose_it_is_is_shown_as_unknown(tmp_path: Path) -> None:

@@ -49,12 +49,10 @@ def _plain(value: Any) -> Any:
 
 
 def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
-    """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`; what earlier
-    versions wrote a class with `of_earlier` knows.
-    """
+    """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
     if not isinstance(tree, Mapping):
         raise BadTree(at, "a mapping", tree)
-    tree = dict(getattr(cls, "of_earlier", dict)(tree))
+    tree = dict(tree)
     values: dict[str, Any] = {}
     for name, key, _, read in _stored(cls):  # type: ignore[arg-type]  # a class can be hashed
         value = tree.pop(key, None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralf.document.access import BY_AGENT, Document
 from ralf.document.family import Parsed, Stamp
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Tree(NamedTuple):
-    """What a route file says, and the part of it that is written anew at each write."""
-
-    context: RouteContext
-    derived: str
+Tree = tuple[RouteContext, str]
+"""What a route file says, and the part of it that is written anew at each write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,7 @@ class RouteFamily:
         from ralf.route.routefile import parse
 
         found = parse(content, path)
-        body = found.body
-        return Parsed(Tree(found, body.brief), stamp_of(found), not body.is_cut)
+        return Parsed((found, found.body.brief), stamp_of(found), not found.body.is_cut)
 
     def changes(self, base: Tree | None, found: Tree, rows: Rows, *, is_whole: bool) -> Mapping[str, Any] | None:
         """See `Family.changes`."""
@@ -96,12 +92,12 @@ class RouteFamily:
 
         ours, both = context_of(rows, self.route), list[Any]()
         if base is None:
-            theirs = filed.with_own_lines(found.context)
+            theirs = filed.with_own_lines(found[0])
             made = edits.changes_of_foreign(ours, theirs)
         else:
-            before = filed.with_own_lines(base.context)  # somebody may have edited what they saved before
-            theirs = filed.with_own_lines(found.context, base.context, is_whole=is_whole)
-            is_again = is_saved(rows, str(stamp_of(found.context)))
+            before = filed.with_own_lines(base[0])  # somebody may have edited what they saved before
+            theirs = filed.with_own_lines(found[0], base[0], is_whole=is_whole)
+            is_again = is_saved(rows, str(stamp_of(found[0])))
             made = edits.changes_of_edit(before, theirs, ours, self.redact_change, is_whole=is_whole, is_again=is_again)
             both = edits.conflicts(before, ours, made)
         return edits.body_of(made, both) if made else None

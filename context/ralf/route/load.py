@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ralf.document import access
 from ralf.document.access import Look
-from ralf.document.index import Index, with_index
+from ralf.document.index import Index
 from ralf.document.judging import EDITED, HALF, NEW
 from ralf.document.rows import Rows
 from ralf.document.state import State as Recorded
@@ -85,30 +85,17 @@ def _of_file(project: Project, route: str, error: DamagedJournal) -> State:
     from ralf.route import foreign
 
     context = replace(foreign.context_of(project, route, content), warnings=(str(error), error.hint))
-    if not is_own(project, route, content, context):
+    if not _is_own(project, route, context):
         context = wording.apart(context)
     head = project.store.head(document_of(project, route).stream)
     return State(context, context, head, content, "damaged", damage=str(error))
 
 
-def is_own(project: Project, route: str, content: bytes, context: RouteContext) -> bool:
-    """Whether a file is this user's whose journal cannot be read to its end: by what the index has of that, or by what
-    can be read of it.
-    """
+def _is_own(project: Project, route: str, context: RouteContext) -> bool:
+    """Whether a file is this user's whose journal cannot be read to its end, by what can be read of that."""
     document, stamp = document_of(project, route), stamp_of(context)
-
-    def marked(index: Index | None) -> Recorded:
-        found = index.state(document.stream) if index is not None else None
-        if found is not None:
-            return Recorded(document.family, Rows(found[1]), found[0])
-        state = Recorded(document.family, Rows(), None)
-        with suppress(DamagedJournal):
-            for entry in document.store.read(document.stream):
-                state.take(document.stream, entry)
-        return state
-
-    def is_of(index: Index | None) -> bool:
-        state = marked(index)
-        return state.render == digest_of(content) or bool(stamp and state.mark and stamp.mark == state.mark)
-
-    return with_index(document.place.index, is_of)
+    state = Recorded(document.family, Rows(), None)
+    with suppress(DamagedJournal):
+        for entry in document.store.read(document.stream):
+            state.take(document.stream, entry)
+    return stamp is not None and state.mark == stamp.mark

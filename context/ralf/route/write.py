@@ -66,11 +66,6 @@ class RouteWriter:
         is_said = self.damage if writer.unread or writer.file.status in (DAMAGED, NEW) else ""
         return [*self._told, *(() if is_said else writer.warnings)]
 
-    @property
-    def file_digest(self) -> str:
-        """The sha256 of the route file as it is known, all of which the journal has once edits are absorbed."""
-        return states.digest_of(self._writer.content)
-
     def absorb_edits(self) -> None:
         """Record what a person saved into the file, or a dead writer displaced; every write begins with it."""
         writer = self._writer
