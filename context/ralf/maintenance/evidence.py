@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from ralf import project as projects, routing
 from ralf.document import index
@@ -62,16 +60,6 @@ class EvidenceReport:
         return sum(one.size for one in self.dropped)
 
 
-class _Use(NamedTuple):
-    """A checkpoint that needs a blob: `newest` of its route, when it ended, as seconds since 1970 or None."""
-
-    route: str
-    checkpoint: str
-    time: str
-    at: float | None
-    newest: bool
-
-
 def drop_evidence(
     older_than: str,
     *,
@@ -90,22 +78,19 @@ def drop_evidence(
     """
     project = projects.find(root)
     clock = time.time() if now is None else now
-    limit = clock - parse_age(older_than).total_seconds()
-    uses, named = _uses(project)
+    uses = _uses(project, clock - parse_age(older_than).total_seconds())
+    named = named_digests(project.store)
     heap = required(project.store.properties.heap, "drop evidence")
     blobs = {blob.digest: blob for blob in heap.blobs()}
-    going = blobs.keys() - named
-    for digest in blobs.keys() & uses.keys():
-        if all(use.at is not None and use.at < limit and not use.newest for use in uses[digest]):
-            going.add(digest)
+    going = {digest for digest in blobs if digest not in named or (digest in uses and None not in uses[digest])}
     just_put = {digest for digest in going if clock - blobs[digest].put < GRACE}
     going -= just_put
-    dropped = sorted((_dropped(blobs[one], uses.get(one, ())) for one in going), key=lambda one: one.time)
+    dropped = sorted((_dropped(blobs[one], uses.get(one, [])) for one in going), key=lambda one: one.time)
     if remove and dropped:
         since = {blob.digest: blob.put for blob in heap.blobs()}
-        for one in dropped:
-            if since.get(one.digest) == blobs[one.digest].put:  # else somebody has put it again meanwhile
-                heap.drop_blob(one.digest)
+        for digest in going:
+            if since.get(digest) == blobs[digest].put:  # else somebody has put it again meanwhile
+                heap.drop_blob(digest)
         removed(index.files_in(project.cache))  # which hold words of it
     kept = sum(blob.size for digest, blob in blobs.items() if digest not in going)
     return EvidenceReport(tuple(dropped), remove, kept, len(just_put))
@@ -119,29 +104,32 @@ def parse_age(text: str) -> timedelta:
     return int(match[1]) * _AGES[match[2]]
 
 
-def _uses(project: Project) -> tuple[dict[Digest, list[_Use]], set[Digest]]:
-    """The checkpoints that need each blob, and every digest that any record of any stream names."""
-    uses: dict[Digest, list[_Use]] = {}
+def _uses(project: Project, limit: float) -> dict[Digest, list[tuple[str, str, str] | None]]:
+    """By blob the checkpoints that ended before a moment and whose evidence it is, each with its route, its label and
+    when it ended; None for one that keeps it.
+    """
+    uses: dict[Digest, list[tuple[str, str, str] | None]] = {}
     for route in routing.names_of(project):
         checkpoints = list(history.checkpoints(project, route))
         for label, record in checkpoints:
             with journal.understood(route, record):
-                time_ = str((*record.payload.get("period", ()), "", "")[1])
-            use = _Use(route, label, time_, _seconds(time_), label == checkpoints[-1][0])
+                ended = str((*record.payload.get("period", ()), "", "")[1])
+            is_old = label != checkpoints[-1][0] and _is_before(ended, limit)
+            use = (route, label, ended) if is_old else None
             uses.setdefault(str(record.payload.get("evidence", "")), []).append(use)
-    return uses, set(named_digests(project.store))
+    return uses
 
 
-def _seconds(time_: str) -> float | None:
+def _is_before(time_: str, limit: float) -> bool:
     try:
         found = datetime.fromisoformat(time_)
     except ValueError:
-        return None
-    return found.timestamp() if found.tzinfo is not None else None
+        return False
+    return found.tzinfo is not None and found.timestamp() < limit
 
 
-def _dropped(blob: Blob, uses: Iterable[_Use]) -> Dropped:
-    found = list(uses)
-    routes = sorted({use.route for use in found})
-    labels = tuple(use.checkpoint if len(routes) == 1 else f"{use.route} {use.checkpoint}" for use in found)
-    return Dropped(blob.digest, ", ".join(routes), labels, max((use.time for use in found), default=""), blob.size)
+def _dropped(blob: Blob, uses: list[tuple[str, str, str] | None]) -> Dropped:
+    found = [use for use in uses if use is not None]
+    routes = sorted({route for route, _, _ in found})
+    labels = tuple(label if len(routes) == 1 else f"{route} {label}" for route, label, _ in found)
+    return Dropped(blob.digest, ", ".join(routes), labels, max((ended for _, _, ended in found), default=""), blob.size)

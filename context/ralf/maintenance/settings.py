@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,42 +53,31 @@ def list_settings(project: Project) -> list[Setting]:
 
     Errors: `config.load`, `local_config.load_local_config`.
     """
-    loaded, in_force = config.load(project.config_file), config.of(project)
-    said = _said(project.config_file)
-    does = meanings()
-    found = [_setting(field.name, loaded, in_force, said, project.config_file.name) for field in fields(Config)]
-    found = [replace(one, does=does[one.key]) for one in found]
-    does = meanings(local=True)
     local = local_config.load_local_config(project.local_config_file)
-    said = _said(project.local_config_file)
-    login = environment.nats_login()
-    for field in fields(LocalConfig):
-        one = _setting(field.name, local, local, said, project.local_config_file.name)
-        variable = _FROM_ENVIRONMENT.get(field.name, "")
-        if login is not None and variable:
-            value = login[list(_FROM_ENVIRONMENT).index(field.name)]
-            one = Setting(one.key, value, one.default, f"${variable}" if value else DEFAULT, one.file)
-        one = Setting(one.key, None, None, one.source, one.file) if one.key in SECRET else one
-        found.append(replace(one, does=does[one.key]))
+    found = _settings(project.config_file, config.load(project.config_file), config.of(project))
+    login = dict(zip(_FROM_ENVIRONMENT, environment.nats_login() or (), strict=False))
+    for one in _settings(project.local_config_file, local, local):
+        if one.key in login:
+            source = f"${_FROM_ENVIRONMENT[one.key]}" if login[one.key] else DEFAULT
+            one = replace(one, value=login[one.key], source=source, note="")
+        found.append(replace(one, value=None, default=None, note="") if one.key in SECRET else one)
     return found
 
 
-def _setting(key: str, loaded: Any, in_force: Any, said: Mapping[str, Any], file: str) -> Setting:
-    default = next(field.default for field in fields(loaded) if field.name == key)
-    value = getattr(in_force, key)
-    if key not in said:
-        return Setting(key, value, default, DEFAULT, file)
-    if value == getattr(loaded, key):
-        return Setting(key, value, default, file, file)
-    return Setting(key, value, default, DEFAULT, file, f"{file} says {getattr(loaded, key)}, and is not accepted")
-
-
-def _said(path: Path) -> Mapping[str, Any]:
-    """What a file sets itself; nothing where there is none."""
+def _settings(path: Path, loaded: Any, in_force: Any) -> list[Setting]:
+    """The settings of a file, which says what is loaded; of a file that is not accepted, the defaults are in force."""
     try:
-        return config.tree_of(path, config.decoded(path, files.content_of(path, most=_MOST)))
+        said: Mapping[str, Any] = config.tree_of(path, config.decoded(path, files.content_of(path, most=_MOST)))
     except FileNotFoundError:
-        return {}
+        said = {}
+    found, does = [], meanings(local=isinstance(loaded, LocalConfig))
+    for field in fields(loaded):
+        key, value, is_said = field.name, getattr(in_force, field.name), field.name in said
+        is_refused = is_said and value != getattr(loaded, key)
+        note = f"{path.name} says {getattr(loaded, key)}, and is not accepted" if is_refused else ""
+        source = path.name if is_said and not is_refused else DEFAULT
+        found.append(Setting(key, value, field.default, source, path.name, note, does[key]))
+    return found
 
 
 def get_setting(project: Project, key: str, *, local: bool | None = None) -> Setting:
@@ -144,7 +133,7 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
     if not project.owner.has_opted_in:
         raise UsageError(project.root, "this project has not opted in", "ralf init")
     cls: Any = LocalConfig if local else Config
-    value = None if values is None else _value(path, key, values, _kind(cls, key))
+    value = None if values is None else _value(path, key, values, {field.name: field for field in fields(cls)}[key])
     if local:
         return local_config.set_local(project, key, value)
     with locks.locked(project.folder / "locks" / "config.lock", str(path)):
@@ -160,43 +149,41 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
     return changed != text
 
 
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-def _value(path: Path, key: str, values: Sequence[str], kind: str) -> Any:
-    """What a person typed as a value of this kind; UsageError where it is none."""
+def _value(path: Path, key: str, values: Sequence[str], field: Field[Any]) -> Any:
+    """What a person typed as the value of a setting; UsageError where it is none."""
+    kind = str(field.type)
     if kind.startswith("tuple"):
         return list(values)
     if len(values) != 1:
         raise UsageError(path, f"{key}: expected one value, got {len(values)}", f"ralf config set {key} VALUE")
-    said = values[0]
-    value: Any = said
-    digits = said.replace("_", "").replace(",", "")
-    if kind == "int" and re.fullmatch(r"[0-9]{1,12}", digits):
-        value = int(digits)
-    if kind == "bool" and said.lower() in (*_TRUE, *_FALSE):
-        value = said.lower() in _TRUE
+    value: Any = values[0]
+    digits = value.replace("_", "").replace(",", "") if kind == "int" else value
+    if kind == "bool":
+        value = _BOOLEANS.get(value.lower(), value)
+    elif re.fullmatch(r"[1-9][0-9]{0,11}|0", digits):
+        value = int(digits)  # a text of digits is read as text all the same
     if kind != "str" or (key in CHOICES and key != "summarizer"):
         try:
             config.checked(path, key, value, kind, CHOICES)
         except UsageError as error:
             local = "--local " * (path.name == "config.local.yaml")
-            raise UsageError(path, error.what, f"ralf config set {local}{key} {_default(key)}") from None
-    elif re.fullmatch(r"[1-9][0-9]{0,11}", said):
-        return int(said)  # it is read as text all the same
+            default = str(field.default).lower() if kind == "bool" else field.default
+            raise UsageError(path, error.what, f"ralf config set {local}{key} {default}") from None
     return value
 
 
-def _default(key: str) -> Any:
-    found = next(field.default for cls in (Config, LocalConfig) for field in fields(cls) if field.name == key)
-    return str(found).lower() if isinstance(found, bool) else found
-
-
-def _kind(cls: Any, key: str) -> str:
-    return next(str(field.type) for field in fields(cls) if field.name == key)
-
-
 # ---- the schema ----
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "tuple": {"type": "array", "items": {"type": "string"}},
+    "int": {"type": "integer", "minimum": 0},
+    "bool": {"type": "boolean"},
+    "str": {"type": ["string", "integer", "null"]},
+}
 
 
 def schema(*, local: bool = False) -> dict[str, Any]:
@@ -205,9 +192,10 @@ def schema(*, local: bool = False) -> dict[str, Any]:
     told = _descriptions(cls)
     properties: dict[str, Any] = {}
     for field in fields(cls):
-        made = _of_kind(str(field.type))
-        if not local and field.name in CHOICES:
-            made = {"enum": [*CHOICES[field.name], *_booleans(CHOICES[field.name])]}
+        made = _KINDS["tuple" if str(field.type).startswith("tuple") else str(field.type)]
+        if not local and field.name in CHOICES:  # and what YAML 1.1, which many editors speak, makes of `on` and `off`
+            words = CHOICES[field.name]
+            made = {"enum": [*words, *(word == "on" for word in words if word in ("on", "off"))]}
         default = list(field.default) if isinstance(field.default, tuple) else field.default
         properties[field.name] = {**made, "default": default, "description": told.get(field.name, "")}
     return {
@@ -217,21 +205,6 @@ def schema(*, local: bool = False) -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
     }
-
-
-def _booleans(choices: Sequence[str]) -> list[bool]:
-    """What YAML 1.1, which many editors speak, makes of `on` and `off`."""
-    return [word == "on" for word in choices if word in ("on", "off")]
-
-
-def _of_kind(kind: str) -> dict[str, Any]:
-    if kind.startswith("tuple"):
-        return {"type": "array", "items": {"type": "string"}}
-    if kind == "int":
-        return {"type": "integer", "minimum": 0}
-    if kind == "bool":
-        return {"type": "boolean"}
-    return {"type": ["string", "integer", "null"]}
 
 
 def _descriptions(cls: type) -> dict[str, str]:
