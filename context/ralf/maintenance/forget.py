@@ -168,7 +168,7 @@ class _Forgetting:
         self._shared = [path for path in shared if holds(path, self._wording)]
         self._logs = session_logs.of_checkpoints(project, route, target.item.revisions, dry_run=True)
         self._logs += session_logs.with_words(project, self._wording)
-        self._caches = self._find_caches()
+        self._caches = list[Path]()
 
     # ---- what holds the words ----
 
@@ -271,7 +271,7 @@ class _Forgetting:
         if self._stream in dirty:
             self._rewrite(self._documents[self._stream])
         shared_files.rewrite(self._project.folder / shared_files.FOLDER, self._wording.without)
-        now = named_digests(self._store)
+        now = named_digests(self._store) if old else {}
         for digest in old:
             if now.get(digest, set()) <= self._named.get(digest, set()):  # else a checkpoint has come that needs it
                 self._heap.drop_blob(digest)
@@ -343,7 +343,7 @@ class _Forgetting:
             records={stream.removeprefix(ROUTES): count for stream, count in self._records.items()},
             files=tuple(dict.fromkeys([*files, *map(str, self._logs)])),
             blobs=len(self._digests) + len(self._gone),
-            caches=tuple(map(project.name_of, self._caches)),
+            caches=tuple(map(project.name_of, self._caches if done else self._find_caches())),
             left=tuple(left),
         )
 

@@ -114,7 +114,7 @@ class _Repair:
             if found.is_damaged:
                 removed(index.files_in(project.cache))  # they tell of what is lost
                 self._tell(one.document, found)
-            findings = [finding for finding in verify.of_document(project, one) if finding.repair]
+            findings = [finding for finding in verify.of_document(one) if finding.repair]
             for path in {finding.path for finding in findings if finding.damage and os.path.lexists(finding.path)}:
                 self.aside(path)
         if found.is_damaged or findings:

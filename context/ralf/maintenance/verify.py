@@ -11,7 +11,7 @@ from pathlib import Path
 from ralf import config, project as projects, routing
 from ralf.agent import contents, records
 from ralf.document import access
-from ralf.document.access import Look
+from ralf.document.access import Document, Look
 from ralf.document.judging import DAMAGED as UNREADABLE, EDITED, HALF, NEW
 from ralf.errors import Busy, Damaged, DamagedBlob, DamagedJournal, UnknownToken, UsageError
 from ralf.maintenance import renaming
@@ -127,7 +127,7 @@ def _looked(project: Project, stream: str) -> tuple[Scan, list[Finding]]:
     for _ in range(_MOST_TRIES):
         with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
             found = scan(project.store, project.folder, stream)
-            of_file = of_document(project, one) if one is not None and not found.is_damaged else []
+            of_file = of_document(one) if one is not None and not found.is_damaged else []
             return found, [*_of_journal(found), *of_file]
     raise Busy(stream, "its journal is rewritten again and again", "try again")
 
@@ -148,18 +148,18 @@ def _of_journal(found: Scan) -> Iterator[Finding]:
         yield Finding(found.path, what, f"keep them as {found.path.stem}{DAMAGED}", damage=False)
 
 
-def of_document(project: Project, one: Kept) -> list[Finding]:
+def of_document(one: Kept) -> list[Finding]:
     """What is to be said of a document's records, and of its file against them."""
     document, looked = one.document, list[Finding]()
     try:
-        access.read(document, lambda look: looked.extend(_of_file(project, one, look)), fresh=True)
+        access.read(document, lambda look: looked.extend(_of_file(one.document, look)), fresh=True)
     except DamagedJournal as error:
         looked.append(Finding(one.files[0], f"its records make no document: {error.what}"))
     return looked
 
 
-def _of_file(project: Project, one: Kept, look: Look) -> Iterator[Finding]:
-    document, state, file = one.document, look.recorded, look.file
+def _of_file(document: Document, look: Look) -> Iterator[Finding]:
+    state, file = look.recorded, look.file
     path, name = document.place.file, document.name
     what = file.what.removeprefix(f"{path}: ")
     for line in access.warnings_of(document, state):
