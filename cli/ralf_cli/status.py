@@ -176,7 +176,7 @@ def _task(project: Project) -> TaskState | None:
 
     tasks, id_ = store.Tasks(project), environment.lease().rpartition(":")[0]
     by = store.holder(project)
-    held = tasks.read(tasks.held)
+    held = tasks.read(lambda book: book.states(book.claimed())).values()
     own = [state for state in held if state.claim is not None and (state.task.id == id_ or state.claim.by == by)]
     return max(own, key=lambda state: (state.task.id == id_, state.claim.number if state.claim else 0), default=None)
 

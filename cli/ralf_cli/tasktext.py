@@ -283,7 +283,7 @@ def _unfinished(role: str | None, root: str | None, most: int | None) -> TaskLis
     tasks = store.at(root)
 
     def listed(book: Book) -> TaskList:
-        found = tasks.listed(book, ["pending", "failed"], role=role, limit=most)
+        found = book.select(["pending", "failed"], role=role, limit=most)
         return replace(found, tasks=tuple(tasks.as_told(found.tasks)))
 
     return tasks.read(listed)

@@ -138,8 +138,7 @@ def import_tasks(
     def work(writer: Writer) -> Plan:
         nonlocal first
         states = [*writer.book.states(writer.book.all_ids()).values()]
-        held = (tasks.state(writer.book, state.task.id) if state.claim is not None else state for state in states)
-        plan = plan_import(clean, held)
+        plan = plan_import(clean, states)
         _write(writer, plan, {state.task.id: state for state in states})
         first = first or plan  # done once more where the index was torn, it finds its own tasks
         return first

@@ -7,7 +7,7 @@ binds one store. A later claim of a task has a higher number, so whoever shows t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -86,64 +86,49 @@ def claim(
     wanted = Claim(by=name, seconds=seconds, process=process, born=born, machine=machine)
 
     def work(writer: Writer) -> TaskState:
-        state = _chosen(tasks, writer.book, task, wanted, role)
-        return _take(tasks, writer, state, wanted, keep=keep)
+        return _take(tasks, writer, _chosen(tasks, writer.book, task, wanted, role), wanted, keep=keep)
 
     made = tasks.write(work, near=task or "")
     return elsewhere.noted(tasks.project, [made])[0]
 
 
-def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str | None) -> TaskState:
-    """The task to claim, with the claim that it has, which is the one that is wanted or has run out."""
+def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str | None) -> str:
+    """The task to claim: nobody has it but who wants it."""
     if book.plan[1]:
         path = tasks.folder / "plan.yaml"
         raise DamagedPlan(path, book.plan[1].removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
-    held, lost = _held(tasks, book)
     if task is not None:
-        id_ = tasks.resolve(book, task)
-        state = book.states([id_])[id_]
-        if id_ not in held:
-            _check_claimable(book, state)
-        elif not _is_same(state, wanted):
-            tasks.check_free(state, _ANOTHER)
-        return state
-    if mine := [state for state in held.values() if _is_same(state, wanted)]:
-        return max(mine, key=lambda one: one.claim.number if one.claim is not None else 0)
+        id_ = book.resolve(task)
+        if not book.is_held(id_):
+            _check_claimable(book, book.get(id_))
+        elif not _is_same(book.claim(id_), wanted):
+            book.check_free(id_, _ANOTHER)
+        return id_
+    held = [(one.number, id_) for id_ in book.claimed() if (one := book.claim(id_)) is not None and book.is_held(id_)]
+    if mine := [(number, id_) for number, id_ in held if book.task(id_) and _is_same(book.claim(id_), wanted)]:
+        return max(mine)[1]
     if role is None:  # whoever works on a task goes on with those that it was chosen for
-        now = book.state_of(environment.lease().rpartition(":")[0])
-        role = now.task.role if now is not None else None
-    fit = [one for one in lost.values() if role is None or one.task.role in (role, "")]
-    free = filter(tasks.can_be_claimed, fit)
-    found = sorted(
-        [*book.states(tasks.next(book, role, 1)).values(), *free],
-        key=lambda one: (bool(role) and one.task.role != role, book.rank(one.task.id)),
-    )
-    own = [one for one in found if one.claim is not None and one.claim.by == wanted.by]
-    for state in own or found:
-        return state
-    raise NothingReady("tasks", _reasons(book, held, role), _way_out(book))
+        now = book.task(environment.lease().rpartition(":")[0])
+        role = now.role if now is not None else None
+    lapsed = book.lapsed(lambda one: role is None or one in (role, ""))
+    own = [one for one in lapsed if (claim := book.claim(one.task.id)) is not None and claim.by == wanted.by]
+    for state in own or book.claimable_as(role, 1):
+        return state.task.id
+    raise NothingReady("tasks", _reasons(book, [id_ for _, id_ in sorted(held)], role), _way_out(book))
 
 
-def _held(tasks: Tasks, book: Book) -> tuple[dict[str, TaskState], dict[str, TaskState]]:
-    """The tasks that somebody has, and those whose claims ran out."""
-    states = book.states(book.held())
-    held = {id_: state for id_, state in states.items() if tasks.is_held(state)}
-    return held, {id_: state for id_, state in states.items() if id_ not in held}
-
-
-def _is_same(state: TaskState, wanted: Claim) -> bool:
+def _is_same(claim_: Claim | None, wanted: Claim) -> bool:
     """Whether a claim is of whoever wants one: the same name, and, where both say it, the same process."""
-    claim_ = state.claim
     if claim_ is None or claim_.by != wanted.by:
         return False
     same = (claim_.process, claim_.born, claim_.machine) == (wanted.process, wanted.born, wanted.machine)
     return same or not (claim_.process and wanted.process)
 
 
-def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep: bool) -> TaskState:
-    id_, old = state.task.id, state.claim
+def _take(tasks: Tasks, writer: Writer, id_: str, wanted: Claim, *, keep: bool) -> TaskState:
+    old = writer.book.claim(id_)
     process: dict[str, Any] = {"process": wanted.process, "born": wanted.born, "machine": wanted.machine}
-    if old is not None and _is_same(state, wanted) and tasks.is_held(state):
+    if old is not None and _is_same(old, wanted) and writer.book.is_held(id_):
         # The claim that its holder has, once more: a sign of life.
         leases.renew(tasks.project, id_, old, keep=keep)
         if not writer.has_written():
@@ -156,7 +141,7 @@ def _take(tasks: Tasks, writer: Writer, state: TaskState, wanted: Claim, *, keep
             writer.append("lost", task=id_, lease=old.number, note=note)
             leases.end_file(tasks.project, old.lease(id_))
         writer.append("claim", wanted.by, task=id_, seconds=wanted.seconds, **process)
-    tasks.look_again()
+    writer.book.look_again()
     again = old is not None and old.by == wanted.by
     made = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
     is_seen = origin.is_running(wanted.process, wanted.born, wanted.machine)  # then its process is the sign of life
@@ -188,7 +173,7 @@ def _never(state: TaskState) -> list[str]:
     return [warning for warning in state.warnings if warning.startswith(f"{state.task.id} waits for ")]
 
 
-def _reasons(book: Book, held: Mapping[str, TaskState], role: str | None) -> tuple[str, ...]:
+def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ...]:
     """What keeps each kind of task from being claimed."""
     counts, reasons = book.counts(), list[str]()
 
@@ -202,7 +187,7 @@ def _reasons(book: Book, held: Mapping[str, TaskState], role: str | None) -> tup
     reasons += [line for state in book.states(blocked).values() for line in _never(state)]
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
-    named([f"{id_} (by {one.claim.by})" for id_, one in held.items() if one.claim is not None], "claimed: {}")
+    named([f"{id_} (by {one.by})" for id_ in held if (one := book.claim(id_)) is not None], "claimed: {}")
     named(list(book.of_kind("failed")), "failed: {}")
     named(list(book.of_kind("foreign")), "foreign, not accepted yet: {}")
     if role is not None and counts["ready"]:
@@ -400,11 +385,11 @@ def retry(task: str, *, root: Root = None) -> TaskState:
     tasks = store.at(root)
 
     def work(writer: Writer) -> TaskState:
-        id_ = tasks.resolve(writer.book, task)
+        id_ = writer.book.resolve(task)
         state = writer.book.states([id_])[id_]
         if state.task.status == "pending":
             return writer.state(id_, *([] if writer.has_written() else [f"{id_}: already pending; nothing changed"]))
-        tasks.check_free(state)
+        writer.book.check_free(id_)
         store.check_ours(state)
         writer.append("retry", task=id_, changes=[writer.change_of(id_, status="pending")])
         return writer.state(id_)
@@ -417,7 +402,7 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
     tasks = store.at(root)
 
     def work(writer: Writer) -> TaskState:
-        id_ = tasks.resolve(writer.book, task)
+        id_ = writer.book.resolve(task)
         writer.append("evidence", task=id_, evidence=records.tree_of(_clean_evidence(tasks, evidence)))
         return writer.state(id_)
 
@@ -434,7 +419,7 @@ def _lease(
 
     closing  the outcome that is to be recorded
     """
-    named = tasks.resolve(book, task) if task is not None else None
+    named = book.resolve(task) if task is not None else None
     told = lease if lease is not None else environment.lease()
     if told and (named is not None or lease is not None or not _has_gone_on(tasks, book, told, by)):
         id_, number = leases.parsed(told)
@@ -442,20 +427,20 @@ def _lease(
             raise UsageError(str(named), f"the lease is of {id_}", f"ralf task show {id_}")
         if named in (None, id_):
             try:
-                return _by_lease(tasks, book, id_, number, closing)
+                return _by_lease(book, id_, number, closing)
             except TaskNotFound as error:
                 error.hint = error.hint if lease is not None else "RALF_LEASE names it; to go without: unset RALF_LEASE"
                 raise
     name = store.holder(tasks.project, by)
-    mine = [named] if named is not None else _mine(tasks, book, name)
+    mine = [named] if named is not None else _mine(book, name)
     if not mine:
         raise NotFound(name, "holds no task", "ralf task claim")
     if len(mine) > 1:
         raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
-    state = book.states(mine)[mine[0]]
+    state = book.states(mine, recorded=True)[mine[0]]
     if state.claim is None or state.claim.by == name:
         return state, state.claim.number if state.claim is not None else 0, False
-    tasks.check_free(state)
+    book.check_free(mine[0])
     return state, state.claim.number if closing in OUTCOMES else 0, False
 
 
@@ -464,8 +449,9 @@ def _near(task: str | None, lease: str | None) -> str:
     return task or (environment.lease() if lease is None else lease).rpartition(":")[0]
 
 
-def _mine(tasks: Tasks, book: Book, name: str) -> list[str]:
-    return [id_ for id_, one in _held(tasks, book)[0].items() if one.claim is not None and one.claim.by == name]
+def _mine(book: Book, name: str) -> list[str]:
+    found = book.states(book.claimed()).items()
+    return [id_ for id_, one in found if one.claim is not None and one.claim.by == name]
 
 
 def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
@@ -473,11 +459,11 @@ def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
     id_, number = leases.parsed(lease)
     state = book.state_of(id_)
     ended = {one.number for one in state.attempts if one.outcome in ENDED_ITSELF} if state is not None else set()
-    return number in ended and bool(_mine(tasks, book, store.holder(tasks.project, by)))
+    return number in ended and bool(_mine(book, store.holder(tasks.project, by)))
 
 
-def _by_lease(tasks: Tasks, book: Book, id_: str, number: int, closing: str) -> tuple[TaskState, int, bool]:
-    state = book.state_of(tasks.resolve(book, id_))
+def _by_lease(book: Book, id_: str, number: int, closing: str) -> tuple[TaskState, int, bool]:
+    state = book.state_of(book.resolve(id_), recorded=True)
     if state is None or state.task.id != id_:
         raise UsageError(id_, "a lease names a task by its id", "ralf task list")
     by = state.claim.by if state.claim is not None else ""

@@ -84,7 +84,7 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
                 if id_.casefold() in taken or book.named(id_):
                     raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
                 taken.add(id_.casefold())
-                ons = [on if on in names else tasks.resolve(book, on) for on in one.after]
+                ons = [on if on in names else book.resolve(on) for on in one.after]
                 told: dict[str, Any] = {
                     "created": one.created or _stamp(began, len(made)),
                     "created_by": one.created_by or by,
@@ -105,19 +105,19 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
 
     def work(writer: Writer) -> TaskState:
         book = writer.book
-        id_ = tasks.resolve(book, task)
+        id_ = book.resolve(task)
         if writer.has_written():
             return writer.state(id_)
         state = book.states([id_])[id_]
         store.check_ours(state)
         if "after" in values:
-            ons = _resolved(tasks, book, values["after"])
+            ons = _resolved(book, values["after"])
             _check_cycles(book, {id_: ons})
             wanted = {**values, "after": ons}
         else:
             wanted = values
         if wanted.get("status", state.task.status) != state.task.status:
-            tasks.check_free(state)
+            book.check_free(id_)
         change = writer.change_of(id_, **wanted)
         if writer.is_change(change):
             writer.append("seen", changes=[change])
@@ -144,12 +144,12 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 
     def work(writer: Writer) -> list[TaskState]:
         book = writer.book
-        id_ = tasks.resolve(book, task)
+        id_ = book.resolve(task)
         if writer.has_written():
             return [writer.state(one) for one in made]
         state = book.states([id_])[id_]
         store.check_ours(state)
-        tasks.check_free(state)
+        book.check_free(id_)
         if state.task.status not in ("pending", "failed"):
             raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
         made[:] = []
@@ -237,9 +237,9 @@ def _stamp(at: datetime, later: int = 0) -> str:
 # ---- dependencies ----
 
 
-def _resolved(tasks: Tasks, book: Book, named: Sequence[str]) -> tuple[str, ...]:
+def _resolved(book: Book, named: Sequence[str]) -> tuple[str, ...]:
     """Dependencies by their ids; TaskNotFound, UsageError."""
-    return tuple(dict.fromkeys(tasks.resolve(book, one) for one in named))
+    return tuple(dict.fromkeys(book.resolve(one) for one in named))
 
 
 def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:

@@ -76,7 +76,7 @@ class Looker:
         self._catch_up()  # first: records say of some files whose they are
         book = self.book
         near = near if book.rows.one("boot") == origin.boot() else ""  # else a loss of power may have taken any file
-        if not (near and all(map(self._is_as_it_was, {near, *book.waits(near), *book.needs(near), *book.held()}))):
+        if not (near and all(map(self._is_as_it_was, {near, *book.waits(near), *book.needs(near), *book.claimed()}))):
             book.derive(self._take_files())
         stamp = self._plan_stamp()
         if stamp != book.plan[0]:

@@ -164,3 +164,19 @@ class TaskState:
                 break
             count += attempt.outcome not in NO_FAILURE
         return count
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """Tasks that were asked for, in the order in which they would be claimed.
+
+    counts   of all tasks: by status, and `ready claimed blocked foreign`
+    left     how many more there are than the limit let through
+    damaged  files that cannot be read as tasks, and why
+    """
+
+    tasks: tuple[TaskState, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    left: int = 0
+    damaged: tuple[tuple[Path, str], ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -79,6 +79,7 @@ class Change:
     base    digest of the bytes that it had, "" for a new one; `digest`: of those that it is to have
     tree    what it says then; `is_cut`: without secrets that it has
     foreign whether the file is not this user's, and stays so: a pull changed it while its task was claimed
+    prior   what it said before, where that is not what the record before says
     """
 
     task: str = ""
@@ -88,6 +89,7 @@ class Change:
     tree: Mapping[str, Any] | None = None
     is_cut: bool = False
     foreign: bool = False
+    prior: Mapping[str, Any] | None = None
 
 
 # ---- records ----
@@ -122,7 +124,6 @@ def body_of(kind: str, **values: Any) -> dict[str, Any]:
 class Known(NamedTuple):
     """What the records say of the file of a task: the last change of it (`Change`), and
 
-    prior   what the file said before
     boot    in which run of the machine that was recorded, "" where nobody knows
     order   the place of the task's first record: of tasks of one second the first one is the older one
     """
@@ -198,7 +199,6 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
     tree = change.get("tree")
     if tree is None and was.get("tree") is not None:  # a record may have only the values that change
         tree = {**was["tree"], **change.get("values", {})}
-    is_again = was.get("base", "") == base != was.get("digest", "")  # it could not be written then
     more = {
         "place": change.get("place", ""),
         "base": base,
@@ -206,7 +206,7 @@ def _note(rows: Rows, change: Mapping[str, Any], order: int) -> None:
         "tree": tree,
         "is_cut": (change if change.get("tree") is not None else was).get("is_cut", False),
         "foreign": foreign,
-        "prior": was.get("prior" if is_again else "tree"),  # as the file has it
+        "prior": change.get("prior", was.get("tree")),
         "boot": str(rows.one("boot") or ""),
         "order": was.get("order") or order,
     }

@@ -23,7 +23,6 @@ from ralf.text.cleaning import prose
 if TYPE_CHECKING:
     from ralf.project import Project
     from ralf.tasks.book import Book, Chain
-    from ralf.tasks.store import Tasks
 
 MOST_BEFORE = 64
 """Tasks before this one that are read, the nearest."""
@@ -39,27 +38,25 @@ _MOST_FILES = 8  # that are named of a task before this one
 class Asked:
     """The tasks as one look at the book shows them."""
 
-    def __init__(self, tasks: Tasks, book: Book) -> None:
-        self._tasks = tasks
+    def __init__(self, book: Book) -> None:
         self._book = book
 
     def get(self, name: str) -> TaskState:
         """The task of an id or title; TaskNotFound, UsageError."""
-        return self._tasks.state(self._book, self._tasks.resolve(self._book, name))
+        return self._book.get(self._book.resolve(name))
 
     def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
         """Those of these tasks that there are."""
-        return {one.task.id: one for one in self._tasks.shown(self._book, ids)}
+        return self._book.states(ids)
 
     def held(self, by: str) -> Sequence[TaskState]:
         """The tasks that somebody has claimed."""
-        return [one for one in self._tasks.held(self._book) if one.claim is not None and one.claim.by == by]
+        found = self._book.states(self._book.claimed()).values()
+        return [one for one in found if one.claim is not None and one.claim.by == by]
 
     def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
         """How many tasks are pending, and the first of those that can be claimed now."""
-        lost = [one for one in self._tasks.held(self._book) if one.claim is None and not one.waits_for]
-        ready = self._tasks.shown(self._book, self._book.ready(lambda _: True, limit))
-        return self._book.counts()["pending"], [*ready, *lost][:limit]
+        return self._book.counts()["pending"], self._book.claimable(lambda _: True, limit)
 
 
 def refresh(
@@ -88,7 +85,7 @@ def refresh(
     tasks = store.Tasks(project)
 
     def gathered(book: Book) -> Refresh:
-        asked, problems = Asked(tasks, book), filter(None, [book.plan[1]])
+        asked, problems = Asked(book), filter(None, [book.plan[1]])
         return gather(
             project, asked, book.chains(), by=by, lease=lease, task=task, max_tokens=max_tokens, warnings=problems
         )

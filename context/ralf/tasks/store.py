@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import field, replace
-from itertools import islice
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from ralf import environment, project as projects
 from ralf.document.index import NAME, Index, with_index
-from ralf.errors import (
-    MEND_JOURNAL,
-    Claimed,
-    Conflict,
-    DamagedJournal,
-    DamagedTask,
-    RalfError,
-    TaskNotFound,
-    UsageError,
-)
+from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, UsageError
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
-from ralf.tasks import folders, leases, origin, records
-from ralf.tasks.book import Book, words_of
+from ralf.tasks import folders
+from ralf.tasks.book import Book
 from ralf.tasks.look import Looker
-from ralf.tasks.model import STATUSES, TaskState
+from ralf.tasks.model import TaskList as TaskList, TaskState
 from ralf.tasks.records import STREAM
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
-from ralf.text.frozen import dataclass
 
 T = TypeVar("T")
 
@@ -44,26 +30,6 @@ _MOST_TRIES = 8  # at a stream that somebody else rewrites
 
 FOREIGN = "was not written here after `ralf init`, and has not been accepted"
 
-_MOST_NAMED = 5  # candidates that a message names
-
-_MOST_COMPARED = 2_000  # titles that a wrong one is compared with
-
-
-@dataclass(frozen=True, slots=True)
-class TaskList:
-    """Tasks that were asked for, in the order in which they would be claimed.
-
-    counts   of all tasks: by status, and `ready claimed blocked foreign`
-    left     how many more there are than the limit let through
-    damaged  files that cannot be read as tasks, and why
-    """
-
-    tasks: tuple[TaskState, ...] = ()
-    counts: Mapping[str, int] = field(default_factory=dict)
-    left: int = 0
-    damaged: tuple[tuple[Path, str], ...] = ()
-    warnings: tuple[str, ...] = ()
-
 
 class Tasks:
     """The tasks of one project. Nothing is made before something is written."""
@@ -71,7 +37,6 @@ class Tasks:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.folder = project.folder.parent / folders.TASKS
-        self._alive: frozenset[str] | None = None
 
     # ---- reading: takes no lock ----
 
@@ -85,57 +50,20 @@ class Tasks:
         limit: int | None = None,
     ) -> TaskList:
         """The tasks that fit; see `list_tasks`."""
-        return self.read(
-            lambda book: self.listed(book, [status] if status else (), role=role, route=route, ready=ready, limit=limit)
-        )
-
-    def listed(
-        self,
-        book: Book,
-        statuses: Sequence[str] = (),
-        *,
-        role: str | None = None,
-        route: str | None = None,
-        ready: bool = False,
-        limit: int | None = None,
-    ) -> TaskList:
-        """The tasks of some statuses that fit; see `list_tasks`."""
-        if ready:
-            wanted = [None] if role is None else [role, ""] if role else [""]
-            ids = [id_ for one in wanted for id_ in book.ready(_fits(one), sys.maxsize)]
-            found = (id_ for id_ in ids if route is None or _route_of(book, id_) == route)
-        else:
-            found = (one.id for one in book.listed(statuses) if role in (None, one.role) and route in (None, one.route))
-        if ready or role is not None or route is not None or limit is None:
-            ids = list(found)
-            total = len(ids)
-        else:
-            ids = list(islice(found, limit))
-            counts = book.counts()
-            total = sum(counts[one] for one in statuses or STATUSES)
-        states = tuple(self.shown(book, ids[:limit]))
-        problems = tuple(filter(None, (book.plan[1], book.problem)))
-        return TaskList(states, self._counts(book), total - len(states), tuple(book.problems()), problems)
+        statuses = [status] if status else ()
+        return self.read(lambda book: book.select(statuses, role=role, route=route, ready=ready, limit=limit))
 
     def get(self, task: str) -> TaskState:
         """A task by its id or its unambiguous title. TaskNotFound, UsageError for a title that several have."""
-        return self.read(lambda book: self.state(book, self.resolve(book, task)))
+        return self.read(lambda book: book.get(book.resolve(task)))
 
     def states(self, ids: Sequence[str]) -> dict[str, TaskState]:
         """Tasks by their ids; those that are not there are missing."""
-        return {one.task.id: one for one in self.read(lambda book: self.shown(book, ids))}
+        return self.read(lambda book: book.states(ids))
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """How many tasks there are; see `TaskList.counts`."""
-        return self.read(self._counts)
-
-    def _counts(self, book: Book) -> dict[str, int]:
-        found = book.counts()
-        for state in book.states(book.held()).values():
-            if not self.is_held(state):
-                found["claimed"] -= 1
-                found["ready"] += state.task.status == "pending" and not state.is_foreign and not state.waits_for
-        return found
+        return self.read(Book.counts)
 
     def ready_for(
         self, roles: Sequence[str], most: int, *, others: bool = False, without: Collection[str] = ()
@@ -145,109 +73,7 @@ class Tasks:
         others   whether all roles but these are meant
         without  ids of tasks that are not asked for
         """
-
-        def found(book: Book) -> _States:
-            ids = book.ready(lambda role: (role in roles) != others, most, without)
-            lost = [id_ for id_ in self._lost(book) if id_ not in without]
-            return [
-                one
-                for one in self.shown(book, [*ids, *lost])
-                if self.can_be_claimed(one) and (one.task.role in roles) != others
-            ]
-
-        return self.read(found)
-
-    @staticmethod
-    def next(book: Book, role: str | None, most: int) -> Sequence[str]:
-        """Tasks that can be claimed, the first one first: of a role, then of none; None: of any role."""
-        if role is None or not role:
-            return book.ready(_fits(role), most)
-        own = book.ready(_fits(role), most)
-        return own + book.ready(_fits(""), most - len(own))
-
-    def held(self, book: Book) -> _States:
-        """The tasks that were claimed; their claims as far as they live."""
-        return self.shown(book, book.held())
-
-    def shown(self, book: Book, ids: Sequence[str]) -> _States:
-        """Those of some tasks that there are; their claims as far as they live."""
-        return [self._shown(one) for one in book.states(ids).values()]
-
-    def _lost(self, book: Book) -> Sequence[str]:
-        """Tasks whose holders are gone."""
-        return [id_ for id_, one in book.states(book.held()).items() if not self.is_held(one)]
-
-    @staticmethod
-    def can_be_claimed(state: TaskState) -> bool:
-        """Whether a task that nobody has can be claimed."""
-        return state.task.status == "pending" and not state.is_foreign and not state.waits_for
-
-    def read(self, work: Callable[[Book], T], *, near: str = "") -> T:
-        """What `work` says of the tasks as they are now; `near`: as for `write`."""
-
-        def looked(index: Index | None) -> T:
-            self.look_again()
-            looker = Looker(self.project, index)
-            looker.renew(near)
-            with _kept(looker):
-                return work(looker.book)
-
-        with fenced("tasks", waits=False):
-            return with_index(self.project.room_for(NAME), looked)
-
-    # ---- tasks and names ----
-
-    def resolve(self, book: Book, named: str) -> str:
-        """The id of a task that is named by its id, with or without `TASK-`, or by an unambiguous title. TaskNotFound,
-        UsageError.
-        """
-        if book.status(named):
-            return named
-        words = words_of(named)
-        ways: tuple[Callable[[], list[str]], ...] = (
-            lambda: [id_ for id_ in book.named(named) if book.status(id_)],
-            lambda: [one.id for one in book.listed() if one.title == words],
-            lambda: [id_ for id_ in book.named(f"{folders.PREFIX}{named}") if book.status(id_)],
-            lambda: [one.id for one in book.listed() if words in one.title],
-        )
-        for way in ways if words else ():
-            found = way()
-            if len(found) == 1:
-                return found[0]
-            if found:
-                told = self._told(book, found[:_MOST_NAMED])
-                more = " and others" if len(found) > _MOST_NAMED else ""
-                raise UsageError(ascii(named)[1:-1], f"matches several tasks: {told}{more}", "use the id")
-        for path, problem in book.problems():
-            if folders.name_of(path) == named:
-                raise DamagedTask(path, problem.removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
-        closest = self._closest(book, words)
-        raise TaskNotFound(cleaning.one_line(cleaning.clean(named))[:100], closest, self._told(book, closest))
-
-    def _closest(self, book: Book, words: str) -> tuple[str, ...]:
-        import difflib  # only for who asks for what is not there
-
-        found: dict[str, str] = {}
-        for one in sorted(book.listed(), key=lambda one: one.created, reverse=True)[:_MOST_COMPARED]:
-            found[one.id.casefold()] = one.id
-            found.setdefault(one.title, one.id)
-        near = difflib.get_close_matches(words[:200], found, _MOST_NAMED)
-        return tuple(dict.fromkeys(found[one] for one in near))
-
-    def _told(self, book: Book, ids: Sequence[str]) -> str:
-        states = book.states(ids)
-        return ", ".join(f"{id_} ({cleaning.one_line(cleaning.clean(states[id_].task.title))[:60]})" for id_ in ids)
-
-    def state(self, book: Book, id_: str) -> TaskState:
-        """A task as it is told. TaskNotFound."""
-        found = book.state_of(id_)
-        if found is None:
-            raise TaskNotFound(id_)
-        return self._shown(found)
-
-    def _shown(self, state: TaskState) -> TaskState:
-        """A task with its claim only while that lives."""
-        return state if state.claim is None or self.is_held(state) else replace(state, claim=None)
+        return self.read(lambda book: book.claimable(lambda role: (role in roles) != others, most, without))
 
     def as_told(self, states: Sequence[TaskState]) -> _States:
         """Tasks as a person or an agent is told of them: with evidence that says `stale` where what was verified has
@@ -262,34 +88,17 @@ class Tasks:
 
         return standing.current(self.project, found, lambda: self.list(status="completed").tasks)
 
-    def is_held(self, state: TaskState) -> bool:
-        """Whether somebody has a task now: its process runs, or the last sign of life is not older than the lease.
-        Where the store has leases: whether somebody has the task's. Fenced.
-        """
-        id_, claim = state.task.id, state.claim
-        if claim is None:
-            return False
-        if (engine := leases.of(self.project)) is not None:
-            if self._alive is None:
-                self._alive = engine.held(leases.FOLDER)
-            return leases.FOLDER + id_ in self._alive
-        running = origin.is_running(claim.process, claim.born, claim.machine)
-        if running is not None:
-            return running
-        last = max(map(records.seconds_of, (claim.sign, claim.claimed)))
-        with suppress(OSError):
-            last = max(last, leases.file_of(self.project, claim.lease(id_)).stat().st_mtime)
-        return abs(time.time() - last) < claim.seconds  # a clock that was set back keeps no claim for ever
+    def read(self, work: Callable[[Book], T], *, near: str = "") -> T:
+        """What `work` says of the tasks as they are now; `near`: as for `write`."""
 
-    def check_free(self, state: TaskState, hint: str = "") -> None:
-        """Claimed for a task that somebody has now."""
-        if state.claim is not None and self.is_held(state):
-            hint = hint or f"ralf task show {state.task.id}"
-            raise Claimed(state.task.id, state.claim.by, state.claim.claimed, hint)
+        def looked(index: Index | None) -> T:
+            looker = Looker(self.project, index)
+            looker.renew(near)
+            with _kept(looker):
+                return work(looker.book)
 
-    def look_again(self) -> None:
-        """Forget which leases of the engine are held: one look serves for all tasks of a read or a write."""
-        self._alive = None
+        with fenced("tasks", waits=False):
+            return with_index(self.project.room_for(NAME), looked)
 
     # ---- writing: one at a time ----
 
@@ -303,13 +112,12 @@ class Tasks:
         name = os.urandom(6).hex()
 
         def written(index: Index | None) -> T:
-            self.look_again()
             looker = Looker(self.project, index)
             looker.renew(near)
             if looker.book.problem:
                 raise DamagedJournal(STREAM, looker.book.problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
             with _kept(looker):
-                return work(Writer(self.project, looker, name, self.state))
+                return work(Writer(self.project, looker, name))
 
         with fenced("tasks"), locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks"):
             for attempt in range(_MOST_TRIES):
@@ -330,15 +138,6 @@ def _kept(looker: Looker) -> Iterator[None]:
         looker.keep()
         raise
     looker.keep()
-
-
-def _fits(role: str | None) -> Callable[[str], bool]:
-    return lambda one: role is None or one == role
-
-
-def _route_of(book: Book, id_: str) -> str:
-    found = book.state_of(id_)
-    return found.task.context_route if found is not None else ""
 
 
 # ---- the public functions: `ralf.api` ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -33,13 +33,12 @@ BY_FILE = "file"
 class Writer:
     """One write: the lock is held. Done once more without the index, it appends no record twice."""
 
-    def __init__(self, project: Project, looker: Looker, name: str, shown: Callable[[Book, str], TaskState]) -> None:
+    def __init__(self, project: Project, looker: Looker, name: str) -> None:
         self.warnings: list[str] = []
         self._project = project
         self._folder = project.folder.parent / folders.TASKS
         self._looker = looker
         self._name = name
-        self._shown = shown
         self._count = 0
         self._contents: dict[str, bytes] = {}  # that files are to have, by digest
         self._complete()
@@ -77,7 +76,7 @@ class Writer:
 
     def state(self, id_: str, *warnings: str) -> TaskState:
         """A task as it is now, with what is to be said of this write."""
-        found = self._shown(self.book, id_)
+        found = self.book.get(id_)
         return replace(found, warnings=(*found.warnings, *self.warnings, *warnings))
 
     # ---- what is to be done to files ----
@@ -105,7 +104,10 @@ class Writer:
         if made != content or target != path:
             self._contents[digests[1]] = made
         tree, is_cut = self._without_secrets(records.plain(task))
-        return Change(id_, self.book.name(target), *digests, tree, is_cut, bool(found and found[0][1].is_foreign))
+        is_foreign, prior = bool(found and found[0][1].is_foreign), None
+        if found and not self.book.is_shown(id_, self.book.known(id_)):
+            prior, _ = self._without_secrets(found[0][1].tree or {})
+        return Change(id_, self.book.name(target), *digests, tree, is_cut, is_foreign, prior)
 
     def is_change(self, change: Change) -> bool:
         """Whether a change does anything to its file."""
@@ -182,14 +184,17 @@ class Writer:
         """Merge what somebody has saved into a file that a write displaced."""
         for path, content in places.displaced(self._place(id_, Path())):
             if content and not self._is_known(id_, content):
-                self._merge(id_, path, content)
+                self._merge(id_, path, content, is_late=True)
 
     def _is_known(self, id_: str, content: bytes) -> bool:
         known, digest = self.book.known(id_), records.digest_of(content)
         return digest in (known.base, known.digest) or self.book.is_recorded(digest)
 
-    def _merge(self, id_: str, displaced: Path, content: bytes) -> None:
-        """Merge what somebody saved while the file was replaced: they saw what it said before."""
+    def _merge(self, id_: str, displaced: Path, content: bytes, *, is_late: bool = False) -> None:
+        """Merge what somebody saved while the file was replaced: they saw what it said before.
+
+        is_late  whether it may have said something else yet: then the status stays, and the text loses no line
+        """
         from ralf.tasks import taskfile
 
         known, task, found = self.book.known(id_), self.book.task(id_), self.book.chosen(id_)
@@ -205,7 +210,10 @@ class Writer:
             displaced.rename(kept)
             self.warnings.append(f"{kept}: saved by someone while ralf wrote the file, and cannot be merged: {problem}")
             return
-        base = records.task_of(known.prior) if known.prior is not None else task
+        base = records.task_of(known.prior) if known.prior is not None else theirs
+        if is_late:
+            common = [line for line in task.text.split("\n") if line in theirs.text.split("\n")]
+            base, theirs = replace(base, text="\n".join(common)), replace(theirs, status=base.status)
         merged, lines = taskfile.merged(base, task, theirs)
         self.warnings += [f"{id_}: {line}" for line in lines]
         values = {one.name: getattr(merged, one.name) for one in fields(merged)}

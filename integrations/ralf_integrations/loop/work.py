@@ -171,9 +171,9 @@ class Work:
         """A task as it stands, None where it is gone, and the other tasks that its agent has claimed."""
 
         def looked(book: Book) -> tuple[TaskState | None, list[TaskState]]:
-            held = book.states(book.held()).values()
+            held = book.states(book.claimed(), recorded=True).values()
             mine = [one for one in held if one.claim is not None and one.claim.by == agent and one.task.id != task]
-            return book.state_of(task), mine
+            return book.state_of(task, recorded=True), mine
 
         return self._tasks.read(looked)
 
