@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     metavar="TOKENS",
     help="A checkpoint where the tasks since the last one would fill so many tokens, as learnt from finished tasks.",
 )
-@click.option("--dry-run", is_flag=True, help="Draw the plan that would be written; write nothing.")
-@click.option("--draw", is_flag=True, help="Draw the current plan, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the plan that would be written; write nothing.")
+@click.option("--draw", is_flag=True, help="Show the current plan, and change nothing.")
 @click.option("--anew", is_flag=True, help="Ignore the current plan, including edits by hand.")
 @with_root
 @with_json
@@ -54,7 +54,7 @@ def serialize(
     below 1 · 4 damaged plan or task file · 5 busy
     """
     from ralf import project as projects
-    from ralf.tasks import drawing, plan as plans, store
+    from ralf.tasks import plan as plans, store
     from ralf_cli.output import emit_json, fields_of, say
 
     if draw and (every is not None or budget is not None or anew or dry_run):
@@ -72,7 +72,8 @@ def serialize(
     elif not plan.chains:
         say('no open tasks to put in order; add one: ralf task add "TITLE"')
     else:
-        click.echo(drawing.draw(plan, store.list_tasks(limit=None, root=root).tasks))
+        tasks = (state.task for state in store.list_tasks(limit=None, root=root).tasks if not state.is_foreign)
+        click.echo(plans.render(plan, tasks).decode())
         click.echo(_sum(plan))
         if not draw:
             click.echo("dry run: nothing was written" if dry_run else str(plans.path_of(projects.find(root))))

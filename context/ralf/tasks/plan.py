@@ -11,7 +11,7 @@ from ralf.project import Project, find
 from ralf.storage import durable, files, locks, users_files
 from ralf.tasks import planfile, store
 from ralf.tasks.model import TaskState
-from ralf.tasks.planfile import content_at, load as load, parse, path_of as path_of, render
+from ralf.tasks.planfile import content_at, load as load, parse, path_of as path_of, render as render
 from ralf.tasks.sequence import GUESS, SETTLED, Plan, make_plan, tokens_of
 
 Root = str | os.PathLike[str] | None
