@@ -11,22 +11,20 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ralf import environment
+from ralf.config.local_config import LocalConfig, local_config_of
 from ralf.errors import RalfError
+from ralf.facts.checks import says_failed
+from ralf.facts.facts import NAMED
+from ralf.model import RouteContext
+from ralf.project import Project
 from ralf.storage.files import open_regular
-from ralf.tasks.model import Evidence
+from ralf.tasks import verifying
+from ralf.tasks.model import Evidence, Task, TaskState
+from ralf.tasks.records import now
+from ralf.tasks.routes import route_of
 from ralf.text.cleaning import clean, one_line, shown, trimmed
-
-if TYPE_CHECKING:
-    from ralf.config.local_config import LocalConfig
-    from ralf.model import CommandFact, RouteContext, TestFact
-    from ralf.project import Project
-    from ralf.tasks.model import Task, TaskState
-
-# What runs commands and redacts is imported when something is verified: who reads what was edited needs none of it.
-
 
 OUTPUT = 2_048
 """Bytes of a command's output that are kept, its last ones."""
@@ -52,7 +50,6 @@ def verify(
     context: RouteContext | None,
     *,
     is_foreign: bool = False,
-    seconds: float | None = None,
     runs: bool = True,
 ) -> Evidence | None:
     """What says that a task is done; None where there is nothing to verify: no `verify:` and no edited file.
@@ -60,35 +57,30 @@ def verify(
     context     of the task's route, with all that its agent did; None for a route that has nothing yet
     is_foreign  whether git or an archive brought the file as it is now: a pull may change the command of a task that
                 somebody has claimed, and a stranger's command never runs
-    seconds     that `verify:` may take; None: `verify_timeout` of config.local.yaml
     runs        False: no command is run, whatever config.local.yaml allows
 
     The command of `verify:` runs if config.local.yaml has `verify_commands: true`, else the last test run after the
     last edit counts, as the route's facts tell it. Holds no lock, and may take as long as the command does.
     """
-    from ralf.redact import redactor_for
-    from ralf.tasks.records import now
-
     files, command = digests(project, edited(context)), task.verify.strip()
     if not command and not files:
         return None
     settings, problem = (None, _FOREIGN) if is_foreign else _settings(project) if command and runs else (None, "")
     if command and settings is not None:
-        found = _by_command(project, command, settings.environment, seconds or settings.verify_timeout)
+        found = _by_command(project, command, settings)
     else:
         found = _by_tests(context)
         if found.state == "claimed" and command:
             found = replace(found, command=one_line(clean(command)), output=f"not run: {problem}" if problem else "")
-    output = _end_of(redactor_for(project).text(found.output))
-    return replace(found, command=_told(project, found.command), at=now(), output=output, files=files)
+    output = shown(_redacted(project, found.output).strip())  # whole characters, nothing in them unseen
+    output = output.encode("utf-8", "replace")[-OUTPUT:].decode("utf-8", "ignore")
+    return replace(found, command=_command(project, found.command), at=now(), output=output, files=files)
 
 
 def of_completed(project: Project, state: TaskState) -> Evidence | None:
     """What says that a task is done that somebody says is; None for nothing. Takes as long as its `verify:` does."""
     context = None
     with suppress(RalfError, OSError):
-        from ralf.tasks.routes import route_of
-
         if route := route_of(project, state.task.context_route):
             from ralf.finding.reader import get_context  # loaded where there is one
 
@@ -100,14 +92,18 @@ def of_completed(project: Project, state: TaskState) -> Evidence | None:
 
 def has_failed(project: Project, task: Task, evidence: Evidence) -> bool:
     """Whether it was a task's own `verify:` that did not pass; what another test run came to refuses nothing."""
-    return evidence.state == "failed" and evidence.command == _told(project, one_line(clean(task.verify)))
+    return evidence.state == "failed" and evidence.command == _command(project, one_line(clean(task.verify)))
 
 
-def _told(project: Project, command: str) -> str:
+def _command(project: Project, command: str) -> str:
     """A command as evidence has it."""
-    from ralf.redact import redactor_for
+    return trimmed(_redacted(project, command), _LONGEST_COMMAND)
 
-    return trimmed(redactor_for(project).text(command), _LONGEST_COMMAND)
+
+def _redacted(project: Project, text: str) -> str:
+    from ralf.redact import redactor_for  # who reads what was edited needs none of it
+
+    return redactor_for(project).text(text)
 
 
 # ---- the files ----
@@ -158,27 +154,18 @@ def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
 
 def _by_tests(context: RouteContext | None) -> Evidence:
     """What the last test run of a route says, if it came after the last edit."""
-    from ralf.facts.checks import says_failed
-
-    if context is None or context.wholly_foreign:
-        return Evidence()
-    run = next((fact for fact in reversed(context.facts.tests) if not fact.extra.get("origin")), None)
-    if run is None:
+    tests = context.facts.tests if context is not None and not context.wholly_foreign else ()
+    run = next((fact for fact in reversed(tests) if not fact.extra.get("origin")), None)
+    if context is None or run is None:
         return Evidence()
     if context.active_work.git.untested:
         return Evidence(command=run.command)
-    ended = next((fact for fact in reversed(context.facts.commands) if _is_run(fact, run)), None)
-    has_failed = says_failed(run.result) or (ended is not None and ended.status == "failed")
-    status = None if ended is None else ended.exit if ended.status == "failed" else 0
-    if has_failed and status == 0:  # a pipe swallowed it
-        status = None
-    return Evidence("failed" if has_failed else "verified", run.command, status, output=run.result)
-
-
-def _is_run(fact: CommandFact, run: TestFact) -> bool:
-    from ralf.facts.facts import NAMED
-
-    return trimmed(fact.command, NAMED) == run.command and not fact.omitted
+    commands = (fact for fact in reversed(context.facts.commands) if not fact.omitted)
+    ended = next((fact for fact in commands if trimmed(fact.command, NAMED) == run.command), None)
+    exit_status = None if ended is None else ended.exit if ended.status == "failed" else 0
+    if not says_failed(run.result) and (ended is None or ended.status != "failed"):
+        return Evidence("verified", run.command, exit_status, output=run.result)
+    return Evidence("failed", run.command, exit_status or None, output=run.result)  # 0: a pipe swallowed it
 
 
 # ---- the command ----
@@ -193,10 +180,8 @@ def why_not_run(project: Project) -> str:
 
 def _settings(project: Project) -> tuple[LocalConfig | None, str]:
     """How commands run here, None where they may not; and why not."""
-    from ralf.config import local_config
-
     try:
-        found = local_config.local_config_of(project)
+        found = local_config_of(project)
     except (RalfError, OSError) as error:
         return None, str(error)
     if found.verify_commands:
@@ -204,22 +189,13 @@ def _settings(project: Project) -> tuple[LocalConfig | None, str]:
     return None, "config.local.yaml does not allow it; a person can: ralf init --verify-commands"
 
 
-def _by_command(project: Project, command: str, keeps: Iterable[str], seconds: float) -> Evidence:
-    from ralf.tasks.verifying import run
-
-    told = one_line(clean(command))
+def _by_command(project: Project, command: str, settings: LocalConfig) -> Evidence:
+    line, seconds = one_line(clean(command)), settings.verify_timeout
     try:
-        ended = run(command, project.root, environment.of_a_summarizer(keeps), seconds)
+        ended = verifying.run(command, project.root, environment.of_a_summarizer(settings.environment), seconds)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Evidence("claimed", told, output=f"could not be started: {said}")
+        return Evidence("claimed", line, output=f"could not be started: {getattr(error, 'strerror', None) or error}")
     output = clean(ended.output.decode("utf-8", "replace"))
     if ended.status is None:
         output = f"{output.rstrip()}\n[ended: it took longer than {seconds:g} s]\n"
-    state = "verified" if ended.status == 0 else "failed"
-    return Evidence(state, told, ended.status, output=output)
-
-
-def _end_of(text: str) -> str:
-    """The last bytes of a text, whole characters, nothing in them unseen."""
-    return shown(text.strip()).encode("utf-8", "replace")[-OUTPUT:].decode("utf-8", "ignore")
+    return Evidence("verified" if ended.status == 0 else "failed", line, ended.status, output=output)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ralf import environment, project as projects
 from ralf.errors import RalfError, RouteNotFound, UsageError
 from ralf.model import Carried, Decision, RouteContext
-from ralf.tasks.evidence import edited
 from ralf.tasks.model import ENDED_ITSELF, TaskState
 from ralf.tasks.refresh_text import MAX_TOKENS, Neighbour as Neighbour, Refresh as Refresh
 from ralf.tasks.routes import route_of
@@ -232,7 +231,10 @@ def _inherited(
     """What the tasks before one, and their routes, leave to it: fields of `Refresh`. What its own route says, or
     another one before, is not said again.
     """
-    from ralf.route.load import load_state
+    if not before:
+        return {}
+    from ralf.route.load import load_state  # for start-up: a first task has nothing before it
+    from ralf.tasks.evidence import edited
 
     def read(route: str) -> RouteContext | None:
         found = load_state(project, route)
