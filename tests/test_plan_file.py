@@ -16,7 +16,7 @@ from ralf.project import Project, find
 from ralf.storage import durable
 from ralf.tasks import plan as plans, planfile
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.plan import serialize_states
+from ralf.tasks.plan import serialize
 from ralf.tasks.planfile import parse, path_of, render
 from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
 
@@ -139,36 +139,36 @@ def test_a_plan_that_is_rendered_reads_back_as_it_was(plan: Plan, data: st.DataO
 
 
 def test_nothing_to_plan_writes_no_file(project: Project) -> None:
-    assert serialize_states(project, states("a", status="completed")) == Plan(every=1)
+    assert serialize(root=project.root, states=states("a", status="completed")) == Plan(every=1)
     assert not path_of(project).exists()
     assert plans.load(project) is None
 
 
 def test_without_a_number_a_checkpoint_lies_after_every_task(project: Project) -> None:
-    plan = serialize_states(project, states("a b c"))
+    plan = serialize(root=project.root, states=states("a b c"))
     assert (plan.every, plan.budget, ids(plan), plan.notes) == (1, None, "a | b | c", ())
 
 
 def test_numbers_stay_in_force_until_others_are_given(project: Project) -> None:
     known = states("a b c d e f g")
-    serialize_states(project, known, every=3)
-    assert ids(serialize_states(project, [*known, *states("h")])) == "a b c | d e f | g h"
-    assert ids(serialize_states(project, known, budget=40_000)) == "a b | c d | e f | g"
-    plan = serialize_states(project, known, budget=40_000, every=1)
+    serialize(root=project.root, states=known, every=3)
+    assert ids(serialize(root=project.root, states=[*known, *states("h")])) == "a b c | d e f | g h"
+    assert ids(serialize(root=project.root, states=known, budget=40_000)) == "a b | c d | e f | g"
+    plan = serialize(root=project.root, states=known, budget=40_000, every=1)
     assert (plan.every, plan.budget) == (1, 40_000)
 
 
 def test_history_says_what_a_task_takes(project: Project) -> None:
     done = [replace(each, tokens=30_000) for each in states("x y z", role="r", status="completed")]
-    plan = serialize_states(project, [*done, *states("a b c d", role="r")], budget=60_000)
+    plan = serialize(root=project.root, states=[*done, *states("a b c d", role="r")], budget=60_000)
     assert ids(plan) == "a b | c d"
     assert plan.notes == ()
-    assert "20,000" in serialize_states(project, states("a b"), budget=60_000).notes[0]
+    assert "20,000" in serialize(root=project.root, states=states("a b"), budget=60_000).notes[0]
 
 
 def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
     theirs = replace(states("t")[0], is_foreign=True)
-    plan = serialize_states(project, [theirs, *states("a b", after=("t",))], every=9)
+    plan = serialize(root=project.root, states=[theirs, *states("a b", after=("t",))], every=9)
     assert ids(plan) == "a b"
     assert "ralf context trust" in plan.notes[0]
 
@@ -178,54 +178,54 @@ def test_a_foreign_task_is_left_out_and_that_is_said(project: Project) -> None:
 
 def test_lines_that_a_person_has_moved_stay_where_they_are(project: Project) -> None:
     known = states("a b c d")
-    serialize_states(project, known, every=2)
+    serialize(root=project.root, states=known, every=2)
     moved(project, "d", before="a")
     loaded = plans.load(project)
     assert loaded is not None
     assert [*loaded][:2] == ["d", "a"]
-    plan = serialize_states(project, known)
+    plan = serialize(root=project.root, states=known)
     assert ids(plan) == "d a | b c"
     before = path_of(project).read_bytes()
-    serialize_states(project, known)
+    serialize(root=project.root, states=known)
     assert path_of(project).read_bytes() == before
-    assert ids(serialize_states(project, [*known, *states("e", priority=9)])) == "e d | a b | c"
-    assert ids(serialize_states(project, known, every=2, anew=True)) == "a b | c d"
+    assert ids(serialize(root=project.root, states=[*known, *states("e", priority=9)])) == "e d | a b | c"
+    assert ids(serialize(root=project.root, states=known, every=2, anew=True)) == "a b | c d"
 
 
 def test_a_checkpoint_that_a_person_has_added_stays(project: Project) -> None:
     known = states("a b c d e")
     for line in ("checkpoint:", "checkpoint: by hand"):
-        serialize_states(project, known, every=4, anew=True)
+        serialize(root=project.root, states=known, every=4, anew=True)
         edit(project, ('      - "b"  #', f'      - {line}\n      - "b"  #'))
-        plan = serialize_states(project, known)
+        plan = serialize(root=project.root, states=known)
         assert ids(plan) == "a | b c d e"
         assert plan.chains[0].placed[0] == "by hand"
 
 
 def test_a_checkpoint_of_ours_that_a_person_has_taken_out_comes_back(project: Project) -> None:
     known = states("a b c d")
-    serialize_states(project, known, every=2)
+    serialize(root=project.root, states=known, every=2)
     edit(project, ('      - checkpoint: "by count"\n', ""))
-    assert ids(serialize_states(project, known)) == "a b | c d"
+    assert ids(serialize(root=project.root, states=known)) == "a b | c d"
 
 
 def test_a_plan_that_a_person_wrote_keeps_its_order(project: Project) -> None:
     path_of(project).parent.mkdir()
     path_of(project).write_text("chains:\n  - tasks: [c, b, {checkpoint: }, a]\n")
-    assert ids(serialize_states(project, states("a b c"))) == "c b | a"
+    assert ids(serialize(root=project.root, states=states("a b c"))) == "c b | a"
 
 
 def test_comments_alone_are_no_edit(project: Project) -> None:
-    serialize_states(project, states("a b"))
+    serialize(root=project.root, states=states("a b"))
     edit(project, ("# Do a", "# mine"))
     before = everything(path_of(project).parent)
-    serialize_states(project, states("a b"))
+    serialize(root=project.root, states=states("a b"))
     assert everything(path_of(project).parent) == before
 
 
 def test_a_save_while_the_plan_is_written_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     known = states("a b c")
-    serialize_states(project, known)
+    serialize(root=project.root, states=known)
     swap, saves = durable.swap, ["c"]
 
     def slow(new: Path, target: Path, aside: Path) -> None:
@@ -235,8 +235,8 @@ def test_a_save_while_the_plan_is_written_stays(project: Project, monkeypatch: p
 
     monkeypatch.setattr(durable, "swap", slow)
     with pytest.raises(Busy):
-        serialize_states(project, [*known, *states("d")])
-    assert ids(serialize_states(project, [*known, *states("d")])) == "c | a | b | d"
+        serialize(root=project.root, states=[*known, *states("d")])
+    assert ids(serialize(root=project.root, states=[*known, *states("d")])) == "c | a | b | d"
     assert [path.name for path in path_of(project).parent.iterdir()] == ["plan.yaml"]
 
 
@@ -272,7 +272,7 @@ def test_a_hostile_plan_gives_a_clear_error_and_stays_as_it_is(project: Project,
     path_of(project).parent.mkdir()
     path_of(project).write_text(text)
     with pytest.raises(DamagedPlan) as caught:
-        serialize_states(project, states("a b"))
+        serialize(root=project.root, states=states("a b"))
     assert HOSTILE[text] in str(caught.value)
     assert str(caught.value).startswith(f"{path_of(project)}: ")
     assert caught.value.hint
@@ -302,13 +302,13 @@ def test_a_plan_that_is_a_link_is_not_followed(project: Project, tmp_path: Path)
     path_of(project).parent.mkdir()
     path_of(project).symlink_to(outside)
     with pytest.raises(DamagedPlan):
-        serialize_states(project, states("a"))
+        serialize(root=project.root, states=states("a"))
     path_of(project).unlink()
     path_of(project).parent.rmdir()
     (tmp_path / "elsewhere").mkdir()
     path_of(project).parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="symbolic link"):
-        serialize_states(project, states("a"))
+        serialize(root=project.root, states=states("a"))
     assert outside.read_text() == "every: 1\n"
     assert [*(tmp_path / "elsewhere").iterdir()] == []
 
@@ -340,11 +340,11 @@ MANY = 10_000
 
 
 def test_a_plan_that_would_be_too_large_to_read_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    serialize_states(project, states("a b"))
+    serialize(root=project.root, states=states("a b"))
     before = text_of(project)
     monkeypatch.setattr(planfile, "MOST_BYTES", 400)
     with pytest.raises(UsageError, match="more tasks than one plan can hold"):
-        serialize_states(project, states("a b c d e f g h i j k l m n o p q r s t u v w x y z"))
+        serialize(root=project.root, states=states("a b c d e f g h i j k l m n o p q r s t u v w x y z"))
     assert text_of(project) == before
 
 
@@ -357,8 +357,8 @@ def test_ten_thousand_tasks_are_planned_written_and_read_in_a_moment(project: Pr
 
     def planned() -> None:
         path_of(project).unlink(missing_ok=True)
-        plan = serialize_states(project, known, every=10**6)
-        serialize_states(project, known)
+        plan = serialize(root=project.root, states=known, every=10**6)
+        serialize(root=project.root, states=known)
         assert plans.load(project) == plan
 
     within(2, planned)  # 0.3 s on a machine that does nothing else

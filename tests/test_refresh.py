@@ -456,7 +456,7 @@ def test_a_fresh_process_prints_all_that_came_before_it_in_the_plan(project: Pat
     ids: list[str] = []
     for number in range(6):
         ids.append(editing.add(f"Title {number}", text=f"Text {number}", after=ids[-1:], root=project).task.id)
-    plans.serialize_states(Project(project), store.Tasks(Project(project)).list().tasks, every=2)
+    plans.serialize(root=project, states=store.Tasks(Project(project)).list().tasks, every=2)
     for number, id_ in enumerate(ids[:3]):
         assert claims.claim(by=f"tide-{number}", root=project).task.id == id_
         ralf.record_decision(id_, f"Decision {number}", rationale="it binds", root=project)

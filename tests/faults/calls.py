@@ -106,7 +106,7 @@ _TASKS = [TaskState(task=Task(id=f"TASK-{number}", title=f"Carry tide table {num
 
 
 def _planned(root: Path, every: int) -> None:
-    task_plan.serialize_states(find(root), _TASKS, every=every)
+    task_plan.serialize(root=root, states=_TASKS, every=every)
 
 
 def _plan_as(every: int) -> bytes | None:

@@ -25,6 +25,7 @@ def serialize(
     budget: int | None = None,
     anew: bool = False,
     dry_run: bool = False,
+    states: Sequence[TaskState] | None = None,
     root: Root = None,
 ) -> Plan:
     """Put all open tasks in an order, in chains with checkpoints, and write the plan.
@@ -33,26 +34,14 @@ def serialize(
                    every task
     anew           forget the plan in force, with what a person did to it
     dry_run        change nothing
+    states         all tasks of the project, where they are known already
 
     Errors: Cycle, UnknownDependency, UsageError, DamagedPlan, Busy, OSError; nothing was changed then.
     """
-    project = find(root)
-    known = store.Tasks(project).list()
-    plan = serialize_states(project, known.tasks, every=every, budget=budget, anew=anew, dry_run=dry_run)
-    damaged = (f"left out, as it cannot be read: {path}" for path, _ in known.damaged)
-    return replace(plan, notes=(*plan.notes, *damaged))
-
-
-def serialize_states(
-    project: Project,
-    states: Sequence[TaskState],
-    *,
-    every: int | None = None,
-    budget: int | None = None,
-    anew: bool = False,
-    dry_run: bool = False,
-) -> Plan:
-    """As `serialize`, of tasks that are known already; `states` are all tasks of the project."""
+    project, damaged = find(root), list[str]()
+    if states is None:
+        known = store.Tasks(project).list()
+        states, damaged = known.tasks, [f"left out, as it cannot be read: {path}" for path, _ in known.damaged]
     path = path_of(project)
     content = content_at(path)
     before = None if content is None or anew else parse(content, path)
@@ -68,9 +57,9 @@ def serialize_states(
         running={state.task.id for state in states if state.claim is not None},
         without={state.task.id for state in states if state.is_foreign},
     )
-    if budget and not tokens:
-        plan = replace(plan, notes=(f"no history says how many tokens a task takes: {GUESS:,} is a guess",))
-    plan = replace(plan, notes=(*plan.notes, *_left_out(before or Plan(), states)))
+    guess = f"no history says how many tokens a task takes: {GUESS:,} is a guess"
+    notes = [*[guess] * bool(budget and not tokens), *_left_out(before or Plan(), states), *damaged]
+    plan = replace(plan, notes=tuple(notes))
     if not dry_run and before != plan and (plan.chains or content is not None):
         _write(project, content, render(plan, tasks))
     return plan
