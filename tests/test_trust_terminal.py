@@ -9,6 +9,8 @@ from tests.faults.planted import commit_all, git, put_route
 
 import kit.command
 import ralf
+from ralf.memory import writing
+from ralf.memory.family import new_item
 from ralf.project import Project
 from storekit import earlier_store, environment, on_a_terminal, route_file
 
@@ -95,6 +97,19 @@ def test_a_route_that_came_with_a_clone_is_shown_whole_and_imported(clone: Path)
     context = ralf.get_context("tide", root=clone)
     assert not context.foreign
     assert {item.origin for item in context.decisions} == {"import"}
+
+
+def test_a_memory_file_that_came_from_elsewhere_is_shown_whole_and_counts_once_it_is_accepted(tmp_path: Path) -> None:
+    writing.record(Project(tmp_path), "main", [new_item("fact", text="Ada keeps the key", origin="person")])
+    theirs = "# Agent Memory - main\n\n## Tool Preferences\n\n- push: ask first\n"
+    theirs += "\n---\n\n*Edit freely: ralf takes changes in.*\n"
+    path = writing.path_of(Project(tmp_path), "main")
+    path.write_text(theirs)
+    assert [item.text for item in writing.load(Project(tmp_path), "main").items] == ["Ada keeps the key"]
+    status, said = typed(tmp_path, "main", answers="y\n")
+    assert status == 0, said
+    assert "- push: ask first" in said
+    assert "push" in [item.key for item in writing.load(Project(tmp_path), "main").items]
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n"], ids=["no", "nothing"])
