@@ -302,6 +302,7 @@ def test_a_revision_brings_back_what_the_memory_was_and_can_itself_be_undone(pro
     written(project, edit, delta("drop", "fact-2", origin="person"))
     later = written(project, said("fact", text="three"))
     back = writing.restore(project, "main", first.revision)
+    assert [step.what for step in provenance.why(project, "main", "fact-3").steps] == ["added by a person", "restored"]
     assert (back.items, back.notes) == (first.items, {})
     again = writing.restore(project, "main", later.revision)
     assert (again.items, again.notes) == (later.items, {"My own": "Anything."})

@@ -77,7 +77,8 @@ def why(project: Project, agent: str, id: str) -> Provenance:  # noqa: A002
             delta = by_agent(each) if record.by == BY_AGENT else each
             before, memory = memory, apply(memory, delta, record.at)
             added = delta.get("item", {})
-            if label in (delta.get("id"), added.get("id"), *delta.get("entries", ())):
+            is_changed = before.entries.get(label) != memory.entries.get(label)
+            if is_changed or label in (delta.get("id"), added.get("id")):
                 what = _described(delta) + ("" if memory is not before else " (a person said so: it stays)")
                 steps.append(Step(record.revision, record.at, what))
                 evidence |= dict.fromkeys((*delta.get("evidence", ()), *added.get("evidence", ())))
