@@ -120,8 +120,8 @@ def fields_of(item: Item) -> dict[str, str]:
 
 
 def parse(content: bytes, path: Path) -> Parsed:
-    """What a file says: a `Tree`. Damaged for one that is too large, has conflict markers or a block of code without an
-    end, or is no UTF-8.
+    """What a file says: a `Tree`. Damaged for one that has conflict markers or a block of code without an end, or is no
+    UTF-8.
     """
     lines = _decoded(content, path).split("\n")
     foot = next((n for n in reversed(range(len(lines))) if _FOOTER.fullmatch(lines[n].strip())), len(lines))
@@ -159,8 +159,6 @@ def parse(content: bytes, path: Path) -> Parsed:
 
 
 def _decoded(content: bytes, path: Path) -> str:
-    if len(content) > LONGEST_FILE:
-        raise Damaged(path, f"has {len(content):,} bytes, and {LONGEST_FILE:,} are read", "make it smaller")
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
