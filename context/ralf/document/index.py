@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ralf.document.rows import Source
 from ralf.storage import files
@@ -37,9 +37,18 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 _MOST_OPEN = 8  # files that stay open
 
-_idle: dict[Path, list[tuple[sqlite3.Connection, int]]] = {}  # by file, with its inode; the longest unused first
-
 T = TypeVar("T")
+
+
+class _Open(NamedTuple):
+    """A connection, the inode of its file, and the bytes of the memory beside it that SQLite shares with others."""
+
+    db: sqlite3.Connection
+    inode: int
+    shared: int
+
+
+_idle: dict[Path, list[_Open]] = {}  # by file; the longest unused first
 
 
 class Unusable(Exception):
@@ -74,7 +83,8 @@ class Index:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._turns: dict[str, int] = {}  # how often each document had been kept when its rows were asked for
-        self._db, self._inode = _idle_connection(path) or _connected(path)
+        self._open = _idle_connection(path) or _connected(path)
+        self._db = self._open.db
 
     def close(self) -> None:
         """Leave the file open for whoever opens it next in this process."""
@@ -85,7 +95,7 @@ class Index:
             self._db.close()
             return
         connections = _idle.pop(self._path, [])
-        _idle[self._path] = [*connections, (self._db, self._inode)]
+        _idle[self._path] = [*connections, self._open]
         if len(_idle) > _MOST_OPEN:
             close_idle(len(_idle) - _MOST_OPEN)
 
@@ -203,23 +213,39 @@ def _value(text: Any) -> Any:
         raise Unusable from error
 
 
-def _idle_connection(path: Path) -> tuple[sqlite3.Connection, int] | None:
+def _idle_connection(path: Path) -> _Open | None:
     """A connection of this process to the file that lies at a path, None for none."""
     connections = _idle.get(path)
     while connections:
         try:
-            db, inode = connections.pop()
+            found = connections.pop()
         except IndexError:  # another thread has taken it
             return None
-        with suppress(OSError):
-            if path.stat().st_ino == inode:  # the inode of an open file is not given to another one
-                return db, inode
-        db.close()
+        if _is_there(path, found):
+            if _is_sound(path, found):
+                return found
+            _remove(path)  # and never touch the connection again
+        else:
+            found.db.close()
     return None
 
 
-def _connected(path: Path) -> tuple[sqlite3.Connection, int]:
-    """A new connection to the file at a path, which is made where there is none; with its inode."""
+def _is_there(path: Path, found: _Open) -> bool:
+    """Whether the file of a connection still has its name: the inode of an open file is not given to another one."""
+    with suppress(OSError):
+        return path.stat().st_ino == found.inode
+    return False
+
+
+def _is_sound(path: Path, found: _Open) -> bool:
+    """Whether nobody has cut the memory that SQLite shares: to touch it then would kill the process."""
+    with suppress(OSError):
+        return os.stat(f"{path}-shm").st_size >= found.shared  # noqa: PTH116
+    return False
+
+
+def _connected(path: Path) -> _Open:
+    """A new connection to the file at a path, which is made where there is none."""
     files.make(path.parent)
     descriptor = open_single_link(os.fspath(path), os.O_RDWR | os.O_CREAT)  # for this user only, and no link
     inode = os.fstat(descriptor).st_ino
@@ -241,14 +267,17 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, int]:
             for statement in _SCHEMA.strip().split(";\n"):
                 db.execute(statement)
             db.execute(f"pragma user_version = {_VERSION}")
-    return db, inode
+    with suppress(FileNotFoundError):
+        return _Open(db, inode, os.stat(f"{path}-shm").st_size)  # noqa: PTH116
+    return _Open(db, inode, 0)
 
 
 def close_idle(most: int = sys.maxsize) -> None:
     """Close the connections to some files, those that were not used for the longest time first."""
     for path in list(_idle)[:most]:
-        for db, _ in _idle.pop(path, ()):
-            db.close()
+        for found in _idle.pop(path, ()):
+            if not _is_there(path, found) or _is_sound(path, found):
+                found.db.close()
 
 
 os.register_at_fork(before=close_idle)  # SQLite allows no connection to be open in both processes
@@ -273,10 +302,14 @@ def _remove_if_damaged(path: Path, error: sqlite3.DatabaseError) -> bool:
     """Remove an index that is damaged; whether it was. One that is locked, full or unwritable stays."""
     if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
         return False
+    _remove(path)
+    return True
+
+
+def _remove(path: Path) -> None:
     with suppress(OSError):
         for ending in ("", *_BESIDE):
             Path(f"{path}{ending}").unlink(missing_ok=True)
-    return True
 
 
 def files_in(cache: Path) -> list[Path]:
