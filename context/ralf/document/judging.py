@@ -70,6 +70,8 @@ def judge(
     rendered = _render_of(state, store, stream, found) if base is not None else b""
     if rendered and _is_torn(content, rendered):
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
+    if found.stamp is None and _is_render(state, store, stream, digest):
+        return Judged(OURS)
     if left := place.left():
         return Judged(NEW, what=left)
     if not accept and not (is_own and _is_of_head(place, state, store, stream)):
@@ -108,6 +110,15 @@ def _render_of(state: State, store: Store, stream: str, found: Parsed) -> bytes:
     except DamagedJournal:
         then = None
     return then.shown() if then is not None else b""
+
+
+def _is_render(state: State, store: Store, stream: str, digest: str) -> bool:
+    """Whether a record says that just this file showed it: one of an earlier version, without a stamp."""
+    try:
+        records = (state.family.decoded(stream, entry) for entry in store.read(stream))
+        return any(record is not None and record.render == digest for record in records)
+    except DamagedJournal:
+        return False
 
 
 def _is_torn(content: bytes, rendered: bytes) -> bool:

@@ -59,7 +59,8 @@ def take(rows: Rows, record: Record) -> None:
             offset |= {key: str(source.get(key, "")) for key in ("head", "tail")}
             offset |= {key: record.payload.get(key) or empty for key, empty in (("pending", []), ("tails", {}))}
             rows.put(f"offset/{session}", offset)
-            for digest in source.get("notes") or ():
+            notes = source.get("notes")
+            for digest in notes if isinstance(notes, list) else ():  # earlier versions counted them
                 rows.put(f"note/{session}/{digest}", True)
         for run in runs_of(record.payload):
             rows.put(f"run/{run.get('run', '')}", _told(run))
