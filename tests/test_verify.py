@@ -137,11 +137,11 @@ def test_a_damaged_record_is_named_and_those_behind_it_stay_readable(
 
 
 def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_path: Path) -> None:
-    store, head = FileStore(tmp_path), None
+    own, head = OwnStore(FileStore(tmp_path), lambda: "1f"), None
     for number in range(2):
-        head = store.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
+        head = own.append("inbox/s", b'{"n":%d}' % number, id=f"notice-{number}", after=head)
     path = tmp_path / "journal" / "inbox" / "s.jsonl"
-    whole, own = path.read_bytes(), OwnStore(store, lambda: "1f")
+    whole = path.read_bytes()
     places = range(len(whole))
     flipped = [whole[:n] + bytes([whole[n] ^ 1 << bit]) + whole[n + 1 :] for n in places for bit in range(8)]
     broken = [whole[:n] + b"\n" + whole[n:] for n in places]
@@ -150,7 +150,7 @@ def test_a_journal_is_damaged_to_whoever_looks_where_it_is_to_whoever_reads(tmp_
         path.write_bytes(content)
         found = scan(own, tmp_path, "inbox/s")
         try:
-            read = [entry.record for entry in store.read("inbox/s")]
+            read = [entry.record for entry in own.read("inbox/s")]
         except DamagedJournal:
             assert found.is_damaged
         else:  # what has lost its last line break was never acknowledged to a reader: a look may say more

@@ -16,6 +16,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route.family import context_of, document_of, stamp_of
 from ralf.route.state import FileStatus, State, digest_of, read_file, unreadable
+from ralf.storage.journal import stream_of
 
 # `foreign` is imported lazily: most routes have nothing that is.
 
@@ -59,9 +60,9 @@ def _state_of(project: Project, route: str, look: Look) -> State | None:
     elif look.file.status == NEW:
         status = "foreign"
     elif not look.content:
-        if token is None:
+        if token is None and not project.store.is_foreign(stream_of(route)):
             return None
-        status = "missing"
+        status = "missing" if token is not None else "foreign"
     elif look.file.status == HALF:
         context, status = replace(recorded, warnings=(look.file.what,)), "edited"
     if later := recorded.context_checkpoint.later_records:
