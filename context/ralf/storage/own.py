@@ -23,6 +23,7 @@ class OwnStore:
     def __init__(self, inner: Store, id: Callable[[], str]) -> None:  # noqa: A002
         self.inner = inner
         self._id = id
+        self._begin = b""  # of each record, once there is an id: that stays
         self.streams, self.put_blob, self.open_blob = inner.streams, inner.put_blob, inner.open_blob
 
     @property
@@ -96,8 +97,9 @@ class OwnStore:
         return entry._replace(record=b"{" + entry.record[len(self._own_begin()) :].removeprefix(b","))
 
     def _own_begin(self) -> bytes:
-        id_ = self._id()
-        return _BEGIN + id_.encode() + b'"' if id_ else b""
+        if not self._begin and (id_ := self._id()):
+            self._begin = _BEGIN + id_.encode() + b'"'
+        return self._begin
 
     def _is_own(self, entry: Entry) -> bool:
         begin = self._own_begin()
