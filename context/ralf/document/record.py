@@ -14,7 +14,7 @@ from ralf.storage.journal import MALFORMED, Entry, Save
 
 VERSION = 1
 
-_ENVELOPE = ("v", "n", "at", "by", "mark", "render", "save", "file", "seal")
+_ENVELOPE = ("v", "n", "at", "by", "mark", "render", "save", "file")
 
 
 class Record(NamedTuple):

@@ -1,6 +1,6 @@
 """Encrypts what an engine keeps, so that its servers, their logs and their backups hold nothing that can be read.
 
-The cipher is AES-256-GCM of the package `cryptography`. The keys are derived (HKDF-SHA256) from the project's seal key,
+The cipher is AES-256-GCM of the package `cryptography`. The keys are derived (HKDF-SHA256) from the project's key,
 which lies in the user's own folder. An encrypted value is
 
      1 byte   the format, 1
@@ -38,7 +38,7 @@ OTHER_KEY = "copy the keys of the machine that wrote it: docs/engines.md, Anothe
 class Cipher:
     """Encrypts and decrypts values, and makes names that tell nothing, with one key.
 
-    key  32 random bytes: the project's seal key
+    key  32 random bytes: the project's key
     id   16 hexadecimal digits that name the key, and from which nobody can find it
     """
 

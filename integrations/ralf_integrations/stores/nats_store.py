@@ -57,7 +57,7 @@ class NatsStore:
 
     address   the servers
     project   the name under which they know the project
-    key       the project's seal key, with which all that is kept is encrypted
+    key       the project's key, with which all that is kept is encrypted
     replicas  how many of them keep each record: 1 or 3 (5)
     timeout   seconds that a call may take, and more for what is large; then Fenced. An append may have landed all the
               same: repeated with the same id, it returns where
