@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from ralf.document.merge import Change
 from ralf.errors import DamagedJournal, DamagedRouteFile
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import cap, edits, filed, fold, state as states
+from ralf.route import edits, filed, fold, state as states
 from ralf.route.state import State
 from ralf.storage import journal
 
@@ -41,19 +40,9 @@ def foreign_shown(project: Project, route: str, state: State) -> RouteContext:
 
 
 def foreign_notes(ours: RouteContext, theirs: RouteContext) -> tuple[str, ...]:
-    """A line for each foreign item that ours does not have, and for each of ours that the foreign part dropped."""
+    """A line for each foreign item that ours does not have."""
     known = set(wording.told(ours))
-    return wording.bounded(
-        [*_dropped_lines(ours, theirs), *(line for line in wording.told(theirs) if line not in known)]
-    )
-
-
-def _dropped_lines(ours: RouteContext, theirs: RouteContext) -> Iterator[str]:
-    """A line for each decision that stands in ours and that theirs has dropped and shows no more."""
-    stones, shown = cap.of(theirs), {item.id for item in theirs.decisions}
-    for item in (one for one in ours.decisions if one.status == "active" and one.id not in shown):
-        if cap.cover([stone for stone in stones if stone.id == item.id], item):
-            yield f"decision {wording.decision(replace(item, origin='', status='dropped')).removeprefix('- ')}"
+    return wording.bounded([line for line in wording.told(theirs) if line not in known])
 
 
 def changes_of(project: Project, route: str, state: State, found: RouteContext) -> list[Change]:
