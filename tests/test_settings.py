@@ -76,7 +76,7 @@ def test_a_configuration_that_came_with_the_repository_is_told_as_such_and_not_a
     configure(tmp_path, "inject: off\nroute_by: project\n")
     commit(repository(tmp_path), ".")
     project = Project(tmp_path)
-    project.owner.update(hooks=True, since=1.0)
+    project.owner.update(hooks=True)
     found = settings.get_setting(Project(tmp_path), "inject")
     assert (found.value, found.source) == ("auto", "default") and "config.yaml" in found.note
     with pytest.raises(UsageError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -103,7 +102,7 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
             from ralf.tasks import trust  # an opt-in is rare
 
             trust.begin(project)
-            project.owner.update(hooks=True, since=time.time(), unaccepted=refused, accepted=accepted)
+            project.owner.update(hooks=True, unaccepted=refused, accepted=accepted)
     project.prepare()
     for step in steps:
         if step.path == project.config_file:
@@ -168,7 +167,7 @@ def uninstall(project: Project) -> list[Step]:
         if step.path == project.config_file:
             step.path.unlink()
         else:
-            project.owner.update(hooks=False, since=0.0)
+            project.owner.update(hooks=False)
     return steps
 
 

@@ -73,7 +73,6 @@ class Registration:
 
     path           the real path of the project's directory (of the main worktree of a linked one)
     hooks          whether clients' hooks are to act there
-    since          when that was said, seconds since 1970; 0.0 where it was not
     share          whether git is to see what is decided
     key            64 hexadecimal digits, "" where the store is not this user's; the store's id is made of it, and an
                    engine's records are encrypted with it
@@ -85,13 +84,13 @@ class Registration:
     """
 
     __slots__ = (
-        *("path", "hooks", "since", "share", "key", "redaction_key", "cache", "unaccepted", "accepted", "pinned"),
+        *("path", "hooks", "share", "key", "redaction_key", "cache", "unaccepted", "accepted", "pinned"),
         "_brought",
     )
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.hooks, self.since, self.share = False, 0.0, False
+        self.hooks = self.share = False
         self.key = self.redaction_key = self.cache = ""
         self.unaccepted: dict[str, str] = {}
         self.accepted: dict[str, str] = {}
@@ -299,8 +298,9 @@ def _parsed(path: Path, text: str, root: str | None) -> Registration:
         for name in _FIELDS:
             blank = getattr(found, name)
             value = tree.get(name, blank)
-            fits = isinstance(value, (int, float) if isinstance(blank, float) else type(blank))
-            if not fits or not all(isinstance(one, str) for one in (value.values() if isinstance(value, dict) else ())):
+            if not isinstance(value, type(blank)) or not all(
+                isinstance(one, str) for one in (value.values() if isinstance(value, dict) else ())
+            ):
                 raise TypeError(f"{name} is not what ralf writes")  # noqa: TRY301  # as what else cannot be read
             found.put(**{name: value})
         if len(bytes.fromhex(found.key + found.redaction_key)) % 32:

@@ -242,7 +242,7 @@ class Looker:
         if is_copied or any(book.rows.one(f"brought/{one}") for one in names):
             return True
         is_edit = is_accepted or book.file(name) is not None
-        return not is_edit and not owner.since
+        return not is_edit and not owner.hooks
 
     # ---- the plan ----
 
