@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ralf.transcripts.events import Event
+
 # Compiled where they are first needed: most hooks meet none of what they look for.
 _CODE = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
 
@@ -25,6 +27,24 @@ def promises(text: str) -> bool:
 def completes(given: Mapping[str, Any]) -> bool:
     """Whether the arguments of a call hold the command that completes a task, `ralf task done`."""
     return any("task" in text and re.search(_DONE, text) is not None for text in _commands(given))
+
+
+class Completion:
+    """Fed with the events of a session, says at which of them a task is complete."""
+
+    def __init__(self) -> None:
+        self._calls: set[str] = set()  # of the command, without a result yet
+
+    def by(self, event: Event) -> bool:
+        """Whether a task is complete with an event. What a sub-agent did completes none."""
+        if event.agent:
+            return False
+        if event.kind == "call" and completes(event.input):
+            self._calls.add(event.call_id)
+        elif event.kind == "result" and event.call_id in self._calls:
+            self._calls.remove(event.call_id)
+            return not event.failed
+        return event.kind == "assistant" and promises(event.text)
 
 
 def _commands(given: Mapping[str, Any]) -> Iterable[str]:

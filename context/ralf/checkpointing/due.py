@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ralf.checkpointing.completion import completes, promises
+from ralf.checkpointing.completion import Completion
 from ralf.config import DEFAULT_WINDOW, Limits
 from ralf.transcripts.events import START, Event, Position
 
@@ -74,7 +74,7 @@ class BudgetWatcher:
         self.armed = not self._is_pressed()
         self.due: Reason | Literal[""] = ""
         self._checkpoint, self._record = position.byte, -1
-        self._finishing: set[str] = set()  # calls of `ralf task done` that were not answered
+        self._completion = Completion()
 
     @property
     def threshold(self) -> int:
@@ -102,12 +102,15 @@ class BudgetWatcher:
         self._record = event.start.byte
         self.tokens += tokens if is_fresh else 0
         self.capacity = event.capacity or self.capacity
-        completed, is_crossed = self._completed_by(event), self._crosses(event)
+        is_complete, is_ticked = self._completion.by(event), self._ticks_off(event)
+        is_crossed = self._crosses(event)
         reason: Reason
         if event.kind == "compaction" and is_fresh:
             reason = "compaction"
-        elif completed and is_fresh:
-            reason = completed
+        elif is_complete and is_fresh:
+            reason = "task-completed"
+        elif is_ticked and is_fresh:
+            reason = "todos-done"
         elif is_crossed and is_fresh:
             reason = "pressure"
         elif self.tokens >= self.threshold:
@@ -139,17 +142,6 @@ class BudgetWatcher:
         is_low = event.window < (self.limits.pressure - _REARM_BELOW) * self.window
         self.armed = not self._is_pressed() and (was_armed or is_low)
         return was_armed and self._is_pressed()
-
-    def _completed_by(self, event: Event) -> Reason | None:
-        """Keeps the state of the to-do list; what is done with this event and was not before."""
-        if event.kind == "assistant":
-            return "task-completed" if promises(event.text) else None
-        if event.kind == "call" and completes(event.input):
-            self._finishing.add(event.call_id)
-        elif event.kind == "result" and event.call_id in self._finishing:
-            self._finishing.remove(event.call_id)
-            return None if event.failed else "task-completed"
-        return "todos-done" if self._ticks_off(event) else None
 
     def _ticks_off(self, event: Event) -> bool:
         """Keeps the state of the to-do list; whether its last open item is done with this event."""
@@ -282,7 +274,7 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
     """
     waiting: set[str] = set()
     early: set[str] = set()
-    finishing: set[str] = set()
+    completion = Completion()
     record: _Record | None = None
     for event in events:
         if record is None or event.start != record.events[0].start:
@@ -296,14 +288,10 @@ def _records(events: Iterable[Event], count: Callable[[str], int]) -> Iterator[_
         if event.kind not in ("compaction", "other") and not event.agent:
             record.tokens += count(event.text)
         record.asked = record.asked or event.kind == "user"
+        record.completed = completion.by(event) or record.completed
         if event.kind == "call":
             (early.discard if event.call_id in early else waiting.add)(event.call_id)
-            if not event.agent and completes(event.input):
-                finishing.add(event.call_id)
         elif event.kind == "result":
             (waiting.discard if event.call_id in waiting else early.add)(event.call_id)
-            record.completed = record.completed or (event.call_id in finishing and not event.failed)
-        elif event.kind == "assistant" and not event.agent:
-            record.completed = record.completed or promises(event.text)
     if record is not None:
         yield record

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ralf.allocation.gauge import growth_of
-from ralf.checkpointing.completion import completes, promises
+from ralf.checkpointing.completion import Completion
 from ralf.text import tokens
 from ralf.text.cleaning import one_line, trimmed
 from ralf.text.patterns import regex
@@ -145,16 +145,13 @@ def _filled(events: Sequence[Event]) -> int | None:
 
 def _task(events: Sequence[Event], sizes: Sequence[int], start: Position) -> int | None:
     """Tokens of the task at hand: of the session's own events since the last one was complete."""
-    finishing = {event.call_id for event in events if event.kind == "call" and completes(event.input)}
-    total = 0
-    for event, size in zip(reversed(events), reversed(sizes), strict=True):
+    completion, total, is_whole = Completion(), 0, not start.byte
+    for event, size in zip(events, sizes, strict=True):
         if event.agent:
             continue
-        is_done = event.kind == "result" and event.call_id in finishing and not event.failed
-        if event.kind == "compaction" or is_done or (event.kind == "assistant" and promises(event.text)):
-            return total
-        total += size
-    return total if not start.byte else None
+        is_over = event.kind == "compaction" or completion.by(event)
+        total, is_whole = (0, True) if is_over else (total + size, is_whole)
+    return total if is_whole else None
 
 
 def _growth(events: Sequence[Event]) -> float | None:
