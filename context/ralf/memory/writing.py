@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,13 +13,14 @@ from ralf.document.access import Document, Look
 from ralf.document.index import NAME
 from ralf.document.place import Place
 from ralf.document.state import State, state_at
-from ralf.errors import NotFound, UsageError
+from ralf.errors import NotFound
 from ralf.memory import file
 from ralf.memory.family import STREAMS, Delta, MemoryFamily, checked, delta, stated, stream_of
 from ralf.memory.model import DEFAULT_AGENT, Item, Memory, check_agent, item_of, tree_of
 from ralf.project import Project, find
 from ralf.redact import redactor_for
 from ralf.storage import files
+from ralf.text.cleaning import is_valid
 
 T = TypeVar("T")
 
@@ -61,14 +61,9 @@ def path_of(project: Project, agent: str) -> Path:
 
 def agents(project: Project) -> list[str]:
     """The names of the agents that have a memory, or a file of one."""
-    named = {stream.removeprefix(STREAMS) for stream in project.store.streams(STREAMS)}
-    with suppress(OSError):
-        named |= {path.stem for path in path_of(project, "x").parent.glob("*.md")}
-    names = []
-    for name in sorted(named):
-        with suppress(UsageError):
-            names.append(check_agent(name))
-    return names
+    streams = {stream.removeprefix(STREAMS) for stream in project.store.streams(STREAMS)}
+    files = {path.stem for path in path_of(project, "x").parent.glob("*.md")}
+    return sorted(filter(is_valid, streams | files))
 
 
 # ---- reading: takes no lock, records nothing ----
