@@ -37,7 +37,6 @@ def append(root: Path, kind: str, payload: dict[str, object], id: str) -> None: 
     from ralf.route.write import open_route
 
     with open_route(projects.find(root), ROUTE) as writer:
-        writer.absorb_edits()
         writer.append(kind, payload, id=id)
         writer.render_file()
 

@@ -178,7 +178,6 @@ def test_the_other_value_of_a_field_that_two_changed_is_forgotten_too(root: Path
     label, other = label_of(root), "The key lies with the lighthouse keeper"
     at = ["decisions", label, "decision"]
     with open_route(projects.find(root), ROUTE) as writer:
-        writer.absorb_edits()
         conflicts = [{"at": at, "also": [other, "at sea"]}]
         writer.append("edit", {"changes": [], "conflicts": conflicts}, id="made")
         writer.render_file()

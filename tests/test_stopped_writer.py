@@ -21,7 +21,6 @@ import os, signal, sys
 from ralf import project
 from ralf.route.write import open_route
 with open_route(project.find(sys.argv[1]), "tide") as writer:
-    writer.absorb_edits()
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 

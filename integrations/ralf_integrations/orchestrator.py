@@ -312,10 +312,8 @@ class Orchestrator:
         payload |= {"period": [now, now], "tokens": size, "reason": reason}
         seed = "\0".join((self._route, self._counters.checkpoint_id, digest))  # of two at once one lands
         with open_route(self._project, self._route) as writer:
-            writer.absorb_edits()
             writer.append("checkpoint", payload, id=f"checkpoint-{hashlib.sha256(seed.encode()).hexdigest()[:40]}")
             label = newest(writer.context)
-            writer.render_file()
         self._count(digest=digest, checkpoint_id=label)
         return True
 

@@ -105,7 +105,6 @@ def _refine(root: Path, rng: random.Random) -> None:
     item = to_tree(Decision(decision=sentence(rng), rationale=sentence(rng), timestamp="t", origin="agent"))
     payload = {"title": sentence(rng), "text": text, "decisions": [item]}
     with open_route(projects.find(root), route) as writer:
-        writer.absorb_edits()
         writer.append("handover", payload, id=f"made-{rng.random()}")
         writer.render_file()
 

@@ -104,13 +104,11 @@ def write(project: Project, route: str, runs: Sequence[Attempt]) -> RouteWriter 
     if not _new(project, route, trees):
         return None
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         if new := _new(project, route, trees):
             identity = "\0".join((route, str(writer.context.revision), *(tree["run"] for tree in new)))
             digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
             payload = {"attempts": new, "timestamp": next((run.timestamp for run in reversed(runs)), "")}
             writer.append("attempt", payload, id=f"attempt-{digest[:40]}")
-            writer.render_file()
     return writer
 
 
@@ -223,8 +221,6 @@ class Ingest:
             self.damage = state.damage
             if state.behind and not state.damage:
                 with open_route(self.project, self.route) as writer:
-                    writer.absorb_edits()
-                    writer.render_file()
                     self.context = writer.context
                 self.warnings += writer.warnings
         run = self.source.attempt
@@ -296,7 +292,6 @@ class Ingest:
         identity = "\0".join((self.route, offset.session, span, after.tail))
         id_ = f"checkpoint-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
         with open_route(self.project, self.route) as writer:
-            writer.absorb_edits()
             if not restart and ingest_offset(self.project, self.route, offset.session).position != self._ingested:
                 return None
             if self._is_rewritten(writer.token) or not has_blob(self.project.store, payload["evidence"]):
@@ -306,8 +301,6 @@ class Ingest:
                 payload["attempt"] |= {"again": True} if known else {}
             before, token = writer.context.revision, writer.token
             landed = writer.append("checkpoint", payload, id=id_, shown=last).revision > before
-            if last:
-                writer.render_file()
         self._ingested = after.position
         self._follow(writer)
         if landed:

@@ -55,6 +55,5 @@ def all_kept(project: Project) -> Iterator[Kept]:
 
 
 def _settle_route(project: Project, route: str) -> None:
-    with open_route(project, route) as writer:
-        writer.absorb_edits()
-        writer.render_file()
+    with open_route(project, route):
+        pass  # absorbs before, and renders after

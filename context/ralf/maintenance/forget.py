@@ -289,9 +289,7 @@ class _Forgetting:
                 "timestamp": utc_now(),
             }
             with open_route(self._project, self._route) as writer:
-                writer.absorb_edits()
                 writer.append("forget", payload, id=f"forget-{label or 'text'}-{uuid.uuid4().hex}")
-                writer.render_file()
         for digest in self._digests:
             self._store.put_blob([self._wording.masked(self._content(digest))])
         listed = {str(digest) for payload in before for digest in payload.get("blobs", ())}

@@ -97,7 +97,6 @@ def finish(project: Project, move: Move, because: str = "") -> Moved:
         durable.removed(all_displaced(document_of(project, move.old).place))  # absorbed before the journal moved
         with_index(project.room_for(NAME), lambda index: index.drop(stream_of(move.old)) if index is not None else None)
     with open_route(project, new) as writer:
-        writer.absorb_edits()
         before = writer.context.revision
         said = redactor_for(project).text(one_line(clean(because)))
         whose = "agent" if environment.is_agent() else "user"
@@ -126,7 +125,6 @@ def _check_free(project: Project, old: str, name: str) -> None:
 def _check_own(project: Project, route: str) -> None:
     """UsageError for a route whose file this user's ralf did not write, or that cannot be read."""
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         if writer.foreign:
             raise UsageError(route, "holds what your ralf did not write", f"ralf context trust {route}")
         if writer.damage or writer.token is None:

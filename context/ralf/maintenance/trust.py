@@ -178,7 +178,6 @@ def accept_route(project: Project, route: str, *, seen: str = "") -> Sequence[st
     OSError: then nothing was accepted.
     """
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         state = load_state(project, route)
         if state is None or not state.context.foreign:
             return ()

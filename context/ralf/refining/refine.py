@@ -118,13 +118,11 @@ class _Asking:
         by = self._usage.model or self._command.name
         made, kept = checked(answer, names, quotes, model=by, at=ended, session=session)
         with open_route(self._project, self._route) as writer:
-            writer.absorb_edits()
             if all(entry_of(writer.context, name) is None for name in self._names):
                 raise NoAnswer("the checkpoint has gone from the route")  # by a revert: nothing of it may come back
             before = writer.context.revision
             added = handing_over.record(writer, made, kept, answer.ended, quotes=quotes, call=self._call())
             is_new = writer.context.revision > before
-            writer.render_file()
         return self.outcome(text=str(handing_over.HandedOver(self._route, made, added)) if is_new else "")
 
     def _answer(self, text: str, wrong: str = "") -> Answer:
@@ -148,9 +146,7 @@ class _Asking:
         """Record why nothing came of it; `settled`: the model is not asked about these checkpoints again."""
         reason = self._redactor.text(reason)  # a program tells which key it was refused for
         with open_route(self._project, self._route) as writer:
-            writer.absorb_edits()
             handing_over.record_failure(writer, {**self._call(), "reason": reason, "settled": settled})
-            writer.render_file()
         return self.outcome(failure=reason)
 
     def outcome(self, *, failure: str = "", text: str = "") -> Refinement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +83,6 @@ def record_decision(
         origin=origin,
     )
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         stone = next(iter(cap.covering(cap.of(writer.context), new)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
@@ -96,7 +94,7 @@ def record_decision(
                 return same
             new = replace(new, supersedes=same.id)
         payload = edits.labelled(writer.context, "decision", {"decision": to_tree(new)}, project.git.clone)
-        _append(writer, "decision", payload)
+        writer.append("decision", payload)
     if warn is not None:
         for warning in writer.warnings:
             warn(warning)
@@ -152,14 +150,13 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     project, found = routing.find(route, root)
     label = history.label(id, "DEC")
     with open_route(project, found) as writer:
-        writer.absorb_edits()
         decision = history.decision_of(project, writer.context, label)
         if decision is None or cap.is_buried(writer.context.forgotten, decision.id):
             raise NotFound(found, f"has no decision {label}", f"ralf context show {found} --section decisions")
         if cap.is_buried(writer.context.dropped, decision.id):
             return Dropped(found, decision, changed=False)
         stone = to_tree(cap.tombstone(decision))
-        _append(writer, "drop", {"tombstone": stone, "because": clean(because).strip(), "timestamp": utc_now()})
+        writer.append("drop", {"tombstone": stone, "because": clean(because).strip(), "timestamp": utc_now()})
     return Dropped(found, replace(decision, status="dropped"), changed=True)
 
 
@@ -168,11 +165,6 @@ def _writable(route: str, root: str | os.PathLike[str] | None) -> tuple[Project,
     project = projects.find(root)
     route = routing.check_new(project, route)
     return project, route
-
-
-def _append(writer: RouteWriter, kind: str, payload: Mapping[str, Any]) -> None:
-    writer.append(kind, payload, id=f"{kind}-{uuid.uuid4().hex}")
-    writer.render_file()
 
 
 # ---- edits ----
@@ -201,8 +193,7 @@ def take_in(route: str, *, root: str | os.PathLike[str] | None = None) -> Absorb
     """
     project, found = routing.find(route, root)
     with open_route(project, found) as writer:
-        writer.absorb_edits()
-        writer.render_file()
+        pass  # absorbs before, and renders after
     path = project.route_file(found)
     return Absorbed(found, path, writer.context.revision, tuple(writer.warnings), writer.damage)
 
@@ -225,7 +216,6 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     header = fields.get("context_checkpoint")
     header = header if isinstance(header, Mapping) else {}
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         base, newest = _loaded(project, writer.context, header.get("revision")), writer.context
         mark = header.get("mark")
         if mark != base.context_checkpoint.mark:
@@ -268,7 +258,6 @@ def close_route(route: str, *, root: str | os.PathLike[str] | None = None) -> No
     """
     project, found = routing.find(route, root)
     with open_route(project, found) as writer:
-        writer.absorb_edits()
         if writer.context.active_work.work_status != CLOSED:
             _record_edit(project, writer, [{"at": ["active_work", "work_status"], "value": CLOSED}])
 
@@ -277,7 +266,7 @@ def _record_edit(project: Project, writer: RouteWriter, changes: list[Change]) -
     """Record what a program changed; nothing for no change."""
     if changes:
         redacted = [state.redacted(project, one) for one in changes]
-        _append(writer, "edit", {"timestamp": utc_now(), "changes": redacted, "origin": "agent"})
+        writer.append("edit", {"timestamp": utc_now(), "changes": redacted, "origin": "agent"})
 
 
 # ---- pins ----
@@ -303,8 +292,7 @@ def pin(route: str, message: str, *, origin: str | None = None, root: str | os.P
         raise NotFound(route, f"has no message of the person's at {message}", f"ralf search WORDS --route {route}")
     new = Pin(found.id, found.line, found.session, found.at, trimmed(found.text, _LONGEST), origin)
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         known = next((one for one in writer.context.pinned if one.id == new.id), None)
         if known is None:
-            _append(writer, "pin", {"timestamp": utc_now(), "origin": new.origin, "pin": to_tree(new)})
+            writer.append("pin", {"timestamp": utc_now(), "origin": new.origin, "pin": to_tree(new)})
     return known or new

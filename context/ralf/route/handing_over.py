@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -101,7 +100,6 @@ def hand_over(
         raise UsageError(route, "a hand-over needs words", f"{command} <<'EOF'")
     route = routing.check_new(project, route)
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         sessions = sessions_of(project, route)
         talk = joined(sessions).entries
         if texts := _texts(project, route, session, sessions):
@@ -111,7 +109,6 @@ def hand_over(
         before = {entry.id for entry in writer.context.carried.kept}
         added = record(writer, made, entries, endings, quotes=Quotes(talk), again=again)
         over = before - {entry.id for entry in writer.context.carried.kept}
-        writer.render_file()
     numbered = sum(bool(one.id) or one.kind == "lasting" for one in added)
     return HandedOver(
         route,
@@ -241,13 +238,13 @@ def record(
     taken = [item.id for item in context.decisions]
     after = carry(before, made, entries, endings, quotes=quotes, taken=[*taken, *before.numbers], again=again)
     payload = {**_difference(before, after), **(call or {}), "author": made.author, "timestamp": made.at}
-    writer.append("handover", payload, id=f"handover-{uuid.uuid4().hex}")
+    writer.append("handover", payload)
     return tuple(_numbered(writer.context, before, after))
 
 
 def record_failure(writer: RouteWriter, call: Mapping[str, Any]) -> None:
     """Append why a model that was asked handed nothing over."""
-    writer.append("handover", {**call, "author": "model"}, id=f"handover-{uuid.uuid4().hex}")
+    writer.append("handover", {**call, "author": "model"})
 
 
 def _difference(before: Carried, after: Carried) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +130,6 @@ def _take_back(
         after = fold.apply(now, Record(now.revision + 1, kind, payload)) if payload["changes"] else now
         return 0, history.between((NOW, now), (NOW, after)), (), ""
     with open_route(project, route) as writer:
-        writer.absorb_edits()
         now = writer.context
         kind, payload = plan(now)
         after = now
@@ -141,8 +139,7 @@ def _take_back(
                 "because": redactor_for(project).text(one_line(clean(because))),
                 "changes": [state.redacted(project, change) for change in payload["changes"]],
             }
-            after = writer.append(kind, payload, id=f"{kind}-{uuid.uuid4().hex}")
-            writer.render_file()
+            after = writer.append(kind, payload)
     difference = history.between((f"r{now.revision}", now), (f"r{after.revision}", after))
     revision = after.revision if after is not now else 0
     return revision, difference, tuple(writer.warnings), writer.damage

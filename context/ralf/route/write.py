@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -30,7 +31,8 @@ def utc_now() -> str:
 class RouteWriter:
     """Writes to a route whose lock is held; made by `open_route`.
 
-    A write is `absorb_edits`, any number of `append`, and `render_file`; `open_route` ends it with `close`.
+    What a person saved into the file is absorbed before, and the file shows the newest revision after the block of
+    `open_route`; in between there is any number of `append`.
 
     warnings  what the caller should know of
     damage    why the file cannot be read or may not be written, "" for nothing: it stays as it is
@@ -38,7 +40,7 @@ class RouteWriter:
     """
 
     def __init__(self, project: Project, route: str, writer: Writer) -> None:
-        """Write nothing: `absorb_edits` is the first step that does."""
+        """Record what a person saved into the file, or a dead writer displaced."""
         self._project = project
         self._route = route
         self._path = project.route_file(route)
@@ -46,8 +48,12 @@ class RouteWriter:
         self.damage = ""
         self.foreign = False
         self._told: list[str] = []
-        self._owes = False  # the journal has more than the file shows
-        self._absorbed = False
+        writer.absorb()
+        self._look_at_file()
+        self._tell(writer.absorbed)
+        self._owes = states.digest_of(writer.content) != writer.state.render  # the journal has more than the file shows
+        if project.git.shares():
+            self._share_newest()
 
     @property
     def context(self) -> RouteContext:
@@ -66,34 +72,23 @@ class RouteWriter:
         is_said = self.damage if writer.unread or writer.file.status in (DAMAGED, NEW) else ""
         return [*self._told, *(() if is_said else writer.warnings)]
 
-    def absorb_edits(self) -> None:
-        """Record what a person saved into the file, or a dead writer displaced; every write begins with it."""
-        writer = self._writer
-        writer.absorb()
-        self._look_at_file()
-        self._tell(writer.absorbed)
-        self._absorbed = True
-        self._owes = states.digest_of(writer.content) != writer.state.render
-        if self._project.git.shares():
-            self._share_newest()
-
     def append(
         self,
         kind: str,
         payload: Mapping[str, Any],
         *,
-        id: str,  # noqa: A002
+        id: str = "",  # noqa: A002
         shown: bool = True,
         save: Save | None = None,
     ) -> RouteContext:
         """Append one record and return the new context. The record is durable and read back when this returns.
 
-        A record whose id the journal already has changes nothing.
+        A record whose id the journal already has changes nothing; "": one that no other has is made.
 
         shown  whether the route file is to show this revision: after `render_file`
         save   the file that the record absorbs
         """
-        before = self.context
+        before, id = self.context, id or f"{kind}-{os.urandom(16).hex()}"  # noqa: A001
         payload = edits.labelled(before, kind, payload, self._project.git.clone)
         if self._writer.append({"kind": kind, "payload": payload}, id, is_shown=shown, save=save):
             self._owes = True
@@ -102,8 +97,6 @@ class RouteWriter:
 
     def render_file(self) -> None:
         """Make the route file show the newest revision, absorbing what a person saves meanwhile."""
-        if not self._absorbed:
-            raise RuntimeError("absorb_edits comes first: the file may hold a save that is in no record")
         if self.token is not None:
             known = len(self._writer.absorbed)
             self._writer.put()
@@ -112,11 +105,8 @@ class RouteWriter:
         self._owes = False
 
     def close(self) -> None:
-        """Render the file if it is behind the journal, even after an error in between.
-
-        Does nothing if `absorb_edits` did not complete.
-        """
-        if self._absorbed and self._owes:
+        """Render the file if it is behind the journal."""
+        if self._owes:
             with suppress(OSError):  # the write itself has reported its error
                 self.render_file()
 
@@ -175,8 +165,7 @@ class RouteWriter:
 def open_route(project: Project, route: str) -> Iterator[RouteWriter]:
     """Lock a route for a block of writing, and read its state. Creates the store on first use.
 
-    Writes nothing by itself: no record, no route file. At the end of the block `RouteWriter.close` completes what the
-    block began.
+    Whatever becomes of the block, the file shows at its end what was recorded in it, and what was saved into it before.
 
     Raises Busy when another writer holds it too long, OSError when the folder cannot be written, DamagedJournal when
     the journal cannot be read, UsageError where the store is not to be written (`Project.prepare`): then nothing was

@@ -81,6 +81,5 @@ def place_file(root: str | os.PathLike[str] | None, route: str) -> None:
     with suppress(RalfError, OSError):
         found = load_state(project, route)
         if found is not None and found.token is not None and found.status in ("missing", "stale"):
-            with open_route(project, route) as writer:
-                writer.absorb_edits()
-                writer.render_file()
+            with open_route(project, route):
+                pass  # renders after it
