@@ -120,10 +120,10 @@ class _Asking:
         with open_route(self._project, self._route) as writer:
             if all(entry_of(writer.context, name) is None for name in self._names):
                 raise NoAnswer("the checkpoint has gone from the route")  # by a revert: nothing of it may come back
-            before = writer.context.revision
-            added = handing_over.record(writer, made, kept, answer.ended, quotes=quotes, call=self._call())
-            is_new = writer.context.revision > before
-        return self.outcome(text=str(handing_over.HandedOver(self._route, made, added)) if is_new else "")
+            done = handing_over.record(
+                self._project, writer, made, kept, answer.ended, quotes=quotes, call=self._call()
+            )
+        return self.outcome(text=str(done))
 
     def _answer(self, text: str, wrong: str = "") -> Answer:
         """The answer; once more with what was wrong with it where it cannot be read."""

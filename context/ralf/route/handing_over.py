@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,12 +13,13 @@ from ralf import environment, project as projects, routing
 from ralf.brief.handover import since
 from ralf.document.tree import to_tree
 from ralf.errors import BlobNotFound, DamagedBlob, RalfError, UsageError
-from ralf.model import Carried, HandOver, Kept, RouteContext
+from ralf.model import HandOver, Kept, RouteContext
 from ralf.model.entries import Entry, SessionEntries, Step
+from ralf.model.handover import Ended
 from ralf.model.kept import decision_of
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, history
+from ralf.route import cap, history
 from ralf.route.entries import sessions_of
 from ralf.route.offsets import ingest_offset
 from ralf.route.write import RouteWriter, open_route, utc_now
@@ -99,6 +100,7 @@ def hand_over(
     if not made and not entries and not endings:
         raise UsageError(route, "a hand-over needs words", f"{command} <<'EOF'")
     route = routing.check_new(project, route)
+
     with open_route(project, route) as writer:
         sessions = sessions_of(project, route)
         talk = joined(sessions).entries
@@ -106,19 +108,8 @@ def hand_over(
             made, entries = marked(made, entries, Shown(texts))
         entries = tuple(_offered(entry, is_checked=bool(texts)) for entry in entries)
         again = _is_again(writer.context, made, talk)
-        before = {entry.id for entry in writer.context.carried.kept}
-        added = record(writer, made, entries, endings, quotes=Quotes(talk), again=again)
-        over = before - {entry.id for entry in writer.context.carried.kept}
-    numbered = sum(bool(one.id) or one.kind == "lasting" for one in added)
-    return HandedOver(
-        route,
-        made,
-        tuple(one for one in added if one.id or one.kind == "lasting"),
-        tuple(sorted(over.intersection(ending.id for ending in endings))),
-        len(added) - numbered,
-        tuple(writer.warnings),
-        writer.damage,
-    )
+        done = record(project, writer, made, entries, endings, quotes=Quotes(talk), again=again)
+    return replace(done, warnings=tuple(writer.warnings), damage=writer.damage)
 
 
 def _of_fields(route: str, fields: Mapping[str, Any], command: str) -> Answer:
@@ -220,6 +211,7 @@ def _is_again(context: RouteContext, made: HandOver, talk: Sequence[Entry]) -> b
 
 
 def record(
+    project: Project,
     writer: RouteWriter,
     made: HandOver,
     entries: Sequence[Kept],
@@ -228,60 +220,45 @@ def record(
     quotes: Quotes | None = None,
     again: bool = False,
     call: Mapping[str, Any] | None = None,
-) -> tuple[Kept, ...]:
-    """Append a hand-over to a route, and return its new entries; one that a person had dropped has no id.
+) -> HandedOver:
+    """Append a hand-over to a route.
 
     call  what a model was asked for it: see `ralf.refining.refine`
     """
     context = writer.context
-    before = context.carried
-    taken = [item.id for item in context.decisions]
-    after = carry(before, made, entries, endings, quotes=quotes, taken=[*taken, *before.numbers], again=again)
-    payload = {**_difference(before, after), **(call or {}), "author": made.author, "timestamp": made.at}
-    writer.append("handover", payload)
-    return tuple(_numbered(writer.context, before, after))
+    before, stones = context.carried, cap.of(context) if made.author != "person" else ()
+    new = [one for one in entries if not (one.kind in _DECIDED and cap.cover(stones, decision_of(one)))]
+    labels = [item.id for item in context.decisions] + [f"DEC-{context.context_checkpoint.decision_count:03d}"]
+    taken, tag = [*labels, *before.numbers], project.git.clone
+    after = carry(before, made, new, endings, quotes=quotes, taken=taken, tag=tag, again=again)
+    old = {entry.id: entry for entry in before.kept}
+    added = [entry for entry in after.kept if entry.id not in old]
+    offers = after.offers[: len(after.offers) - len(before.offers)]
+    over = [entry for entry in after.kept if entry.ended is not None and entry != old.get(entry.id)]
+    labels += [entry.id for entry in added]
+    difference = {
+        "moment": to_tree(after.last) if after.last is not None and after.last is not before.last else None,
+        "kept": [to_tree(entry) for entry in added if entry.kind not in _DECIDED],
+        "decisions": [{**to_tree(decision_of(entry)), "id": entry.id} for entry in added if entry.kind in _DECIDED],
+        "ended": [{"id": one.id, **to_tree(one.ended)} for one in over if one.ended and one.kind not in _DECIDED],
+        "amended": [_amended(one.id, one.ended, labels) for one in over if one.ended and one.kind in _DECIDED],
+        "offers": [to_tree(entry) for entry in offers],
+    }
+    payload = {key: value for key, value in difference.items() if value}
+    writer.append("handover", {**payload, **(call or {}), "author": made.author, "timestamp": made.at})
+    ended = {ending.id for ending in endings} & {entry.id for entry in over}
+    return HandedOver(context.route, made, (*added, *offers), tuple(sorted(ended)), len(entries) - len(new))
+
+
+_DECIDED = ("decision", "avoid")
+
+
+def _amended(label: str, ended: Ended, labels: Sequence[str]) -> dict[str, Any]:
+    """What a record says of a decision that is over; where another one took its place, by which."""
+    by = {"superseded_by": ended.why} if ended.why in labels else {}
+    return {"id": label, "ended": to_tree(ended), **by}
 
 
 def record_failure(writer: RouteWriter, call: Mapping[str, Any]) -> None:
     """Append why a model that was asked handed nothing over."""
     writer.append("handover", {**call, "author": "model"})
-
-
-def _difference(before: Carried, after: Carried) -> dict[str, Any]:
-    """What makes the one of the other, as a record holds it."""
-    old = {entry.id: entry for entry in before.kept}
-    new = [entry for entry in after.kept if entry.id not in old]
-    decisions = [entry for entry in new if entry.kind in ("decision", "avoid")]
-    places = {entry.id: f"#{number}" for number, entry in enumerate(decisions, start=1)}
-    over = [entry for entry in after.kept if entry.ended is not None and entry != old.get(entry.id)]
-    ended, amended = list[dict[str, Any]](), list[dict[str, Any]]()
-    for entry in over:
-        if entry.ended is None:
-            continue
-        tree = to_tree(entry.ended)
-        if entry.kind not in ("decision", "avoid"):
-            ended.append({"id": entry.id, **tree})
-            continue
-        by = places.get(entry.ended.why) or (entry.ended.why if entry.ended.why in old else "")
-        amended.append({"id": entry.id, "ended": tree, **({"superseded_by": by} if by else {})})
-    made = {
-        "kept": [to_tree(entry) for entry in new if entry not in decisions],
-        "decisions": [to_tree(decision_of(entry)) for entry in decisions],
-        "ended": ended,
-        "amended": amended,
-        "offers": [to_tree(entry) for entry in after.offers[: len(after.offers) - len(before.offers)]],
-    }
-    moment = {"moment": to_tree(after.last)} if after.last is not None and after.last is not before.last else {}
-    return {**moment, **{key: value for key, value in made.items() if value}}
-
-
-def _numbered(context: RouteContext, before: Carried, after: Carried) -> Iterable[Kept]:
-    """The new entries with the ids that the record gave them."""
-    old = {entry.id for entry in before.kept}
-    labels = {edits.said(item): item.id for item in context.decisions if item.status == "active"}
-    for entry in after.kept:
-        if entry.id not in old:
-            if entry.kind in ("decision", "avoid"):
-                entry = replace(entry, id=labels.get(edits.said(decision_of(entry)), ""))
-            yield entry
-    yield from after.offers[: len(after.offers) - len(before.offers)]

@@ -201,6 +201,7 @@ def carry(
     *,
     quotes: Quotes | None = None,
     taken: Iterable[str] = (),
+    tag: str = "",
     again: bool = False,
 ) -> Carried:
     """What a route hands over after a new hand-over: new entries with ids first, the old ones word for word.
@@ -208,6 +209,7 @@ def carry(
     endings  what the writer holds for ended; what it may not end becomes an open question
     quotes   the messages in which the words of endings are looked for
     taken    ids that others have in the route
+    tag      what stands behind the number of a decision's id, where its clone shares what it decides
     again    the same author hands over again, and nothing was done since: the entries of the last one with names that
              were not found are ended
     """
@@ -224,7 +226,8 @@ def carry(
         """The id of an entry, which is a new one unless a current one says the same."""
         key = entry.kind, plain(entry.text)
         if key not in current:
-            current[key] = next_id(KEPT[entry.kind], [*old, *taken, *(one.id for one in new)])
+            found = next_id(KEPT[entry.kind], [*old, *taken, *(one.id for one in new)])
+            current[key] = f"{found}-{tag}" if tag and entry.kind in ("decision", "avoid") else found
             new.append(replace(entry, id=current[key]))
         return current[key]
 
