@@ -100,7 +100,6 @@ def hand_over(
     if not made and not entries and not endings:
         raise UsageError(route, "a hand-over needs words", f"{command} <<'EOF'")
     route = routing.check_new(project, route)
-
     with open_route(project, route) as writer:
         sessions = sessions_of(project, route)
         talk = joined(sessions).entries
