@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ralf.brief import lines
-from ralf.document import merge
 from ralf.document.index import Index
 from ralf.document.tree import from_tree
 from ralf.errors import NotFound
@@ -261,10 +260,7 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
 
     known  the route with what other clones say of it: there a label has the tag of its clone; `own`: labels without
     """
-    trees: dict[str, dict[str, Any]] = {}
-    for record in records:
-        _take_in(trees, record)
-    found = {id_: from_tree(Decision, tree) for id_, tree in trees.items() if tree.get("decision", MARK) != MARK}
+    found = {label: one for label, one in history.decisions_ever(records).items() if one.decision not in ("", MARK)}
     for decision in known.decisions:  # as edits have left them
         plain = decision.id.rpartition("-")[0]
         before = found.pop(plain if plain in own else decision.id, None)
@@ -274,26 +270,6 @@ def _decisions(known: RouteContext, records: Iterable[Record], own: Container[st
         else:
             found[decision.id] = decision
     yield from map(_decision, found.values())
-
-
-def _take_in(trees: dict[str, dict[str, Any]], record: Record) -> None:
-    """Take in what a record makes of decisions, as trees by their labels; no fold is needed for it."""
-    payload = record.payload
-    lists = (payload.get("decisions", ()), payload.get("document", {}).get("decisions", ()))
-    for item in [payload["decision"]] if payload.get("decision") else [item for items in lists for item in items]:
-        id_, replaced = str(item.get("id", "")), str(item.get("supersedes", ""))
-        if replaced in trees and trees[replaced].get("status", "active") == "active":
-            trees[replaced] = {**trees[replaced], "status": "superseded", "superseded_by": id_}
-        if id_:
-            trees[id_] = {**trees.get(id_, {}), **item}
-    stones = [payload["tombstone"]] if record.kind == "drop" else payload.get("tombstones", ())
-    for change in [*payload.get("amended", ()), *({"id": stone["id"], "status": "dropped"} for stone in stones)]:
-        if change.get("id") in trees:
-            trees[change["id"]] = {**trees[change["id"]], **change}
-    if changes := [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]:
-        edited = merge.apply({"decisions": [*trees.values()]}, changes).get("decisions", [])
-        now = {str(item.get("id", "")): item for item in edited}
-        trees |= {id_: {**tree, "status": "dropped"} for id_, tree in trees.items() if id_ not in now} | now
 
 
 def _decision(decision: Decision) -> Unit:

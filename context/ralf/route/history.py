@@ -67,30 +67,34 @@ def decision_of(project: Project, context: RouteContext, label: str) -> Decision
     """
     found = by_label(context.decisions, label)
     if found is None or (cap.is_bare(found) and context.folded.rationale_count):
-        earlier = by_label([*_decisions_ever(project, context.route).values()], label)
+        ever = decisions_ever(record for _, record in journal.read(project.store, context.route))
+        earlier = by_label([*ever.values()], label)
         found = earlier if found is None or earlier is None else _whole(found, earlier)
     return found or shared.decision_of(project, context.route, label)
 
 
-def _decisions_ever(project: Project, route: str) -> dict[str, Decision]:
-    """Every decision that a route has had, whole, by its label; one that was taken out has the status dropped."""
-    found: dict[str, Decision] = {}
-    context = fold.empty(route)
-    for _, record in journal.read(project.store, route):
-        before, context = context, fold.apply(context, record)
-        for tree in _items(record.payload):  # the cap may fold it at once
-            found.setdefault(str(tree.get("id", "")), from_tree(Decision, tree))
-        for item in context.decisions:
-            found[item.id] = _whole(item, found[item.id]) if item.id in found else item
-            old = found.get(item.supersedes)
-            if old is not None and old.status == "active":  # and folded out
-                found[old.id] = replace(old, status="superseded", superseded_by=item.id)
-        present, buried = {item.id for item in context.decisions}, {stone.id for stone in cap.of(context)}
-        for item in before.decisions:
-            is_folded = context.folded.decision_count > before.folded.decision_count and item.id not in buried
-            if item.id not in present and not is_folded:
-                found[item.id] = replace(found[item.id], status="dropped")
-    return found
+def decisions_ever(records: Iterable[Record]) -> dict[str, Decision]:
+    """Every decision that some records of a route bring, whole, as they leave it, by its label; one that was taken out
+    has the status dropped.
+    """
+    trees: dict[str, Tree] = {}
+    for record in records:
+        payload = record.payload
+        for item in _items(payload):
+            label, replaced = str(item.get("id", "")), trees.get(str(item.get("supersedes", "")))
+            if replaced is not None and replaced.get("status", "active") == "active":
+                trees[replaced["id"]] = {**replaced, "status": "superseded", "superseded_by": label}
+            trees[label] = {**trees.get(label, {}), **item}
+        stones = [payload["tombstone"]] if payload.get("tombstone") else payload.get("tombstones", ())
+        for change in (*payload.get("amended", ()), *({"id": stone["id"], "status": "dropped"} for stone in stones)):
+            if change["id"] in trees:
+                trees[change["id"]] = {**trees[change["id"]], **change}
+        if changes := [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]:
+            edited = merge.apply({"decisions": [*trees.values()]}, changes).get("decisions", [])
+            there = {str(item.get("id", "")): item for item in edited}
+            trees |= {label: {**tree, "status": "dropped"} for label, tree in trees.items() if label not in there}
+            trees |= there
+    return {label: from_tree(Decision, tree) for label, tree in trees.items() if label}
 
 
 def _whole(item: Decision, earlier: Decision) -> Decision:
