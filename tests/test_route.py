@@ -17,7 +17,7 @@ from ralf.document.index import Index, with_index
 from ralf.document.rows import Rows
 from ralf.document.tree import to_tree
 from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section
-from ralf.route.edits import changes_of_edit, changes_of_foreign, labelled
+from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
 from ralf.route.fold import apply, empty, fold
 from ralf.route.routefile import parse, render
@@ -259,24 +259,6 @@ def test_what_was_given_up_can_be_decided_anew() -> None:
 SOURCES = [{"session": "s", "first_line": n, "last_line": n, "sha256": "0"} for n in range(9)]
 
 
-def test_decisions_of_one_segment_name_each_other_by_their_labels() -> None:
-    first = {"decision": "b", "status": "superseded", "superseded_by": "#2"}
-    stream = records(
-        decided("a"), ("checkpoint", checkpoint(0, decisions=[first, {"decision": "c", "supersedes": "#1"}]))
-    )
-    context = fold(stream, empty(ROUTE))
-    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
-        ("DEC-001", "active", "", ""),
-        ("DEC-002", "superseded", "", "DEC-003"),
-        ("DEC-003", "active", "DEC-002", ""),
-    ]
-    written = labelled(fold(stream[:1], empty(ROUTE)), "checkpoint", stream[1].payload)["decisions"]
-    assert [(item["id"], item.get("supersedes", ""), item.get("superseded_by", "")) for item in written] == [
-        ("DEC-002", "", "DEC-003"),
-        ("DEC-003", "DEC-002", ""),
-    ]
-
-
 @pytest.mark.ci
 def test_a_decision_said_again_has_a_further_source_and_no_second_record() -> None:
     again = [{"decision": "USE a", "source": SOURCES[2]}, {"decision": "Use A", "source": SOURCES[2]}]
@@ -284,17 +266,6 @@ def test_a_decision_said_again_has_a_further_source_and_no_second_record() -> No
     (decision,) = context.decisions
     assert decision.source is not None
     assert (decision.source.first_line, [place.first_line for place in decision.further_sources]) == (1, [2])
-
-
-@pytest.mark.ci
-def test_a_known_decision_taken_back_is_reversed_and_names_its_replacement() -> None:
-    news = {"id": "DEC-001", "decision": "a", "status": "reversed", "superseded_by": "#2"}
-    back = checkpoint(0, decisions=[news, {"decision": "undo that", "supersedes": "DEC-001"}])
-    context = folded(decided("a"), ("checkpoint", back))
-    assert [(d.id, d.status, d.supersedes, d.superseded_by) for d in context.decisions] == [
-        ("DEC-001", "reversed", "", "DEC-002"),
-        ("DEC-002", "active", "DEC-001", ""),
-    ]
 
 
 def test_a_decision_that_supersedes_one_that_is_not_there_changes_no_other() -> None:

@@ -29,55 +29,43 @@ def said(decision: Decision) -> str:
 
 _LABEL = regex(r"DEC-([0-9]{1,9})(?:-[0-9a-f]{6})?\Z")
 
-_LINKS = ("supersedes", "superseded_by")
-
 
 def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone: str = "") -> Mapping[str, Any]:
     """The payload of a record that is about to be appended to `context`, its new decisions with their labels.
 
     One that is active already in the same words is no new one: it goes by the label that it has, and is left out where
-    it tells nothing new. One that was dropped is left out; only a record of a decision, which a person makes, or a
-    person's hand-over brings it back. `#n`, the nth decision of the list, becomes that one's label in `supersedes` and
-    `superseded_by`. The labels stand in the record, so that every reader calls them the same.
+    it tells nothing new. One that was dropped is left out of a checkpoint; a record of its own brings it back. The
+    labels stand in the record, so that every reader calls them the same.
 
     clone  the tag behind the number of a label, where this clone shares what it decides; "": none
     """
-    items: Sequence[Mapping[str, Any]]
-    if kind == "decision":
-        items = [payload["decision"]] if payload.get("decision") else []
-    else:
-        items = payload.get("decisions", ()) if kind in ("checkpoint", "handover") else ()
-    if all(item.get("id") for item in items) and not payload.get("amended"):
+    is_one = kind == "decision"
+    items: Sequence[Mapping[str, Any]] = payload.get("decisions", ()) if kind == "checkpoint" else ()
+    if is_one and payload.get("decision"):
+        items = [payload["decision"]]
+    if all(item.get("id") for item in items):
         return payload
-    stones = cap.of(context) if kind != "decision" else ()
+    stones = () if is_one else cap.of(context)
     active = [item for item in context.decisions if item.status == "active"]
     count = context.context_checkpoint.decision_count
-    labels: dict[str, str] = {}  # by `#n`, "" for one that is left out
     new = []
-    for number, item in enumerate(items, start=1):
+    for item in items:
         decision = from_tree(Decision, item)
-        is_persons = kind == "handover" and decision.origin == "user"
-        if not item.get("id") and not is_persons and cap.cover(stones, decision):
-            labels[f"#{number}"] = ""
+        same = next((one for one in reversed(active) if not decision.id and _is_one(one, decision)), None)
+        if not decision.id and cap.cover(stones, decision):
             continue
-        same = next((one for one in reversed(active) if not item.get("id") and _is_one(one, decision)), None)
         if same is not None and decision.supersedes != same.id and decision.status == "active":
-            labels[f"#{number}"] = same.id
             again = _again(same, replace(decision, id=same.id))
             if again == same:
                 continue
             active[active.index(same)] = again
-        elif not item.get("id"):
+            item = {**item, "id": same.id}
+        elif not decision.id:
             count += 1
-            labels[f"#{number}"] = "-".join(filter(None, (f"DEC-{count:03d}", clone)))
-            active.append(replace(decision, id=labels[f"#{number}"]))
-        new.append({**item, "id": labels.setdefault(f"#{number}", str(item.get("id", "")))})
-    new = [_linked(item, labels) for item in new]
-    if kind == "decision":
-        return {**payload, "decision": new[0] if new else {}}
-    amended = [_linked(item, labels) for item in payload.get("amended", ())]
-    amended = [item for item in amended if item.get("superseded_by") != ""]  # by one that is left out
-    return {**payload, "decisions": new, **({"amended": amended} if "amended" in payload else {})}
+            active.append(replace(decision, id="-".join(filter(None, (f"DEC-{count:03d}", clone)))))
+            item = {**item, "id": active[-1].id}
+        new.append(item)
+    return {**payload, "decision": new[0] if new else {}} if is_one else {**payload, "decisions": new}
 
 
 def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
@@ -92,12 +80,6 @@ def _is_one(known: Decision, new: Decision) -> bool:
     labels = known.extra.get("label"), new.extra.get("label")
     is_numbered = None not in labels and labels[0] != labels[1]
     return said(known) == said(new) and (not is_numbered or known.rationale == new.rationale)
-
-
-def _linked(item: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
-    """A decision with labels for `#n`; what is replaced by one that is left out is not replaced."""
-    found = {**item, **{key: labels.get(item[key], item[key]) for key in _LINKS if item.get(key)}}
-    return {**found, "status": "active"} if item.get("superseded_by") and not found["superseded_by"] else found
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:
