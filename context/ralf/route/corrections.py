@@ -71,7 +71,8 @@ def record_decision(
     origin = origin_of(route, origin)
     if kind not in KINDS:
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
-    project, route = _writable(route, root)
+    project = projects.find(root)
+    route = routing.check_new(project, route)
     redacted = redactor_for(project).text
     new = Decision(
         kind=kind,
@@ -160,13 +161,6 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     return Dropped(found, replace(decision, status="dropped"), changed=True)
 
 
-def _writable(route: str, root: str | os.PathLike[str] | None) -> tuple[Project, str]:
-    """The project, and the route as it is called there; it may be new."""
-    project = projects.find(root)
-    route = routing.check_new(project, route)
-    return project, route
-
-
 # ---- edits ----
 
 
@@ -207,21 +201,16 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
 
     Without a change nothing is written; a route that is not there is made. Durable when this returns, and the file
     shows it. Raises UsageError (a refused name, data that no route file holds, a route of which something is foreign),
-    Busy (also for what was loaded before the route was merged into another), OSError, DamagedJournal.
+    Busy, OSError, DamagedJournal.
     """
-    named, (project, route) = route, _writable(route, root)
+    project = projects.find(root)
+    route = routing.check_new(project, route)
     served = load_state(project, route)
     if served is not None and served.context.foreign:  # what was loaded may hold it
         raise UsageError(route, "holds what your ralf did not write", f"ralf context trust {route}")
-    header = fields.get("context_checkpoint")
-    header = header if isinstance(header, Mapping) else {}
     with open_route(project, route) as writer:
-        base, newest = _loaded(project, writer.context, header.get("revision")), writer.context
-        mark = header.get("mark")
-        if mark != base.context_checkpoint.mark:
-            if mark and named.casefold() != route.casefold():  # its labels are others'
-                raise Busy(route, f"took in {named} after this was loaded", f"ralf context show {route} --json")
-            base = newest
+        newest = writer.context
+        base = _loaded(project, newest, fields.get("context_checkpoint"))
         try:
             edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
         except BadTree as error:
@@ -244,12 +233,14 @@ def _of_an_agent(base: RouteContext, edited: RouteContext) -> RouteContext:
     return replace(edited, decisions=tuple(map(whose, edited.decisions)))
 
 
-def _loaded(project: Project, newest: RouteContext, revision: object) -> RouteContext:
-    """The context of a revision of this history, else the newest."""
-    if not isinstance(revision, int) or not 0 < revision < newest.revision:
+def _loaded(project: Project, newest: RouteContext, header: object) -> RouteContext:
+    """The context that fields were changed in: of the revision that a header names in this history, else the newest."""
+    revision = header.get("revision") if isinstance(header, Mapping) else None
+    if not isinstance(header, Mapping) or not isinstance(revision, int) or not 0 < revision < newest.revision:
         return newest
     moment = f"r{revision}"
-    return history.contexts_at(project, newest.route, [moment])[moment]
+    then = history.contexts_at(project, newest.route, [moment])[moment]
+    return then if then.context_checkpoint.mark == header.get("mark") else newest
 
 
 def close_route(route: str, *, root: str | os.PathLike[str] | None = None) -> None:
