@@ -122,11 +122,12 @@ class History:
             ids = [entry.id for entry in self.now.handover.kept]
             number = max([number_of(one) for one in (*self.now.handover.numbers, *ids)], default=0) + 1
             payload["kept"] = [{"kind": "open", "id": f"OPEN-{number:03d}", "text": self._words(), "author": "agent"}]
-            payload["decisions"] = [{"decision": self._words(), "origin": "agent"}]
+            label = f"DEC-{self.now.context_checkpoint.decision_count + 1:03d}"
+            payload["decisions"] = [{"id": label, "decision": self._words(), "origin": "agent"}]
             payload["ended"] = [{"id": one} for one in ids[:1]]
         known = [item.id for item in self.now.active_decisions]
         if known and self.rng.random() < 0.5:
-            by = {"superseded_by": "#1"} if payload.get("decisions") else {}
+            by = {"superseded_by": payload["decisions"][0]["id"]} if payload.get("decisions") else {}
             payload["amended"] = [{"id": self.rng.choice(known), "ended": {"by": "agent"}, **by}]
         self.add("handover", payload)
 
@@ -142,7 +143,10 @@ class History:
         edited = routefile.parse(routefile.render(edited).encode(), "file")
         written, seen = (_marks(context) for context in (edited, base))
         since = _marks(self.now) - seen  # nobody who edited the older file can have meant to remove it
-        after = _marks(self.add("edit", {"changes": edits.changes_of_edit(base, edited, self.now)}))
+        changes = edits.changes_of_edit(base, edited, self.now)
+        payload = edits.body_of(changes, edits.conflicts(base, self.now, changes))["payload"]
+        after = _marks(self.add("edit", payload))
+        after |= set(_MARK.findall(json.dumps(payload)))  # of two values the record has the other
         self.lost += sorted((written - seen) - after) + sorted(since - after)
 
     def _edited(self, context: RouteContext) -> RouteContext:
@@ -261,7 +265,7 @@ def _of_labels(history: History) -> Iterator[str]:
     numbers = [
         context.checkpoint_history[-1].checkpoint_id
         for record, context in zip(history.records, history.contexts[1:], strict=True)
-        if record.kind in ("checkpoint", fold.REVERT)
+        if record.kind == "checkpoint"
     ]
     if len(numbers) != len(set(numbers)):
         yield f"a checkpoint's label was given twice: {numbers}"

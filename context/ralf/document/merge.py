@@ -204,7 +204,7 @@ def _diff(base: Any, theirs: Any, at: list[str], changes: list[Change]) -> None:
     for key, inner in theirs.items():
         if key in base:
             _diff(base[key], inner, [*at, key], changes)
-        elif is_list or not _has_parts(inner) or not inner:
+        elif is_list or not _has_parts(inner) or not inner or (key in IDENTITY) != isinstance(inner, _Items):
             changes.append({"at": [*at, key], "value": _plain(inner)})
         else:  # item by item, for a third tree may have it with others
             _diff(inner.__class__(), inner, [*at, key], changes)
