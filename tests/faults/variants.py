@@ -105,7 +105,6 @@ VARIANTS = (
     Variant("histories", "apply without order", _CASE, "--rounds 60 --jobs 1"),
     Variant("histories", "apply without removals", _CASE, "--rounds 60 --jobs 1"),
     Variant("histories", "revert without sections", _CASE, "--rounds 60 --jobs 1"),
-    Variant("histories", "edit that keeps one value", _CASE, "--rounds 60 --jobs 1"),
     Variant(
         "damage",
         "a repair that removes",
