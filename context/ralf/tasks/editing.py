@@ -108,22 +108,18 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
         id_ = book.resolve(task)
         if writer.has_written():
             return writer.state(id_)
-        state = book.states([id_])[id_]
+        state, wanted = book.get(id_), dict(values)
         store.check_ours(state)
         if "after" in values:
-            ons = _resolved(book, values["after"])
-            _check_cycles(book, {id_: ons})
-            wanted = {**values, "after": ons}
-        else:
-            wanted = values
-        if wanted.get("status", state.task.status) != state.task.status:
+            wanted["after"] = tuple(dict.fromkeys(map(book.resolve, values["after"])))
+            _check_cycles(book, {id_: wanted["after"]})
+        is_closed = wanted.get("status", state.task.status) != state.task.status
+        if is_closed:
             book.check_free(id_)
         change = writer.change_of(id_, **wanted)
         if writer.is_change(change):
             writer.append("seen", changes=[change])
-        if state.task.status == wanted.get("status", "") or wanted.get("status") != "cancelled":
-            return writer.state(id_)
-        behind = book.states(book.waiting_for(id_)).values()
+        behind = book.states(book.waiting_for(id_) if is_closed and wanted["status"] == "cancelled" else ()).values()
         return writer.state(id_, *(warning for other in behind for warning in other.warnings))
 
     return tasks.write(work)
@@ -147,7 +143,7 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
         id_ = book.resolve(task)
         if writer.has_written():
             return [writer.state(one) for one in made]
-        state = book.states([id_])[id_]
+        state = book.get(id_)
         store.check_ours(state)
         book.check_free(id_)
         if state.task.status not in ("pending", "failed"):
@@ -237,24 +233,19 @@ def _stamp(at: datetime, later: int = 0) -> str:
 # ---- dependencies ----
 
 
-def _resolved(book: Book, named: Sequence[str]) -> tuple[str, ...]:
-    """Dependencies by their ids; TaskNotFound, UsageError."""
-    return tuple(dict.fromkeys(book.resolve(one) for one in named))
-
-
 def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:
     """`Cycle` where one of these tasks would wait for itself, with the way that it goes.
 
     changed  their dependencies as they are to be
     """
     needs: dict[str, Sequence[str]] = dict(changed)
-    level = {on for ons in changed.values() for on in ons} - needs.keys()
-    while level:
-        found = {on: book.needs(on) for on in level}
-        needs.update(found)
-        level = {on for ons in found.values() for on in ons} - needs.keys()
-    if not any(changed.values()):
+    left = [on for ons in changed.values() for on in ons]
+    if not left:
         return
+    while left:
+        if (on := left.pop()) not in needs:
+            needs[on] = book.needs(on)
+            left += needs[on]
     from graphlib import CycleError, TopologicalSorter  # only for what waits
 
     from ralf.tasks.sequence import circle

@@ -217,8 +217,6 @@ def name_of(found: Path) -> str:
 _LETTERS = "0123456789bcdfghjkmnpqrstvwxyz"
 """Without vowels, which make words, and without `l`, which looks like 1."""
 
-_SHORTEST, _LONGEST = 4, 8
-
 _RISK = 0.01
 
 
@@ -228,22 +226,18 @@ def new_id(count: int, is_taken: Callable[[str], object]) -> str:
     As many as keep the chance below 1 % that of all tasks, had each been named without knowing of the others, two have
     the same id: that is what happens in clones that do not see each other.
     """
+    pairs = (count + 1) * count / 2
+    length = next((n for n in range(4, 8) if pairs < _RISK * len(_LETTERS) ** n), 8)
     while True:
-        made = PREFIX + _drawn(_length(count))
+        made = PREFIX + _drawn(length)
         if not is_taken(made) and not made[5:].isdecimal():  # numbers are counted, and RALF's loop counts
             return made
 
 
 def _drawn(length: int) -> str:
     """So many letters, each as likely as another. Not by `secrets`, whose import takes its time."""
-    fair = len(_LETTERS) * (256 // len(_LETTERS))
-    drawn: list[str] = []
+    number, drawn = int.from_bytes(os.urandom(16), "big"), ""
     while len(drawn) < length:
-        drawn += (_LETTERS[byte % len(_LETTERS)] for byte in os.urandom(2 * length) if byte < fair)
-    return "".join(drawn[:length])
-
-
-def _length(count: int) -> int:
-    """How many characters an id has that is added to so many."""
-    pairs = (count + 1) * count / 2
-    return next((n for n in range(_SHORTEST, _LONGEST) if pairs < _RISK * len(_LETTERS) ** n), _LONGEST)
+        number, rest = divmod(number, len(_LETTERS))
+        drawn += _LETTERS[rest]
+    return drawn

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ralf.document import comments, yaml_text
 from ralf.document.tree import Tree
@@ -23,8 +23,6 @@ Unknown keys follow as a group of their own.
 _PLACES = {key: (number, place) for number, group in enumerate(GROUPS) for place, key in enumerate(group)}
 
 _LAST = (len(GROUPS), 0)
-
-_MOST = 50  # changes made line by line, each of which reads all lines
 
 _PLAIN = regex(r"(?!(?:[yn]|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9_.-]*\Z")
 
@@ -62,40 +60,13 @@ def _key_lines(key: str, value: Any) -> list[str]:
 # ---- changed ----
 
 
-class _Key(NamedTuple):
-    """A key of the outermost mapping and what belongs to it: the lines from `first` to before `last`.
+class _Block:
+    """A key of the outermost mapping: the blank lines and comments above it, and its own lines."""
 
-    value  where its value stands, if that is a scalar on the key's own line
-    """
-
-    name: str
-    first: int
-    last: int
-    value: tuple[int, int] | None
-
-
-def changed(lines: Sequence[str], tree: Tree, changes: Mapping[str, Any]) -> list[str] | None:
-    """The lines of front matter in which some keys have other values, and those without a value (None) are gone; None
-    where that cannot be done line by line: the mapping stands in braces, or further to the right.
-
-    tree  what the lines hold
-    """
-    if len(changes) > _MOST:
-        return None
-    made = list(lines)
-    for key, value in changes.items():
-        keys = _keys(made, tree)
-        if keys is None:
-            return None
-        there = next((one for one in keys if one.name == key), None)
-        if there is not None and value is None:
-            _remove(made, there)
-        elif there is not None:
-            made[there.first : there.last] = _replaced(made[there.first : there.last], there, value)
-        elif value is not None:
-            _insert(made, keys, key, _key_lines(key, value))
-        tree = {name: old for name, old in tree.items() if name != key} | ({} if value is None else {key: value})
-    return made
+    def __init__(self, name: str, lead: list[str], own: list[str]) -> None:
+        self.name = name
+        self.lead = lead
+        self.own = own
 
 
 _START = regex(r"[^\s#-][^\n]*:(?:[ \t]|\Z)")
@@ -106,71 +77,83 @@ _VALUE = regex(
 )
 
 
-def _keys(lines: list[str], tree: Tree) -> list[_Key] | None:
-    """The keys, whose names the tree has in their order; None where they do not begin lines of their own.
+def changed(lines: list[str], tree: Tree, changes: Mapping[str, Any]) -> list[str] | None:
+    """The lines of front matter in which some keys have other values, and those without a value (None) are gone; None
+    where that cannot be done line by line: the mapping stands in braces, or further to the right.
 
-    What the lines say afterwards is compared with what is meant, so a look at their beginnings is enough.
+    tree  what the lines hold, with its keys in their order. What the lines say afterwards is to be compared with what
+          is meant, so a look at their beginnings is enough
     """
     starts = [number for number, line in enumerate(lines) if _START.match(line)]
     if len(starts) != len(tree):
         return None
-    keys: list[_Key] = []
+    blocks: list[_Block] = []
+    end = 0
     for name, first, last in zip(tree, starts, [*starts[1:], len(lines)], strict=False):
         while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
             last -= 1
-        value = _VALUE.match(lines[first]) if last == first + 1 else None
-        keys.append(_Key(name, first, last, value.span(1) if value else None))
-    return keys
+        blocks.append(_Block(name, lines[end:first], lines[first:last]))
+        end = last
+    by_name = {block.name: block for block in blocks}
+    blocks.append(_Block("", lines[end:], []))  # what is below the last key
+    for key, value in changes.items():
+        block = by_name.get(key)
+        if block is None and value is not None:
+            _insert(blocks, _Block(key, [], _key_lines(key, value)))
+        elif block is not None and value is None:
+            _remove(blocks, block)
+        elif block is not None:
+            block.own = _replaced(block, value)
+    return [line for block in blocks for line in (*block.lead, *block.own)]
 
 
-def _replaced(lines: list[str], key: _Key, value: Any) -> list[str]:
+def _replaced(block: _Block, value: Any) -> list[str]:
     """The lines of a key with another value. A scalar is replaced where it stands, in the quotes that it has."""
-    if key.value is None or isinstance(value, (list, dict)) or "\n" in str(value):
-        return [*_comments(lines), *_key_lines(key.name, value)]
-    line, (first, last) = lines[0], key.value
-    written = yaml_text.flow(value)
-    if isinstance(value, str) and line[first] == "'" and value.isprintable():
+    line = block.own[0]
+    found = _VALUE.match(line) if len(block.own) == 1 else None
+    if found is None or isinstance(value, (list, dict)) or "\n" in str(value):
+        return [*_comments(block.own), *_key_lines(block.name, value)]
+    written, old = yaml_text.flow(value), found[1]
+    if isinstance(value, str) and old[0] == "'" and value.isprintable():
         written = "'" + value.replace("'", "''") + "'"
-    elif isinstance(value, str) and line[first] != '"' and _PLAIN.match(value):
+    elif isinstance(value, str) and old[0] != '"' and _PLAIN.match(value):
         written = value
-    return [line[:first] + written + line[last:]]
+    return [line[: found.start(1)] + written + line[found.end(1) :]]
 
 
-def _remove(lines: list[str], key: _Key) -> None:
+def _remove(blocks: list[_Block], block: _Block) -> None:
     """Take a key out, and the blank line that would be one of two. What was said of it stays."""
-    kept = _comments(lines[key.first : key.last])
-    lines[key.first : key.last] = kept
-    at = key.first
-    if not kept and (at == 0 or not lines[at - 1].strip()):
-        if at < len(lines) and not lines[at].strip():
-            del lines[at]
-        elif at == len(lines) and at:
-            del lines[at - 1]
+    at, said = blocks.index(block), _comments(block.own)
+    del blocks[at]
+    below, lead = blocks[at], [*block.lead, *said]
+    if not said and (not at or _is_blank(lead[-1:])):
+        if _is_blank(below.lead[:1]):
+            del below.lead[0]
+        elif len(blocks) == at + 1 and not below.lead:
+            lead = lead[:-1]
+    below.lead = [*lead, *below.lead]
 
 
-def _comments(lines: list[str]) -> list[str]:
+def _insert(blocks: list[_Block], new: _Block) -> None:
+    """Put a key behind those that come before it, in its own group."""
+    place, keys = _place(new.name), blocks[:-1]
+    group = [block for block in keys if _place(block.name)[0] == place[0]]
+    if earlier := [block for block in group or keys if _place(block.name) <= place]:
+        new.lead = [] if group else [""]
+        blocks.insert(blocks.index(earlier[-1]) + 1, new)
+    elif group:
+        blanks = 1 if _is_blank(group[0].lead[:1]) else 0
+        new.lead, group[0].lead = group[0].lead[:blanks], group[0].lead[blanks:]
+        blocks.insert(blocks.index(group[0]), new)
+    else:
+        blocks[0].lead = ["", *blocks[0].lead] if keys else blocks[0].lead
+        blocks.insert(0, new)
+
+
+def _is_blank(lines: Sequence[str]) -> bool:
+    return bool(lines) and not lines[0].strip()
+
+
+def _comments(lines: Sequence[str]) -> list[str]:
     noted = comments.found("\n".join(lines) + "\n")
     return [line for key in noted for line in comments.lines_of(noted, key)]
-
-
-def _insert(lines: list[str], keys: list[_Key], name: str, new: Iterable[str]) -> None:
-    """Put a key behind those that come before it, in its own group."""
-    place = _place(name)
-    before = [key for key in keys if _place(key.name) <= place]
-    after = [key for key in keys if _place(key.name) > place]
-    group = [key for key in keys if _place(key.name)[0] == place[0]]
-    if not group and before:
-        lines[before[-1].last : before[-1].last] = ["", *new]
-    elif not group or (group and _place(group[0].name) > place):
-        first = _above(lines, (group or after)[0].first) if group or after else len(lines)
-        lines[first:first] = [*new] if group or not after else [*new, ""]
-    else:
-        at = next(key.last for key in reversed(group) if _place(key.name) <= place)
-        lines[at:at] = new
-
-
-def _above(lines: list[str], number: int) -> int:
-    """Where what is said of the key in this line begins."""
-    while number and lines[number - 1].startswith("#"):
-        number -= 1
-    return number

@@ -164,21 +164,26 @@ class Writer:
 
         changes = []
         for id_ in ids:
-            known, task = self.book.known(id_), self.book.task(id_)
+            known, task, found = self.book.known(id_), self.book.task(id_), self.book.chosen(id_)
             try:
-                if task is not None and not self.book.chosen(id_):  # it was never written, or is lost
+                if task is not None and not found:  # it was never written, or is lost
                     self._contents[known.digest] = taskfile.render(task)
                     self._bring_up([Change(id_, known.place, "", known.digest)])
-                    continue
-                change = self.change_of(id_)
-                if (change.base, change.digest) == (known.base, known.digest):  # its writer died
-                    self._bring_up([change])
+                elif task is not None and self._is_whole(task, *found[0]) and self.book.is_shown(id_, known):
+                    changes.append(self.accepted(*found[0]))  # nothing is to be done to its file
+                elif (change := self.change_of(id_)) and (change.base, change.digest) == (known.base, known.digest):
+                    self._bring_up([change])  # its writer died
                 else:
                     changes.append(change)
             except (OSError, Damaged, UsageError, Busy) as error:
                 self._warn(self.book.path(known.place), error)
         for start in range(0, len(changes), MOST_CHANGES):
             self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
+
+    def _is_whole(self, task: Task, name: str, file: File) -> bool:
+        """Whether a file says all of a task, and is where such a one belongs."""
+        path = self.book.path(name)
+        return records.task_of(file.tree or {}) == task and folders.place(self._folder, task, path) == path
 
     def _take_displaced(self, id_: str) -> None:
         """Merge what somebody has saved into a file that a write displaced."""
