@@ -11,8 +11,10 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -180,15 +182,16 @@ class Kept:
 
         return self._asked(ask, lambda other: other.one(key))
 
-    def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
-        """See `Source.under`."""
+    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
+        """See `Source.under`; each value is read when it is asked for."""
         statement = "select key, value from row where name = ? and key >= ? and key < ? order by key"
-
-        def ask() -> Iterable[tuple[str, Any]]:
-            found = self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff")
-            return [(key, _value(value)) for key, value in found]
-
-        return self._asked(ask, lambda other: other.under(prefix))
+        texts = self._asked(
+            lambda: self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff"), lambda _: None
+        )
+        if texts is None and self._other is not None:
+            yield from self._other.under(prefix)
+        for key, text in texts or ():
+            yield key, self._asked(partial(_value, text), methodcaller("one", key))
 
     def _asked(self, ask: Callable[[], T], otherwise: Callable[[Source], T]) -> T:
         if self._other is None:
