@@ -68,9 +68,3 @@ class Kept:
     def held(self, by: str) -> Sequence[TaskState]:
         """Those that somebody has claimed."""
         return [state for state in self.all.values() if state.claim is not None and state.claim.by == by]
-
-    def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
-        """How many are pending, and the first that are ready."""
-        pending = [state for state in self.all.values() if state.task.status == "pending"]
-        ready = [state for state in pending if state.claim is None and not state.waits_for and not state.is_foreign]
-        return len(pending), ready[:limit]

@@ -182,7 +182,7 @@ def test_a_file_whose_name_is_no_text_is_named_and_keeps_nobody_from_the_others(
 
 
 @pytest.mark.release(seconds=10)
-@pytest.mark.parametrize("more", ["", "  - role: r7\n    tasks: [T-again]\n"])
+@pytest.mark.parametrize("more", ["", "  - role: again\n    tasks: [T7]\n"])
 def test_a_plan_of_very_many_chains_takes_time_by_its_size_alone(root: Path, more: str) -> None:
     editing.add("One", root=root)
     chains = "".join(f"  - role: r{number}\n    tasks: [T{number}]\n" for number in range(40_000))

@@ -53,10 +53,6 @@ class Asked:
         found = self._book.states(self._book.claimed()).values()
         return [one for one in found if one.claim is not None and one.claim.by == by]
 
-    def waiting(self, limit: int) -> tuple[int, Sequence[TaskState]]:
-        """How many tasks are pending, and the first of those that can be claimed now."""
-        return self._book.counts()["pending"], self._book.claimable(lambda _: True, limit)
-
 
 def refresh(
     *,
@@ -111,13 +107,8 @@ def gather(
         found = replace(found, **_coming(tasks, state, segments))
     if action == "hand-over" and (found.next or not found.checkpoint):  # the rest of its segment comes first
         action = "claim"
-    if action in ("claim", "hand-over"):
-        pending, ready = tasks.waiting(_MOST_NEXT)
-        action = action if action == "hand-over" else "claim" if ready else "wait" if pending else "end"
-        listed = tuple(map(_neighbour, ready)) if action == "claim" else ()
-        return replace(found, action=action, pending=pending, ready=listed)
-    if state is None or action == "stop":
-        return found
+    if state is None or action in ("claim", "hand-over", "stop"):
+        return replace(found, action=action)
     if state.claim is not None and action == "work":
         found = replace(found, lease=state.claim.lease(state.task.id))
     elif state.claim is not None:

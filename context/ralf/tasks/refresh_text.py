@@ -57,7 +57,7 @@ class Refresh:
     """What a fresh agent reads first; `render` is its text.
 
     agent       its name
-    action      work, claim, wait, hand-over, stop, look or end
+    action      work, claim, hand-over, stop or look
     task        that it holds, or that was asked for; of one that was handed over, that it did last
     lease       the token of its claim
     before      the tasks before it, the nearest first
@@ -67,7 +67,6 @@ class Refresh:
     checkpoint  whether a checkpoint comes after the task itself
     after_checkpoint  the first task after the next checkpoint, None where there is none
     position    in its chain of the plan, of `length` tasks; 0 of 0 without a plan
-    pending     how many tasks are pending; told where it holds none, and so is `ready`
     holder      who holds the task, where that is somebody else
     warnings    what could not be read
     context     of its route; None for one that has nothing yet
@@ -87,8 +86,6 @@ class Refresh:
     after_checkpoint: Neighbour | None = None
     position: int = 0
     length: int = 0
-    pending: int = 0
-    ready: tuple[Neighbour, ...] = ()
     holder: str = ""
     warnings: tuple[str, ...] = ()
     context: RouteContext | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
@@ -241,13 +238,12 @@ def _id(name: str) -> str:
 def orders(found: Refresh) -> Iterator[str]:
     """What to do, a line each."""
     ralf, agent, state = found.command, _agent(found.agent), found.task or TaskState()
-    task, claim = _id(state.task.id), f"`{found.command} task claim`"
+    task = _id(state.task.id)
     end = (
         f"`{ralf} handover {_id(state.task.context_route)} <<'EOF'` with ## Now and ## Next, then end your session. "
         "Do not claim another task: a fresh agent continues"
     )
     holder = _agent(state.claim.by) if state.claim is not None else "no one"
-    pending = f"{found.pending:,} task{'s are' if found.pending != 1 else ' is'} pending"
     if found.action == "work":
         yield from _working(found, state, task, end)
     elif found.action == "hand-over":
@@ -266,11 +262,10 @@ def orders(found: Refresh) -> Iterator[str]:
         yield f"- It is not yours: {holder} holds it.{more}"
     else:
         yield f"# You are {agent}, and hold no task"
-        yield {
-            "claim": f"- {pending}. Claim the next one with {claim}, then read `{ralf} refresh` again.",
-            "wait": f"- {pending}, and none can be claimed now: others hold them, or they are blocked "
-            f"(`{ralf} task list`). End your session.",
-        }.get(found.action, "- No task is pending: end your session.")
+        yield (
+            f"- Claim the next one with `{ralf} task claim`, then read `{ralf} refresh` again. If none can be claimed, "
+            "end your session."
+        )
 
 
 def _working(found: Refresh, state: TaskState, task: str, end: str) -> Iterator[str]:
@@ -378,8 +373,6 @@ def _others(found: Refresh) -> Iterator[_Levels]:
         yield _LATER, (f"- {_named(coming)}",)
     if (found.next or found.checkpoint) and found.after_checkpoint is not None:
         yield _LATER, (f"- then a checkpoint; after it: {_named(found.after_checkpoint)}",)
-    for coming in found.ready:
-        yield _LATER, (f"- ready: {_named(coming)}",)
 
 
 def _time(text: str) -> str:
