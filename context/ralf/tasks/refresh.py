@@ -105,7 +105,7 @@ def gather(
     segments = next((one.segments for one in chains if state and any(state.task.id in ids for ids in one.segments)), ())
     if state is not None:
         found = replace(found, **_coming(tasks, state, segments))
-    if action == "hand-over" and (found.next or not found.checkpoint):  # the rest of its segment comes first
+    if action == "hand-over" and not found.checkpoint:  # the rest of its segment comes first
         action = "claim"
     if state is None or action in ("claim", "hand-over", "stop"):
         return replace(found, action=action)
@@ -169,22 +169,12 @@ def _coming(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -
     """Where a task stands in its chain, and what comes after it: fields of `Refresh`."""
     row = [(id_, part) for part, ids in enumerate(segments) for id_ in ids]
     place = next((number for number, (id_, _) in enumerate(row) if id_ == state.task.id), len(row))
-    later = row[place + 1 :]
-    own = -1 if state.task.checkpoint or not row else row[place][1]
-    near = [id_ for id_, part in later if part == own]
-    far = [id_ for id_, part in later if part != own][:_MOST_NEXT]
-    states = tasks.states([*near[:_MOST_NEXT], *far])
-    pending = {id_: _neighbour(one) for id_, one in states.items() if one.task.status == "pending"}
-    beyond = next((pending[id_] for id_ in far if id_ in pending), None)
-    following = tuple(pending[id_] for id_ in near if id_ in pending)
-    is_last = not following and len(near) <= _MOST_NEXT
+    later = dict(row[place + 1 : place + 1 + _MOST_NEXT])
+    following = [one for one in tasks.states([*later]).values() if one.task.status == "pending"]
     return {
-        "position": place + 1 if row else 0,
-        "length": len(row),
-        "next": following,
-        "more_next": max(0, len(near) - _MOST_NEXT),
-        "checkpoint": state.task.checkpoint or (is_last and beyond is not None),
-        "after_checkpoint": beyond,
+        "in_plan": bool(row),
+        "next": tuple(map(_neighbour, following)),
+        "checkpoint": state.task.checkpoint or any(later[one.task.id] != row[place][1] for one in following[:1]),
     }
 
 

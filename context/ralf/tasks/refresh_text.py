@@ -63,10 +63,9 @@ class Refresh:
     before      the tasks before it, the nearest first
     decisions   in force in their routes, each with its route before its id; rules first
     handover    what the nearest of them with a new one handed over, from the route `handed_from`
-    next        the tasks after it up to the next checkpoint; `more_next`: how many more of them there are
+    in_plan     whether the plan has the task
+    next        the next tasks of its chain that are pending
     checkpoint  whether a checkpoint comes after the task itself
-    after_checkpoint  the first task after the next checkpoint, None where there is none
-    position    in its chain of the plan, of `length` tasks; 0 of 0 without a plan
     holder      who holds the task, where that is somebody else
     warnings    what could not be read
     context     of its route; None for one that has nothing yet
@@ -80,12 +79,9 @@ class Refresh:
     decisions: tuple[Decision, ...] = ()
     handover: Carried | None = None
     handed_from: str = ""
+    in_plan: bool = False
     next: tuple[Neighbour, ...] = ()
-    more_next: int = 0
     checkpoint: bool = False
-    after_checkpoint: Neighbour | None = None
-    position: int = 0
-    length: int = 0
     holder: str = ""
     warnings: tuple[str, ...] = ()
     context: RouteContext | None = field(default=None, compare=False, repr=False, metadata=NOT_STORED)
@@ -189,7 +185,7 @@ def composed(found: Refresh, most: int) -> tuple[str, str]:
     brief = _filled(found if has_brief else replace(found, context=None), budget, pieces)
     text = joined(pieces.values())
     text = (f"{text}\n" if text else "") + brief
-    is_whole = all(piece.is_whole for piece in pieces.values()) and bool(brief) == has_brief and not found.more_next
+    is_whole = all(piece.is_whole for piece in pieces.values()) and bool(brief) == has_brief
     return ordered + in_fence(text if is_whole else text + closing), brief
 
 
@@ -270,8 +266,7 @@ def orders(found: Refresh) -> Iterator[str]:
 
 def _working(found: Refresh, state: TaskState, task: str, end: str) -> Iterator[str]:
     ralf, earlier = found.command, found.ended
-    which = f" ({found.position:,} of {found.length:,} in its chain)" if found.position else ""
-    yield f"# You are {_agent(found.agent)}, a fresh agent on task {task}{which}"
+    yield f"# You are {_agent(found.agent)}, a fresh agent on task {task}"
     known = (
         "You do not have the earlier context; the notes below summarise it."
         if found.before or earlier or found.context is not None
@@ -293,11 +288,10 @@ def _working(found: Refresh, state: TaskState, task: str, end: str) -> Iterator[
     yield f'- If it cannot be done: `{ralf} task fail "WHY"`'
     if found.checkpoint:
         yield f"- After that comes a checkpoint: run {end}."
-    elif found.position and not found.next and not found.more_next:
+    elif found.in_plan and not found.next:
         yield "- It is the last task of its chain: after that, end your session."
     else:
-        later = "; the checkpoint comes later" if found.after_checkpoint is not None else ""
-        yield f"- After that, claim the next task with `{ralf} task claim` and read `{ralf} refresh`{later}."
+        yield f"- After that, claim the next task with `{ralf} task claim` and read `{ralf} refresh`."
 
 
 # ---- what others said ----
@@ -371,8 +365,6 @@ def _others(found: Refresh) -> Iterator[_Levels]:
         yield _CHOSEN, (wording.statement(item, _STATEMENT), clean(wording.decision(item)))
     for coming in found.next:
         yield _LATER, (f"- {_named(coming)}",)
-    if (found.next or found.checkpoint) and found.after_checkpoint is not None:
-        yield _LATER, (f"- then a checkpoint; after it: {_named(found.after_checkpoint)}",)
 
 
 def _time(text: str) -> str:
