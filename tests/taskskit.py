@@ -9,6 +9,7 @@ from pathlib import Path
 from ralf.errors import NotFound
 from ralf.maintenance import ownership
 from ralf.tasks import store, trust
+from ralf.tasks.book import Chain
 from ralf.tasks.model import TaskState
 
 
@@ -48,23 +49,33 @@ def of(state: TaskState) -> Path:
 
 @dataclass
 class Kept:
-    """Tasks in memory; `asked`: the ids of which the state was asked for."""
+    """Tasks in memory, in place of a book; `asked`: the ids of which the state was asked for."""
 
     all: dict[str, TaskState] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    laid: Sequence[Chain] = ()
+    plan: tuple[str, str] = ("", "")
 
-    def get(self, name: str) -> TaskState:
-        """The task of an id."""
-        self.asked.append(name)
+    def resolve(self, name: str) -> str:
+        """The id of a task."""
         if name not in self.all:
             raise NotFound(name, "no such task")
-        return self.all[name]
+        return name
+
+    def get(self, id_: str) -> TaskState:
+        """The task of an id."""
+        self.asked.append(id_)
+        return self.all[id_]
 
     def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
         """Those that there are."""
         self.asked += ids
         return {one: self.all[one] for one in ids if one in self.all}
 
-    def held(self, by: str) -> Sequence[TaskState]:
+    def claimed(self) -> Sequence[str]:
         """Those that somebody has claimed."""
-        return [state for state in self.all.values() if state.claim is not None and state.claim.by == by]
+        return [id_ for id_, state in self.all.items() if state.claim is not None]
+
+    def chains(self) -> Sequence[Chain]:
+        """Those of the plan."""
+        return self.laid

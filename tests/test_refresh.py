@@ -76,7 +76,8 @@ def claimed(kept: Kept, id_: str, by: str, number: int) -> None:
 
 
 def told(project: Path, kept: Kept, by: str = "tide-4", plan: tuple[Chain, ...] = PLAN, **more: object) -> Refresh:
-    return gather(Project(project), kept, plan, by=by, **more)  # type: ignore[arg-type]
+    kept.laid = plan
+    return gather(Project(project), kept, by=by, **more)  # type: ignore[arg-type]
 
 
 # ---- what is told ----

@@ -7,7 +7,7 @@ it, and the contexts of a few routes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from ralf.text.cleaning import prose
 
 if TYPE_CHECKING:
     from ralf.project import Project
-    from ralf.tasks.book import Book, Chain
+    from ralf.tasks.book import Book
 
 MOST_BEFORE = 64
 """Tasks before this one that are read, the nearest."""
@@ -32,26 +32,6 @@ MOST_ROUTES = 24
 _MOST_NEXT = 12  # tasks after this one whose titles are read
 
 _MOST_FILES = 8  # that are named of a task before this one
-
-
-class Asked:
-    """The tasks as one look at the book shows them."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-
-    def get(self, name: str) -> TaskState:
-        """The task of an id or title; TaskNotFound, UsageError."""
-        return self._book.get(self._book.resolve(name))
-
-    def states(self, ids: Sequence[str]) -> Mapping[str, TaskState]:
-        """Those of these tasks that there are."""
-        return self._book.states(ids)
-
-    def held(self, by: str) -> Sequence[TaskState]:
-        """The tasks that somebody has claimed."""
-        found = self._book.states(self._book.claimed()).values()
-        return [one for one in found if one.claim is not None and one.claim.by == by]
 
 
 def refresh(
@@ -77,34 +57,28 @@ def refresh(
     by, lease = store.holder(project, by), environment.lease() if lease is None else lease
     if lease:
         keeping.touch(lease, root=root)
-    tasks = store.Tasks(project)
-
-    def gathered(book: Book) -> Refresh:
-        asked, problems = Asked(book), filter(None, [book.plan[1]])
-        return gather(
-            project, asked, book.chains(), by=by, lease=lease, task=task, max_tokens=max_tokens, warnings=problems
-        )
-
-    return tasks.read(gathered)
+    return store.Tasks(project).read(
+        lambda book: gather(project, book, by=by, lease=lease, task=task, max_tokens=max_tokens)
+    )
 
 
 def gather(
     project: Project,
-    tasks: Asked,
-    chains: Sequence[Chain],
+    book: Book,
     *,
     by: str,
     lease: str = "",
     task: str | None = None,
     max_tokens: int = MAX_TOKENS,
-    warnings: Iterable[str] = (),
 ) -> Refresh:
     """What an agent reads first: see `refresh`, which finds all that this is given."""
-    action, state = _meant(tasks, by, lease, task)
+    action, state = _meant(book, by, lease, task)
     found = Refresh(agent=by, action=action, task=state, command=project.command, max_tokens=max_tokens)
-    segments = next((one.segments for one in chains if state and any(state.task.id in ids for ids in one.segments)), ())
+    segments = next(
+        (one.segments for one in book.chains() if state and any(state.task.id in ids for ids in one.segments)), ()
+    )
     if state is not None:
-        found = replace(found, **_coming(tasks, state, segments))
+        found = replace(found, **_coming(book, state, segments))
     if action == "hand-over" and not found.checkpoint:  # the rest of its segment comes first
         action = "claim"
     if state is None or action in ("claim", "hand-over", "stop"):
@@ -115,9 +89,9 @@ def gather(
         found = replace(found, holder=state.claim.by)
     from ralf.finding.reader import get_context  # for start-up: a task often has no route yet
 
-    problems = [*warnings]
+    problems = [*filter(None, [book.plan[1]])]
     context = _context(project, state, problems, lambda route: get_context(route, root=project.root))
-    before = _before(tasks, state, segments)
+    before = _before(book, state, segments)
     found = replace(found, context=context, **_inherited(project, before, context, problems))
     return replace(found, warnings=tuple(problems))
 
@@ -125,26 +99,27 @@ def gather(
 # ---- which task is meant ----
 
 
-def _meant(tasks: Asked, by: str, lease: str, task: str | None) -> tuple[str, TaskState | None]:
+def _meant(book: Book, by: str, lease: str, task: str | None) -> tuple[str, TaskState | None]:
     """What is to be done, and with which task."""
     if task is not None:
-        state = tasks.get(task)
+        state = book.get(book.resolve(task))
         is_own = state.claim is not None and (state.claim.by == by or state.claim.lease(state.task.id) == lease)
         return "work" if is_own else "look", state
-    leased = _leased(tasks, lease) if lease else None
+    leased = _leased(book, lease) if lease else None
     if leased is not None and leased[0] == "work":
         return leased
-    if held := tasks.held(by):  # the environment still names the lease of a task that was done before it
-        return "work", held[0]
-    return leased or ("claim", None)
+    claimed = book.states(book.claimed()).values()
+    own = next((one for one in claimed if one.claim is not None and one.claim.by == by), None)
+    # the environment may still name the lease of a task that was done before
+    return ("work", own) if own is not None else leased or ("claim", None)
 
 
-def _leased(tasks: Asked, lease: str) -> tuple[str, TaskState] | None:
+def _leased(book: Book, lease: str) -> tuple[str, TaskState] | None:
     """What became of the claim that a lease names; None for one that nobody knows any more."""
     id_, _, number = lease.rpartition(":")
     if not id_ or not number.isdecimal() or len(number) > 18:
         raise UsageError("RALF_LEASE", f"{lease[:80]!r} is not a lease", "unset RALF_LEASE")
-    state = tasks.states([id_]).get(id_)
+    state = book.states([id_]).get(id_)
     if state is None:
         return None
     if state.claim is not None and state.claim.number == int(number):
@@ -165,12 +140,12 @@ def _neighbour(state: TaskState) -> Neighbour:
     return Neighbour(task.id, task.title, task.status, proof.state if proof is not None else "", summary)
 
 
-def _coming(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _coming(book: Book, state: TaskState, segments: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Where a task stands in its chain, and what comes after it: fields of `Refresh`."""
     row = [(id_, part) for part, ids in enumerate(segments) for id_ in ids]
     place = next((number for number, (id_, _) in enumerate(row) if id_ == state.task.id), len(row))
     later = dict(row[place + 1 : place + 1 + _MOST_NEXT])
-    following = [one for one in tasks.states([*later]).values() if one.task.status == "pending"]
+    following = [one for one in book.states([*later]).values() if one.task.status == "pending"]
     return {
         "in_plan": bool(row),
         "next": tuple(map(_neighbour, following)),
@@ -178,7 +153,7 @@ def _coming(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -
     }
 
 
-def _before(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -> list[TaskState]:
+def _before(book: Book, state: TaskState, segments: Sequence[Sequence[str]]) -> list[TaskState]:
     """The tasks before one, the nearest first: those of its chain, and those that it depends on, directly or not."""
     row = [id_ for ids in segments for id_ in ids]
     earlier = row[: row.index(state.task.id)][::-1] if row else []
@@ -186,7 +161,7 @@ def _before(tasks: Asked, state: TaskState, segments: Sequence[Sequence[str]]) -
     level = [*earlier[:1], *state.task.after, *earlier[1:MOST_BEFORE]]
     while level and len(found) < MOST_BEFORE:
         wanted = [one for one in dict.fromkeys(level) if one not in found and one != state.task.id]
-        new = tasks.states(wanted[: MOST_BEFORE - len(found)])
+        new = book.states(wanted[: MOST_BEFORE - len(found)])
         found |= new
         level = [on for one in new.values() for on in one.task.after]
     return [*found.values()]
