@@ -15,6 +15,7 @@ import pytest
 
 import ralf
 from embedder import FAILURES
+from ralf.document.index import close_idle
 from ralf.finding.search import SearchHit
 from ralf.refining import command
 from ralf_integrations.mcp.tools import Tools
@@ -213,6 +214,7 @@ def test_the_same_command_with_vectors_of_another_length_is_refused(made: Set) -
 def test_a_cache_that_is_gone_or_damaged_is_made_anew(made: Set, damage: bytes | None) -> None:
     made.configure()
     before = made.search()
+    close_idle()  # as another process finds it
     path = cache_of(made.root) / "index.db"
     path.unlink() if damage is None else path.write_bytes(damage)
     assert made.search() == before
