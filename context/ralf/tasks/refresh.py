@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralf import environment, project as projects
-from ralf.errors import RalfError, RouteNotFound, UsageError
+from ralf.errors import RalfError, RouteNotFound
 from ralf.model import Carried, Decision, RouteContext
+from ralf.tasks import leases
 from ralf.tasks.model import ENDED_ITSELF, TaskState
 from ralf.tasks.refresh_text import MAX_TOKENS, Neighbour as Neighbour, Refresh as Refresh
 from ralf.tasks.routes import route_of
@@ -116,15 +117,13 @@ def _meant(book: Book, by: str, lease: str, task: str | None) -> tuple[str, Task
 
 def _leased(book: Book, lease: str) -> tuple[str, TaskState] | None:
     """What became of the claim that a lease names; None for one that nobody knows any more."""
-    id_, _, number = lease.rpartition(":")
-    if not id_ or not number.isdecimal() or len(number) > 18:
-        raise UsageError("RALF_LEASE", f"{lease[:80]!r} is not a lease", "unset RALF_LEASE")
+    id_, number = leases.parsed(lease)
     state = book.states([id_]).get(id_)
     if state is None:
         return None
-    if state.claim is not None and state.claim.number == int(number):
+    if state.claim is not None and state.claim.number == number:
         return "work", state
-    has_ended = any(one.number == int(number) and one.outcome in ENDED_ITSELF for one in state.attempts)
+    has_ended = any(one.number == number and one.outcome in ENDED_ITSELF for one in state.attempts)
     return "hand-over" if has_ended else "stop", state
 
 
