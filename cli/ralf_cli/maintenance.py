@@ -248,8 +248,6 @@ def _told(found: Forgotten) -> list[str]:
         lines.append(f"  files: {', '.join(found.files)}")
     if found.blobs:
         lines.append(f"  evidence: {found.blobs}")
-    if found.caches:
-        lines.append(f"  caches: {', '.join(found.caches)}")
     return [*lines, *unreached]
 
 

@@ -34,6 +34,7 @@ from tests.storekit import MEMORY, V100, context_of, copied, write_session, zipp
 import ralf
 from ralf import project as projects
 from ralf.document.tree import to_tree
+from ralf.maintenance import forget as forgetting
 from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.verify import verify
 from ralf.model import Decision
@@ -298,7 +299,7 @@ def broken(part: str) -> Iterator[None]:
     """A forget that leaves out a part: blobs, caches, files or records."""
     owner, name = {
         "blobs": (_Forgetting, "_find_blobs"),
-        "caches": (_Forgetting, "_find_caches"),
+        "caches": (forgetting.index, "files_in"),
         "files": (_Forgetting, "_mask"),
         "records": (_Forgetting, "_count"),
     }[part]

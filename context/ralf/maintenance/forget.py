@@ -9,7 +9,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from ralf.storage.journal import MALFORMED, Digest, Entry, required
 from ralf.storage.journal_file import unpacked
 from ralf.tasks import folders
 from ralf.text.patterns import regex
+from ralf.transcripts import opencode
 from ralf.transcripts.events import digests_in, named_digests
 
 _DIGITS = 32  # of a digest in a record: whoever looks for the blobs that records name does not take it for one
@@ -58,7 +59,6 @@ class Forgotten:
              and of a run all, which are dropped
     files    that held the words, or were the route's; by their whole path the session logs outside the store
     blobs    how many blobs were put anew without the words, or dropped
-    caches   files of the cache that were removed; the search index among them
     left     files below the context folder and that of tasks, and session logs, in which the words still stand: () is
              the proof that they are gone
     """
@@ -70,7 +70,6 @@ class Forgotten:
     records: Mapping[str, int] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     blobs: int = 0
-    caches: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
     @property
@@ -123,20 +122,18 @@ def alone(project: Project) -> AbstractContextManager[object]:
     return locks.locked(project.folder / "locks" / "forget.lock", f"{project.folder}: another forget")
 
 
-def held(project: Project, names: Iterable[str]) -> ExitStack:
+@contextmanager
+def held(project: Project, names: Iterable[str]) -> Iterator[None]:
     """Hold routes, always in the same order, so that two that do it wait for each other in turn; a model's work on any
     of them first, for that takes minutes.
     """
-    stack, names = ExitStack(), sorted(set(names))
-    try:
-        for name in names:
+    ordered = sorted(set(names))
+    with ExitStack() as stack:
+        for name in ordered:
             stack.enter_context(locks.locked(project.worker_lock(name), f"{name}: the model's work"))
-        for name in names:
+        for name in ordered:
             stack.enter_context(locks.locked(project.route_lock(name), name))
-    except BaseException:
-        stack.close()
-        raise
-    return stack
+        yield
 
 
 class _Forgetting:
@@ -166,9 +163,8 @@ class _Forgetting:
         self._files = [path for path in _files(project) if holds(path, self._wording)]
         shared = sorted((project.folder / shared_files.FOLDER).glob("*/*"))
         self._shared = [path for path in shared if holds(path, self._wording)]
-        self._logs = session_logs.of_checkpoints(project, route, target.item.revisions, dry_run=True)
-        self._logs += session_logs.with_words(project, self._wording)
-        self._caches = list[Path]()
+        self._segments = session_logs.segments(project, route, target.item.revisions)
+        self._logs = session_logs.with_words(project, self._wording)
 
     # ---- what holds the words ----
 
@@ -229,10 +225,6 @@ class _Forgetting:
             line = line_of(json.loads(line) | {"render": ""})
         return line if line != line_of(tree) else entry.record, is_changed
 
-    def _find_caches(self) -> list[Path]:
-        """The files of the cache that hold the words, and the indexes, which do in their own way."""
-        return sorted({*remains(self._project.folder / "cache", self._wording), *index.files_in(self._project.cache)})
-
     # ---- the steps ----
 
     def erase(self) -> None:
@@ -240,13 +232,15 @@ class _Forgetting:
         for stream in [stream for stream in self._records if stream.startswith(_OF_RUNS)]:
             with suppress(NotFound):  # Claimed where a process holds it: then nothing is done
                 forget_run(stream.split("/")[1], root=self._project.root)
-        session_logs.of_checkpoints(self._project, self._route, self._item.revisions, dry_run=False)
+        for segment in self._segments:
+            segment.blank()
+        for path in self._logs:
+            opencode.mask(path, self._wording.spans)
         if self._records or self._files or self._shared or self._digests or self._gone or self._item.label:
             self._purge()
         self._heap.sweep()
-        session_logs.mask_words(self._project, self._wording)
-        self._caches = self._find_caches()
-        removed(self._caches)
+        removed(remains(self._project.folder / "cache", self._wording))
+        removed(index.files_in(self._project.cache))  # which hold words in their own way
         sync_below(self._project.folder)
 
     def _purge(self) -> None:
@@ -334,14 +328,14 @@ class _Forgetting:
             left = [project.name_of(path) for path in sorted(found - self._rewritten)]
             left += map(str, session_logs.with_words(project, self._wording))
         files = [project.name_of(path) for path in (*self._files, *self._shared)]
+        files += map(str, sorted({*self._logs, *(segment.log for segment in self._segments)}))
         return Forgotten(
             route=self._route,
             ids=(self._item.label,) if self._item.label else (),
             done=done,
             records={stream.removeprefix(ROUTES): count for stream, count in self._records.items()},
-            files=tuple(dict.fromkeys([*files, *map(str, self._logs)])),
+            files=tuple(files),
             blobs=len(self._digests) + len(self._gone),
-            caches=tuple(map(project.name_of, self._caches if done else self._find_caches())),
             left=tuple(left),
         )
 
@@ -387,7 +381,7 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
     stream, properties = journal.stream_of(route), project.store.properties
     heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
     named = named_digests(project.store)
-    files, caches = _files_of(project, names), _caches_of(project, names)
+    files = _files_of(project, names)
     own = {digest for digest, streams in named.items() if streams == {stream}}
     for path in files:  # of records that were damaged
         with suppress(OSError):
@@ -395,13 +389,15 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
     blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
     files += [path for path in sorted((project.folder / "blobs").rglob("*.damaged")) if path.name[:64] in own]
     count = sum(1 for _ in project.store.read(stream))
-    logs = session_logs.of_checkpoints(project, route, dry_run=dry_run)
+    segments = session_logs.segments(project, route)
     left = list[Path]()
     if not dry_run:
+        for segment in segments:
+            segment.blank()
         removed(files)
         for digest in blobs:
             heap.drop_blob(digest)
-        _remove_caches(caches)
+        _remove_caches(_caches_of(project, names))
         for dropped in (*routing.streams_of_moves(project, route), stream):
             replacing.drop(dropped)
         heap.sweep()
@@ -414,9 +410,8 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
         done=not dry_run,
         whole=True,
         records={route: count} if count else {},
-        files=(*map(project.name_of, files), *map(str, logs)),
+        files=(*map(project.name_of, files), *sorted({str(segment.log) for segment in segments})),
         blobs=len(blobs),
-        caches=tuple(map(project.name_of, caches)),
         left=tuple(map(project.name_of, left)),
     )
 

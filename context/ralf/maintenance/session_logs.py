@@ -8,65 +8,51 @@ from __future__ import annotations
 from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from ralf.errors import Damaged, RalfError
 from ralf.maintenance.purge import Wording
 from ralf.project import Project
 from ralf.storage import journal
-from ralf.storage.journal import Record
 from ralf.transcripts import opencode
 from ralf.transcripts.reader import log_of_opencode, logs_of_opencode
 
 _MOST = 20_000  # logs, of all projects, that are looked at
 
 
+class Segment(NamedTuple):
+    """What a checkpoint was made of: a log, and from which byte to which."""
+
+    log: Path
+    start: int
+    end: int
+
+    def blank(self) -> None:
+        """Mask all that was said in it. OSError where the log cannot be written."""
+        opencode.blank(*self)
+
+
 def with_words(project: Project, wording: Wording) -> list[Path]:
     """The logs of a project's sessions in which words stand; one that cannot be read may hold them."""
-    return sorted(path for _, path in logs_of_opencode(project, most=_MOST) if _holds(path, wording))
-
-
-def mask_words(project: Project, wording: Wording) -> list[Path]:
-    """Mask words in the logs of a project's sessions; returns the logs that were changed. OSError where one cannot be
-    written.
-    """
-    found = with_words(project, wording)
-    for path in found:
-        opencode.mask(path, wording.spans)
-    return found
-
-
-def of_checkpoints(
-    project: Project, route: str, revisions: Container[int] | None = None, *, dry_run: bool
-) -> list[Path]:
-    """Mask in the logs all that a route's checkpoints were made of, or those of some revisions; returns the logs. What
-    a damaged journal does not tell stays. OSError where a log cannot be written.
-
-    dry_run  only look which logs these are
-    """
-    found = list[tuple[Path, int, int]]()
-    with suppress(Damaged):
-        found += (
-            segment
-            for _, record in journal.read(project.store, route)
-            if (revisions is None or record.revision in revisions) and (segment := _segment(record)) is not None
-        )
-    return sorted({path for path, start, end in found if dry_run or opencode.blank(path, start, end)})
-
-
-def _segment(record: Record) -> tuple[Path, int, int] | None:
-    """The log that a checkpoint was made of, and from which byte to which; None where it is of another client."""
-    source = record.payload.get("source")
-    if not isinstance(source, dict):
-        return None
-    session, start, end = (source.get(key) for key in ("session", "from_byte", "to_byte"))
-    path = log_of_opencode(session) if isinstance(session, str) else None
-    return (path, start, end) if path is not None and isinstance(start, int) and isinstance(end, int) else None
-
-
-def _holds(path: Path, wording: Wording) -> bool:
-    with suppress(FileNotFoundError):
+    found = []
+    for _, path in logs_of_opencode(project, most=_MOST):
         try:
-            return opencode.holds(path, wording.spans)
+            is_held = opencode.holds(path, wording.spans)
         except (RalfError, OSError):
-            return path.exists()
-    return False
+            is_held = path.exists()
+        found += [path] if is_held else []
+    return sorted(found)
+
+
+def segments(project: Project, route: str, revisions: Container[int] | None = None) -> list[Segment]:
+    """The segments of logs that a route's checkpoints were made of, or those of some revisions; none of another client.
+    What a damaged journal does not tell stays.
+    """
+    found = list[Segment]()
+    with suppress(Damaged):
+        for _, record in journal.read(project.store, route, kinds=("checkpoint",)):
+            source = record.payload.get("source") or {}
+            path = log_of_opencode(str(source.get("session", "")))
+            if path is not None and (revisions is None or record.revision in revisions):
+                found.append(Segment(path, int(source["from_byte"]), int(source["to_byte"])))
+    return found
