@@ -239,9 +239,12 @@ class _Forgetting:
         if self._records or self._files or self._shared or self._digests or self._gone or self._item.label:
             self._purge()
         self._heap.sweep()
+        self._drop_caches()
+        sync_below(self._project.folder)
+
+    def _drop_caches(self) -> None:
         removed(remains(self._project.folder / "cache", self._wording))
         removed(index.files_in(self._project.cache))  # which hold words in their own way
-        sync_below(self._project.folder)
 
     def _purge(self) -> None:
         old = [*self._begin(), *self._digests, *self._gone]
