@@ -88,7 +88,7 @@ MUTATIONS = (
     Mutation(
         "a forget that leaves the words in the cache",
         "context/ralf/maintenance/forget.py",
-        (("        removed(gone)\n        return gone\n", "        return gone\n"),),
+        (("        self._drop_caches()\n", ""),),
         ("test_forgetting",),
     ),
     Mutation(

@@ -131,7 +131,7 @@ def of_item(project: Project, route: str, label: str) -> Target:
             evidence = frozenset(str(record.payload.get("evidence", "")) for record in own)
             words = [*lines, *(_LABEL.sub("", line) for line in lines)]  # without `- **Asked:** `, too
             return Target(item, Wording(words), evidence=evidence)
-        named = [part for part in parts if part.get("decision", MARK) != MARK]
+        named = [part for part in parts if part.get("decision") not in (None, "", MARK)]
         changed = [part for part in parts if str(part.get("at", ("",))[-1]) == "decision"]
         texts = [str(part["decision"]) for part in named] + [text for part in changed for text in _texts(part)]
         others = filter(is_telling, (text for part in parts for text in _texts(part)))
