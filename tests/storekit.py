@@ -31,7 +31,7 @@ from ralf.maintenance import ownership
 from ralf.maintenance.trust import accept_route
 from ralf.model import SHA256_DIGITS, Decision, Source
 from ralf.project import Project
-from ralf.storage import registry
+from ralf.storage import journal, registry
 from ralf.talk.answer import FORM
 from ralf.text import tokens
 
@@ -212,6 +212,11 @@ def zipped(root: Path, digests: Iterable[str] | None = None) -> Path:
     for path in chosen:
         path.unlink()
     return made
+
+
+def is_intact(record: journal.Record) -> bool:
+    """Whether a record's payload is the one that it was written with, or has lost words to a forget since."""
+    return record.version != journal.VERSION or record.purged or journal.digest_of(record.payload) == record.digest
 
 
 def context_of(root: Path) -> Path:

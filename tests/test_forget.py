@@ -76,7 +76,7 @@ def verify(root: Path) -> None:
     for route in routing.names_of(project):
         found = records(root, route)
         assert [record.revision for record in found] == list(range(1, len(found) + 1))
-        assert all(map(journal.is_intact, found))
+        assert all(map(storekit.is_intact, found))
         context = ralf.get_context(route, root=root)
         assert context.warnings == ()
         if found:

@@ -25,7 +25,7 @@ from ralf.route.why import why
 from ralf.storage import journal
 from ralf.storage.filestore import FileStore
 from ralf.storage.journal import Record
-from storekit import context_of
+from storekit import context_of, is_intact
 
 ROUTE = "TASK-001"
 
@@ -98,7 +98,7 @@ def test_keys_that_a_later_version_adds_to_a_record_are_passed_over(store: FileS
 @quick
 def test_a_payload_that_was_read_has_the_digest_that_it_was_written_with(payload: dict[str, object]) -> None:
     record = journal.sealed(Record(1, "x", payload))
-    assert journal.is_intact(record)
+    assert is_intact(record)
     assert journal.digest_of(json.loads(record.encoded)) == record.digest
 
 
@@ -112,8 +112,8 @@ def test_a_payload_with_half_a_surrogate_pair_is_refused_before_anything_is_writ
 def test_a_changed_payload_is_not_intact_unless_its_record_says_that_it_was_purged() -> None:
     record = journal.sealed(Record(1, "x", {"said": "a secret"}))
     changed = replace(record, payload={"said": "[forgotten]"})
-    assert not journal.is_intact(changed)
-    assert journal.is_intact(replace(changed, purged=True))
+    assert not is_intact(changed)
+    assert is_intact(replace(changed, purged=True))
 
 
 def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None:
@@ -122,7 +122,7 @@ def test_records_of_both_versions_stand_in_one_journal(store: FileStore) -> None
     journal.append(store, ROUTE, Record(2, "x", {"a": 2}), id="new", after=head)
     records = [record for _, record in journal.read(store, ROUTE)]
     assert [(record.version, record.payload["a"]) for record in records] == [(1, 1), (2, 2)]
-    assert all(map(journal.is_intact, records))
+    assert all(map(is_intact, records))
 
 
 MALFORMED: dict[str, tuple[str, dict[str, Any]]] = {

@@ -176,13 +176,6 @@ class Project:
         """
         return self.folder / "cache" / (self.owner.cache or _NO_CACHE)
 
-    def caches_named(self, route: str) -> Iterator[Path]:
-        """The files and folders of the cache that are called as a route."""
-        ours = {f"{route}{ending}" for ending in (".md", ".json", ".jsonl", ".idx", "")}
-        for top, folders, names in os.walk(self.cache):
-            if Path(top) != self.cache:
-                yield from (Path(top, name) for name in (*folders, *names) if name in ours)
-
     @property
     def indexes(self) -> Path:
         """The folder of the indexes that readers bring up to date, too: whoever must not wait for a reader, and whoever

@@ -403,13 +403,6 @@ def sealed(record: Record) -> Record:
     return replace(record, encoded=content, digest=hashlib.sha256(content).hexdigest())
 
 
-def is_intact(record: Record) -> bool:
-    """Whether a record's payload is the one that it was written with; no one can tell of one that was purged, or of a
-    later format.
-    """
-    return record.version != VERSION or record.purged or digest_of(record.payload) == record.digest
-
-
 def append(store: Store, route: str, record: Record, *, id: str, after: Token | None) -> Token:  # noqa: A002
     """Append a record to a route's journal; acknowledged when this returns. Errors: `Store.append`."""
     return store.append(stream_of(route), line_of(record), id=id, after=after)
