@@ -28,7 +28,7 @@ from installed import ralf as installed
 from measure import Row, main
 
 from ralf.project import find
-from ralf.tasks import claims, editing, index, plan
+from ralf.tasks import claims, editing, plan
 from ralf.tasks.model import Task
 
 TITLE = "Tasks beside aqua-coord"
@@ -40,7 +40,7 @@ SERIALIZE = 0.1
 FLAT = 2.0
 EVERY = 3
 _MOST_SERIALIZED = 3  # rounds of what takes seconds
-_PAUSE = index.LATELY / 1e9 + 0.1
+_PAUSE = 0.2  # seconds after which a file that was written counts as settled
 
 
 @dataclass(frozen=True)
