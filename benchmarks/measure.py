@@ -42,7 +42,8 @@ def copied(project: Path, to: Path) -> Path:
     shutil.copytree(project, to)
     found = registry.find(project)
     if found is not None:
-        registry.update(to, **{each: getattr(found, each) for each in found.__slots__ if each not in ("path", "_brought")})
+        said = [each for each in found.__slots__ if each not in ("path", "_brought")]
+        registry.update(to, **{each: getattr(found, each) for each in said})
     return to
 
 
