@@ -312,22 +312,18 @@ def test_an_edit_of_a_file_without_part_of_its_header_is_an_edit(project: Path, 
 
 
 @pytest.mark.ci
-def test_another_routes_file_that_is_copied_over_this_one_is_named_and_mixes_nothing(
+def test_another_routes_file_that_is_copied_over_this_one_is_new_and_mixes_nothing(
     project: Path, cli: storekit.Cli
 ) -> None:
     ralf.record_decision("gauge", "Read the gauge twice", root=project)
     path, brought = route_file(project, "tide"), route_file(project, "gauge").read_bytes()
     path.write_bytes(brought)
     before = ralf.get_context("tide", root=project)
-    assert f"{path}: is the file of the route gauge" in before.warnings[0]
-    done = cli("context", "decide", "tide", "Go on", root=project)
-    assert done.status == 4 and "is the file of the route gauge" in done.err
-    assert path.read_bytes() == brought
-    cli("context", "verify", "tide", "--repair", root=project)
+    assert before.foreign and before.route == "tide"
+    assert f"{path}: was not written by your ralf" in cli("context", "decide", "tide", "Go on", root=project).err
     after = ralf.get_context("tide", root=project)
     assert [item.decision for item in after.decisions] == [*(item.decision for item in before.decisions), "Go on"]
-    assert (after.warnings, "Read the gauge twice" in path.read_text()) == ((), False)
-    assert (context_of(project) / "routes" / "tide.md.damaged").read_bytes() == brought
+    assert path.read_bytes() == brought
 
 
 @pytest.mark.ci

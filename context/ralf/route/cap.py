@@ -216,6 +216,8 @@ def _folded(context: RouteContext, size: int) -> RouteContext:
                     size -= _size(item) - _size(new)
         if changed:
             kept = tuple(new for n, item in enumerate(found) if (new := changed.get(n, item)) is not None)
+            if not kept and step.items == "decisions":
+                continue  # the last one stays in sight
             context = _with_items(context, step.items.split("."), kept)
         if changed and step.counts:
             counted: Any = {step.counts: getattr(context.folded, step.counts) + len(changed)}
