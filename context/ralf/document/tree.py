@@ -25,9 +25,16 @@ class BadTree(ValueError):
 
     def __init__(self, at: tuple[str, ...], expected: str, found: object) -> None:
         kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-        shown = kinds.get(type(found)) or ascii(found)[:60]
-        super().__init__(f"{'.'.join(at) or 'the whole'}: expected {expected}, got {shown}")
+        super().__init__(f"expected {expected}, got {kinds.get(type(found)) or ascii(found)[:60]}")
         self.at = at
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.at) or 'the whole'}: {self.args[0]}"
+
+    def within(self, key: str) -> BadTree:
+        """The same error, of the tree in which this one stands under a key."""
+        self.at = (key, *self.at)
+        return self
 
 
 def to_tree(value: Any) -> Tree:
@@ -44,28 +51,31 @@ def to_tree(value: Any) -> Tree:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(inner) for inner in value]
+        return [inner if inner.__class__ is str else _plain(inner) for inner in value]
     return to_tree(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def from_tree(cls: type[T], tree: object, at: tuple[str, ...] = ()) -> T:
+def from_tree(cls: type[T], tree: object) -> T:
     """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
     if not isinstance(tree, Mapping):
-        raise BadTree(at, "a mapping", tree)
+        raise BadTree((), "a mapping", tree)
     tree = dict(tree)
     values: dict[str, Any] = {}
     for name, key, _, read in _stored(cls):  # type: ignore[arg-type]  # a class can be hashed
         value = tree.pop(key, None)
         if value is not None:
-            values[name] = read(value, (*at, key))
+            try:
+                values[name] = read(value)
+            except BadTree as error:
+                raise error.within(key) from None
     if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
         values["extra"] = tree
     elif tree:
-        raise BadTree((*at, next(iter(tree))), "no such key", tree)
+        raise BadTree((next(iter(tree)),), "no such key", tree)
     return cls(**values)
 
 
-_Read = Callable[[Any, tuple[str, ...]], Any]
+_Read = Callable[[Any], Any]
 
 
 @cache
@@ -89,61 +99,67 @@ def _reader(hint: Any) -> _Read:
         return _SCALARS[hint]
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is Literal:
-        return lambda value, at: _word(arguments, value, at)
+        return lambda value: _word(arguments, value)
     if typing.get_origin(hint) is tuple:
         item = _reader(arguments[0])
-        return lambda value, at: _items(item, value, at)
+        return lambda value: _items(item, value)
     if isinstance(hint, types.UnionType):  # X | None
         return _reader(next(one for one in arguments if one is not type(None)))
-    return lambda value, at: from_tree(hint, value, at)
+    return lambda value: from_tree(hint, value)
 
 
-def _items(item: _Read, value: object, at: tuple[str, ...]) -> tuple[Any, ...]:
+def _items(item: _Read, value: object) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise BadTree(at, "a list", value)
-    return tuple(item(inner, (*at, str(number))) for number, inner in enumerate(value, start=1))
+        raise BadTree((), "a list", value)
+    found: list[Any] = []
+    try:
+        for inner in value:
+            found.append(item(inner))  # noqa: PERF401  # its length tells which item does not fit
+    except BadTree as error:
+        raise error.within(str(len(found) + 1)) from None
+    return tuple(found)
 
 
-def _text(value: object, at: tuple[str, ...]) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)  # a person may well leave the quotes off
-    raise BadTree(at, "text", value)
+    raise BadTree((), "text", value)
 
 
-def _word(words: tuple[str, ...], value: object, at: tuple[str, ...]) -> str:
+def _word(words: tuple[str, ...], value: object) -> str:
     if value in words:
         return str(value)
-    raise BadTree(at, f"one of {', '.join(filter(None, words))}", value)
+    raise BadTree((), f"one of {', '.join(filter(None, words))}", value)
 
 
-def _truth(value: object, at: tuple[str, ...]) -> bool:
+def _truth(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    raise BadTree(at, "true or false", value)
+    raise BadTree((), "true or false", value)
 
 
-def _whole(value: object, at: tuple[str, ...]) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**_DIGITS:
         return value
-    raise BadTree(at, "a whole number", value)
+    raise BadTree((), "a whole number", value)
 
 
-def _number(value: object, at: tuple[str, ...]) -> float:
+def _number(value: object) -> float:
     if isinstance(value, str) and len(value) <= _LONGEST_NUMBER:
         with suppress(ValueError):
             value = float(value)  # written as text where YAML's number would not be exact
     if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST < value < _MOST:
         return float(value)
-    raise BadTree(at, "a number", value)
+    raise BadTree((), "a number", value)
 
 
-_SCALARS: dict[Any, _Read] = {Any: lambda value, _: value, str: _text, bool: _truth, int: _whole, float: _number}
+_SCALARS: dict[Any, _Read] = {Any: lambda value: value, str: _text, bool: _truth, int: _whole, float: _number}
 
 
 def load(text: str) -> Any:

@@ -28,6 +28,8 @@ _BARE = frozenset(("id", "decision", "origin"))  # of an item whose details are 
 
 _COMPACT_WIDTH, _LIST_WIDTH = 200, 100
 
+_CONTAINERS = (dict, list)
+
 
 def meaning(plain: str) -> Any:
     """What a scalar without quotes means: text, unless it is canonical."""
@@ -48,13 +50,15 @@ def dump(tree: dict[str, Any]) -> str:
 def lines(tree: dict[str, Any], indent: str = "", *, compact: bool = False) -> list[str]:
     """The lines of `dump`."""
     found: list[str] = []
+    inner = indent + _INDENT
     for key, value in tree.items():
-        head, narrow, inner = f"{indent}{_key(key)}:", compact or key in _COMPACT, indent + _INDENT
+        head, narrow = f"{indent}{_key(key)}:", compact or key in _COMPACT
+        if not isinstance(value, _CONTAINERS) or not value:
+            found += _scalar(head, value, inner)
+            continue
         is_list = isinstance(value, list) and not any(isinstance(item, dict) for item in value)
         most = _LIST_WIDTH if is_list else _COMPACT_WIDTH if narrow and isinstance(value, dict) else 0
-        if not isinstance(value, dict | list) or not value:
-            found += _scalar(head, value, inner)
-        elif most and len(text := flow(value)) <= most and r"\n" not in text:
+        if most and len(text := flow(value)) <= most and r"\n" not in text:
             found.append(f"{head} {text}")
         elif isinstance(value, dict):
             found += [head, *lines(value, inner, compact=narrow)]
@@ -65,7 +69,7 @@ def lines(tree: dict[str, Any], indent: str = "", *, compact: bool = False) -> l
 
 def _item(item: Any, indent: str, compact: bool) -> list[str]:
     """The lines of an item of a list."""
-    if not isinstance(item, dict | list) or not item:
+    if not isinstance(item, _CONTAINERS) or not item:
         return _scalar(f"{indent}-", item, indent + _INDENT)
     is_bare = isinstance(item, dict) and item.keys() <= _BARE
     if isinstance(item, list) or is_bare or (compact and len(flow(item)) <= _COMPACT_WIDTH):
@@ -76,6 +80,8 @@ def _item(item: Any, indent: str, compact: bool) -> list[str]:
 
 def flow(value: Any) -> str:
     """A tree on one line, whatever it holds."""
+    if value.__class__ is str:
+        return _quoted(value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -91,8 +97,8 @@ def flow(value: Any) -> str:
 
 def _scalar(head: str, value: Any, indent: str) -> list[str]:
     """A scalar, or what is empty; a text of several lines as a block, in which every line stands as it is."""
-    body = value.rstrip("\n") if isinstance(value, str) else ""
-    if not body or "\n" not in value or _NEEDS_ESCAPE.search(value):
+    body = value.rstrip("\n") if isinstance(value, str) and "\n" in value else ""
+    if not body or _NEEDS_ESCAPE.search(value):
         return [f"{head} {flow(value)}"]
     ending = len(value) - len(body)
     inner = body.split("\n")
@@ -102,7 +108,7 @@ def _scalar(head: str, value: Any, indent: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    if "\n" in text or "\t" in text or _NEEDS_ESCAPE.search(text):
+    if not text.isprintable() and ("\n" in text or "\t" in text or _NEEDS_ESCAPE.search(text)):
         return quoted(text)
     return "'" + text.replace("'", "''") + "'" if '"' in text or "\\" in text else f'"{text}"'
 
