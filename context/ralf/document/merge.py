@@ -114,11 +114,6 @@ def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:
     return found
 
 
-def holds(tree: Tree, at: Sequence[str]) -> bool:
-    """Whether something is at a place of a tree."""
-    return find(tree, at) is not None
-
-
 # ---- trees in which lists are mappings, too ----
 
 

@@ -310,7 +310,7 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
     )
     tree = to_tree(ours)
     changes = merge.diff(tree, to_tree(all_labelled(added)))
-    return [change for change in changes if "value" in change and not merge.holds(tree, change["at"])]
+    return [change for change in changes if "value" in change and merge.find(tree, change["at"]) is None]
 
 
 def _unnumbered(section: Section) -> Section:
