@@ -440,7 +440,6 @@ def test_no_error_and_no_hint_prints_a_destructive_command(made: Path) -> None:
         ["task", "edit", "TASK-bad", "--title", "x"],
         ["task", "rm", "TASK-build"],
         ["serialize", "--every", "0"],
-        ["serialize", "--undo"],
         ["task", "import", "nothing.jsonl"],
     ):
         err = answered(storekit.PLAIN, made, *arguments).err

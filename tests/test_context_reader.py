@@ -168,6 +168,7 @@ def tree(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _foreign_python(tmp_path: Path, *args: object, cwd: Path) -> storekit.Ran:
     """A Python that has none of our packages, and finds none of them, runs a file."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / ".claude")}
+    env["XDG_CONFIG_HOME"] = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))  # the same user
     command = [sys.executable, "-S", *map(str, args)]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=storekit.HANGS)
     return storekit.Ran(done.returncode, done.stdout, done.stderr)

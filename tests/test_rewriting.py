@@ -17,7 +17,6 @@ from ralf.errors import Busy
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
-from ralf.route.corrections import take_in
 from ralf.storage import locks
 from ralf.storage.filestore import FileStore, Stream
 from storekit import context_of, copied, journal_file, route_file, start, write_session
@@ -117,12 +116,9 @@ def _look(root: Path) -> object:
     return ralf.get_context("tide", root=root).revision
 
 
-def _edit(root: Path) -> object:
-    return take_in("tide", root=root).revision
-
-
 WHOEVER_HOLDS_A_PLACE: dict[str, Callable[[Path], object]] = {
-    "who takes an edit in": _edit,
+    "who reads": _look,
+    "who tells of a reason": lambda root: ralf.why("tide", "DEC-003", root=root),
 }
 
 

@@ -110,31 +110,6 @@ def test_a_journal_that_was_made_anew_is_not_taken_for_the_old_one(project: Proj
     assert ingest_offset(project, ROUTE, "s") == expected
 
 
-CARRIED = {
-    "pending": [
-        None,
-        1,
-        "x",
-        [1],
-        {"a": 1},
-        [{}],
-        [{**PENDING[0], "text": 1}],
-        [{**PENDING[0], "start": {"byte": "1"}}],
-    ],
-    "tails": [None, 1, [], {"user": 1}, {"user": ["x"]}],
-}
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in CARRIED.items() for value in values])
-def test_what_a_record_hands_on_counts_for_nothing_where_no_writer_of_ours_made_it(
-    project: Project, writer: Writer, key: str, value: object
-) -> None:
-    writer.append("checkpoint", {"source": {"session": "s", "to_byte": 10, "to_line": 1}, key: value})
-    for _ in range(2):  # from the journal, and from the cache
-        assert ingest_offset(project, ROUTE, "s") == IngestOffset("s", Position(10, 1))
-
-
 @pytest.mark.parametrize(
     "source", [{"to_byte": value} for value in ("x", [1], -1, math.inf)] + [{"to_byte": 1, "to_line": None}]
 )

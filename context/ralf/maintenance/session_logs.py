@@ -51,7 +51,8 @@ def segments(project: Project, route: str, revisions: Container[int] | None = No
     found = list[Segment]()
     with suppress(Damaged):
         for _, record in journal.read(project.store, route, kinds=("checkpoint",)):
-            source = record.payload.get("source") or {}
+            with journal.understood(route, record):
+                source = dict(record.payload.get("source") or {})
             path = log_of_opencode(str(source.get("session", "")))
             if path is not None and (revisions is None or record.revision in revisions):
                 found.append(Segment(path, int(source["from_byte"]), int(source["to_byte"])))

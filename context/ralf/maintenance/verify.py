@@ -196,16 +196,24 @@ def evidence(found: Scan) -> list[tuple[str, Digest]]:
 
 def _blobs(project: Project, only: Container[Digest] | None) -> tuple[set[Digest], list[Finding]]:
     """The blobs that are whole, and what is wrong with others; None: of all of them."""
-    heap, held, found = project.store.properties.heap, set[Digest](), list[Finding]()
-    for blob in heap.blobs() if heap is not None else ():
-        if only is None or blob.digest in only:
+    held, found = set[Digest](), list[Finding]()
+    for digest in _digests(project):
+        if only is None or digest in only:
             try:
-                project.store.open_blob(blob.digest).close()
-                held.add(blob.digest)
+                project.store.open_blob(digest).close()
+                held.add(digest)
             except DamagedBlob as error:
-                repair = f"keep it as {blob.digest}{DAMAGED}; `why` says that it is gone"
+                repair = f"keep it as {digest}{DAMAGED}; `why` says that it is gone"
                 found.append(Finding(Path(error.where), error.what, repair))
     return held, found
+
+
+def _digests(project: Project) -> list[Digest]:
+    """The blobs of a store, of which nothing is rewritten for that."""
+    if isinstance(project.store.properties.files, FileStore):
+        return [path.name for path in blob_files.Blobs(project.folder).paths()]
+    heap = project.store.properties.heap
+    return [blob.digest for blob in heap.blobs()] if heap is not None else []
 
 
 def _lost(project: Project, named: Mapping[Digest, list[str]]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ralf.model.entries import SessionEntries
 from ralf.model.handover import Carried
 from ralf.model.items import (
+    EXTRACTED,
     NOT_STORED,
     ActiveWork,
     Checkpoint,
@@ -210,7 +211,7 @@ class RouteContext:
     @property
     def active_decisions(self) -> tuple[Decision, ...]:
         """The decisions, rules and failed approaches that somebody recorded and that hold, oldest first."""
-        return tuple(item for item in self.decisions if item.status == "active")
+        return tuple(item for item in self.decisions if item.status == "active" and item.origin != EXTRACTED)
 
     def with_pin(self, pin: Pin) -> RouteContext:
         """The same context with a message pinned; one that is pinned stays pinned once."""

@@ -41,6 +41,10 @@ class Source:
     extra: Extra = field(default_factory=dict)
 
 
+EXTRACTED = "extracted"
+"""The origin of a decision that nobody recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A choice with its reason and what was rejected for it.
@@ -53,7 +57,8 @@ class Decision:
     alternatives  each "option: why not", or the option alone
     source        where it was said first; `further_sources`: where it was said again, at most `MOST_SOURCES` in all
     origin        user, agent, model (`model`: its name), answer (a person's to a tool's question, or a plan that they
-                  approved), human-edit or import; unknown, where a writer did not say whose it is
+                  approved), human-edit or import; unknown, where a writer did not say whose it is; `EXTRACTED` where
+                  a rule of an earlier version read it out of prose: it binds nobody
     not_found     names in it that stand nowhere in the record
     ended         who ended it, why and when, where another hand-over did
     clone         tag of the clone that recorded it, where route files are shared; "" else

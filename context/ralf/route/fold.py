@@ -26,6 +26,7 @@ from ralf.model import (
     Tombstone,
 )
 from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
+from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
@@ -220,14 +221,18 @@ def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 
 def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with the decisions of a record. What rules of earlier versions read out of prose is nobody's: only
-    its labels are not given again.
+    """The context with the decisions of a record. What rules of earlier versions read out of prose is nobody's, and
+    changes nothing that somebody recorded.
     """
     by_rules = "entries" not in payload and payload.get("summarizer") == "extractive"
     for item in payload.get("decisions", ()):
-        after = with_decision(context, from_tree(Decision, item))
-        is_nobodys = by_rules and item.get("origin") in ("user", "agent")
-        context = replace(context, context_checkpoint=after.context_checkpoint) if is_nobodys else after
+        made = from_tree(Decision, item)
+        if by_rules and made.origin in ("user", "agent"):
+            recorded = {known.id for known in context.decisions if known.origin != EXTRACTED}
+            if made.id in recorded:
+                continue
+            made = replace(made, origin=EXTRACTED, supersedes="" if made.supersedes in recorded else made.supersedes)
+        context = with_decision(context, made)
     return context
 
 

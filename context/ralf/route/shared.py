@@ -16,6 +16,7 @@ from ralf import environment
 from ralf.document.record import now
 from ralf.document.tree import from_tree, to_tree
 from ralf.model import Decision, RouteContext
+from ralf.model.items import EXTRACTED
 from ralf.project import Project
 from ralf.storage import files, git_files, shared_files
 from ralf.storage.files import content_of
@@ -138,7 +139,7 @@ def _published(project: Project, route: str) -> Path:
 
 
 def _is_shared(item: Decision) -> bool:
-    return item.origin not in ("answer", "import", ORIGIN)
+    return item.origin not in (EXTRACTED, "answer", "import", ORIGIN)
 
 
 def shared_label(label: str, tag: str) -> str:
