@@ -403,3 +403,26 @@ def test_a_file_of_another_history_adds_what_we_lack_and_takes_nothing_away() ->
     titles = {section.title for section in taken.body.sections}
     assert titles == {"Here", "Checkpoint 1 of another history: There"}
     assert changes_of_foreign(taken, theirs) == []
+
+
+def test_what_a_model_of_an_earlier_version_made_of_a_checkpoint_is_read() -> None:
+    made = fold(
+        [
+            Record(1, "checkpoint", {"title": "Began", "text": "- did this", "tokens": 5, "period": ["t0", "t1"]}),
+            Record(
+                2,
+                "refinement",
+                {
+                    "refines": "cp-001",
+                    "title": "The gauge",
+                    "text": "The gauge was mended.",
+                    "model": "m",
+                    "decisions": [{"id": "DEC-001", "decision": "Keep the gauge"}],
+                },
+            ),
+        ],
+        empty("tide"),
+    )
+    (section,) = made.body.sections
+    assert (section.title, section.text) == ("The gauge", "**Period:** t0 → t1\n**Tokens:** 5\n\n  The gauge was mended.")
+    assert [(item.decision, item.origin, item.model) for item in made.decisions] == [("Keep the gauge", "model", "m")]

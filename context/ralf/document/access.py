@@ -15,7 +15,7 @@ from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judg
 from ralf.document.place import Place
 from ralf.document.record import Record, now
 from ralf.document.state import State, caught_up, digest_of
-from ralf.errors import Conflict
+from ralf.errors import Conflict, DamagedJournal
 from ralf.storage import durable, locks
 from ralf.storage.journal import Save, Store
 
@@ -183,14 +183,28 @@ class Writer:
     def __init__(self, document: Document, index: Index | None, *, accept: bool = False) -> None:
         self._document = document
         self._accept = accept
-        self.state, self._index = caught_up(document.family, document.store, document.stream, index), index
+        self.warnings: list[str] = []
+        self.state, self._index = self._caught_up(index), index
         self._displaced = self.state.displaced
         self.file = Judged(OURS)
         self.content, self.unread = b"", ""
         self.absorbed: list[tuple[Body, bool]] = []
-        self.warnings: list[str] = []
         self.is_left = False
         self._has_secrets = False  # whether what was absorbed has
+
+    def _caught_up(self, index: Index | None) -> State:
+        """The state by the journal, of which damaged lines are set aside. DamagedJournal where its file is damaged."""
+        document = self._document
+        try:
+            return caught_up(document.family, document.store, document.stream, index)
+        except DamagedJournal:
+            files = document.store.properties.files
+            kept = files.set_aside(document.stream) if files is not None else []
+            if not kept:
+                raise
+            what = "has the damaged lines of the journal, which goes on without them"
+            self.warnings += [f"{path}: {what}; `ralf doctor` says what is missing" for path in kept]
+            return caught_up(document.family, document.store, document.stream, None)
 
     def absorb(self) -> None:
         """Record what somebody saved into the file, or into one that a write displaced."""

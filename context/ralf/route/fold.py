@@ -440,6 +440,29 @@ def _tokens(payload: Mapping[str, Any]) -> int:
     return sum(int(payload.get(key) or 0) for key in ("input_tokens", "output_tokens"))
 
 
+def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
+    """The context with what a model of an earlier version made of a checkpoint: its decisions, and its section."""
+    model = str(payload.get("model") or payload.get("summarizer") or "")
+    decisions = [{**item, "origin": "model", "model": model} for item in payload.get("decisions", ())]
+    context = _with_decisions(context, {"decisions": decisions})
+    entry, text = entry_of(context, str(payload.get("refines", ""))), as_section(str(payload.get("text", "")))
+    section = section_of(context, entry) if entry is not None else None
+    if entry is None or section is None or not text or payload.get("above"):
+        return context
+    title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
+    head = section.text.partition("\n\n")[0]
+    made = replace(section, title=title or section.title, text=f"{head}\n\n{text}".rstrip("\n"))
+    named = replace(entry, summary_ref=f"### Checkpoint {section.number}" + (f": {made.title}" if made.title else ""))
+    history = tuple(named if one is entry else one for one in context.checkpoint_history)
+    sections = tuple(made if one is section else one for one in context.body.sections)
+    return replace(context, checkpoint_history=history, body=replace(context.body, sections=sections))
+
+
+def section_of(context: RouteContext, entry: Checkpoint) -> Section | None:
+    """The section of a checkpoint, None where it is folded away or was renamed by hand."""
+    return next((one for one in context.body.sections if entry.checkpoint_id == f"cp-{one.number or 0:03d}"), None)
+
+
 def entry_of(context: RouteContext, checkpoint_id: str) -> Checkpoint | None:
     """A checkpoint's entry, None where the cap has folded it away."""
     return next((entry for entry in context.checkpoint_history if entry.checkpoint_id == checkpoint_id), None)
@@ -466,6 +489,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "forget": _forget,
     "edit": _edit,
     "import": _import,
+    "refinement": _refinement,
     "repair": _edit,
     REVERT: _revert,
     UNDO: _undo,

@@ -13,12 +13,9 @@ from typing import NamedTuple
 
 from ralf.errors import DamagedJournal
 from ralf.storage import durable, earlier, files, journal_file
-from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.filestore import DAMAGED as DAMAGED, FileStore, Stream
 from ralf.storage.journal import MALFORMED, Entry
 from ralf.storage.own import OwnStore
-
-DAMAGED = ".damaged"
-"""The ending of the file, beside a journal, a route file or a blob, in which what is damaged of it is kept."""
 
 _NUMBERED = ("routes/", "agents/")  # begin the names of streams each of whose records has the next number
 

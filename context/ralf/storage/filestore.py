@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _MAX_ID = 200
 
+DAMAGED = ".damaged"
+"""The ending of the file, beside a journal, a route file or a blob, in which what is damaged of it is kept."""
+
 _APPENDING = os.O_RDWR | os.O_APPEND
 
 
@@ -136,6 +139,26 @@ class Stream:
                     durable.rename_free(source, target)
             durable.sync_folder(to.path.parent)
             durable.sync_folder(self.path.parent)
+
+    def set_aside(self) -> list[Path]:
+        """See `ralf.storage.journal.Files.set_aside`."""
+        whole, damaged, end = [], [], 0
+        with self.writing(), self._to_write() as journal:
+            journal.cut_torn_tail()
+            for place, line in journal.lines(journal.header.offset):
+                end = place + len(line)
+                try:
+                    journal_file.parsed(self.path, place, line)
+                except DamagedJournal:
+                    damaged.append(line)
+                else:
+                    whole.append(line)
+            if not damaged:
+                return []
+            kept = self.path.with_suffix(DAMAGED)
+            durable.replace_durably(kept, [*([kept.read_bytes()] if kept.exists() else []), *damaged])
+            self.put(end + 1, whole)
+        return [kept]
 
     def put(self, begin: int, lines: Iterable[bytes]) -> None:
         """Have these lines stand for all of the stream, for a caller that holds it.
@@ -391,6 +414,10 @@ class FileStore:
     def size(self) -> int:
         """The bytes of journals and blobs; see `ralf.storage.journal.Files.size`."""
         return sum(path.stat().st_size for name in ("journal", "blobs") for path in (self._folder / name).rglob("*"))
+
+    def set_aside(self, stream: str) -> list[Path]:
+        """Keep damaged lines beside a stream; see `ralf.storage.journal.Files.set_aside`."""
+        return self._stream(stream).set_aside()
 
     def _stream(self, stream: str) -> Stream:
         if stream not in self._streams:

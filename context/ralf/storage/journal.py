@@ -190,6 +190,11 @@ class Files(Protocol):
     def size(self) -> int:
         """How many bytes the files of streams and blobs have."""
 
+    def set_aside(self, stream: str) -> list[Path]:
+        """Rewrite a stream without its damaged lines, which are kept beside it; the file that has them, [] where the
+        stream has none, or its file is damaged otherwise. Tokens as after `Replace.replace`.
+        """
+
 
 class Tail(Protocol):
     """Reads a stream from its end."""
