@@ -132,7 +132,9 @@ def _with_entries(found: RouteContext, before: Carried, after: Carried, gone: se
     was = {entry.id: entry for entry in before.kept}
     changed = {entry.id: entry for entry in after.kept if entry.id and entry != was.get(entry.id)}
     new = [entry for entry in after.kept if not entry.id and entry not in before.kept]
-    decided = [_of_kind(decision_of(entry), kind) for entry in new if entry.kind in ("decision", "avoid")]
+    added = [_of_kind(decision_of(entry), kind) for entry in new if entry.kind in ("decision", "avoid")]
+    there = {item.decision for item in found.decisions}  # the front matter may have the same one, with its label
+    decided = [item for item in added if item.decision not in there]
     decisions = (_reworded(item, changed.get(item.id), kind) for item in found.decisions if item.id not in gone)
     handed, others = found.handover, [entry for entry in new if entry.kind not in ("decision", "avoid")]
     kept = (changed.get(entry.id, entry) for entry in handed.kept if entry.id not in gone)
