@@ -424,5 +424,8 @@ def test_what_a_model_of_an_earlier_version_made_of_a_checkpoint_is_read() -> No
         empty("tide"),
     )
     (section,) = made.body.sections
-    assert (section.title, section.text) == ("The gauge", "**Period:** t0 → t1\n**Tokens:** 5\n\n  The gauge was mended.")
+    assert (section.title, section.text) == (
+        "The gauge",
+        "**Period:** t0 → t1\n**Tokens:** 5\n\n  The gauge was mended.",
+    )
     assert [(item.decision, item.origin, item.model) for item in made.decisions] == [("Keep the gauge", "model", "m")]

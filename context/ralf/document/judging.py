@@ -67,6 +67,8 @@ def judge(
     half = f"{path}: has no last line, as if it were being saved: the next write looks again"
     if base is not None and base.tree == found.tree:
         return Judged(OURS)
+    if is_own and base is None and displaced is not None:  # the file that took its place has all that it had
+        return Judged(NEW, what="it comes from a revision that the journal has lost")
     rendered = _render_of(state, store, stream, found) if base is not None else b""
     if rendered and _is_torn(content, rendered):
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
