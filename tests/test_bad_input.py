@@ -519,25 +519,31 @@ def test_a_file_of_more_than_64_mebibytes_is_named_and_left_alone(cli: Cli, proj
 # ---- journals ----
 
 
-def test_a_damaged_record_is_named_and_nothing_is_written_over_it(cli: Cli, project: Path) -> None:
+def test_a_damaged_record_is_named_and_the_next_write_keeps_it_beside_the_journal(cli: Cli, project: Path) -> None:
     """The route file still serves; with neither cache nor file there is only the complaint."""
     journal = storekit.journal_file(project, "bad")
     content = journal.read_bytes()
     place = content.rindex(b'"origin"')
-    journal.write_bytes(content[:place] + b'"oRigin"' + content[place + 8 :])
+    bad = content[:place] + b'"oRigin"' + content[place + 8 :]
+    journal.write_bytes(bad)
     shutil.rmtree(context_of(project) / "cache")
     before = kept_bytes(project)
     shown = cli("context", "show", "bad")
     shown.complains(4, journal)
     assert "Keep the old columns" in shown.out
-    for args in (("decide", "bad", "Go on"), ("checkpoint", "bad", "--transcript", project / "session.jsonl")):
-        cli("context", *args).complains(4, journal)
     assert kept_bytes(project) == before
+    file = route_file(project, "bad").read_bytes()
     route_file(project, "bad").unlink()
     cli("context", "show", "bad").complains(4, journal)
     listed = cli("context", "list")
     listed.complains(4, journal)
     assert "good" in listed.out
+    route_file(project, "bad").write_bytes(file)
+    done = cli("context", "decide", "bad", "Go on")
+    assert (done.status, f"{journal.with_suffix('.damaged')}: " in done.err) == (0, True)
+    assert journal.with_suffix(".damaged").read_bytes() == bad.splitlines(keepends=True)[-1]
+    shown = cli("context", "show", "bad")
+    assert shown.status == 0 and "Keep the old columns" in shown.out and "Go on" in shown.out
 
 
 # ---- names ----
