@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, Literal, TypeVar
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -41,10 +42,14 @@ def to_tree(value: Any) -> Tree:
     """A dataclass as a tree: fields in their order, empty ones left out, then the unknown ones."""
     always = getattr(value, "always_written", ())
     tree: Tree = {}
-    for name, key, default, _ in _stored(value.__class__):
-        inner = getattr(value, name)
-        if (inner is not default and inner != default) or key in always:
-            tree[key] = inner if inner.__class__ is str else _plain(inner)
+    keys, of_fields, _ = _stored(value.__class__)
+    for (key, default), inner in zip(keys, of_fields(value), strict=True):
+        if inner is default:  # most are
+            if key not in always:
+                continue
+        elif inner == default and key not in always:
+            continue
+        tree[key] = inner if inner.__class__ is str else _plain(inner)
     tree.update(getattr(value, "extra", ()))
     return tree
 
@@ -59,39 +64,54 @@ def from_tree(cls: type[T], tree: object) -> T:
     """The dataclass that a tree holds; BadTree where the tree does not fit. Unknown keys go to `extra`."""
     if not isinstance(tree, Mapping):
         raise BadTree((), "a mapping", tree)
-    tree = dict(tree)
     values: dict[str, Any] = {}
-    for name, key, _, read in _stored(cls):  # type: ignore[arg-type]  # a class can be hashed
-        value = tree.pop(key, None)
-        if value is not None:
+    unknown: Tree = {}
+    _, _, fields_of = _stored(cls)  # type: ignore[arg-type]  # a class can be hashed
+    for key, value in tree.items():
+        name, read = fields_of.get(key, ("", None))
+        if read is None:
+            unknown[key] = value
+        elif value is not None:
             try:
                 values[name] = read(value)
             except BadTree as error:
                 raise error.within(key) from None
     if "extra" in cls.__dataclass_fields__:  # type: ignore[attr-defined]
-        values["extra"] = tree
-    elif tree:
-        raise BadTree((next(iter(tree)),), "no such key", tree)
+        values["extra"] = unknown
+    elif unknown:
+        raise BadTree((next(iter(unknown)),), "no such key", tree)
     return cls(**values)
 
 
 _Read = Callable[[Any], Any]
 
 
+class _Stored(NamedTuple):
+    """The fields of a dataclass that are part of its tree, but for `extra`.
+
+    keys     of them, with their defaults
+    values   tells those of an object, in this order
+    by_key   their names and readers
+    """
+
+    keys: tuple[tuple[str, Any], ...]
+    values: Callable[[Any], Sequence[Any]]
+    by_key: Mapping[str, tuple[str, _Read]]
+
+
 @cache
-def _stored(cls: Any) -> tuple[tuple[str, str, Any, _Read], ...]:
-    """Name, key, default and reader of each field of a dataclass that is part of its tree, but for `extra`."""
+def _stored(cls: Any) -> _Stored:
     hints = typing.get_type_hints(cls)
-    return tuple(
-        (
-            field.name,
-            str(field.metadata.get("key", field.name)),
-            field.default if field.default_factory is MISSING else field.default_factory(),
-            _reader(hints[field.name]),
-        )
-        for field in fields(cls)
-        if field.name != "extra" and field.metadata.get("stored", True)
-    )
+    stored = [field for field in fields(cls) if field.name != "extra" and field.metadata.get("stored", True)]
+    keys = [str(field.metadata.get("key", field.name)) for field in stored]
+    defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in stored]
+    names = [field.name for field in stored]
+    readers = [_reader(hints[name]) for name in names]
+    values: Callable[[Any], Sequence[Any]] = attrgetter(*names)  # much faster than one after the other
+    if len(names) == 1:
+        values = lambda value: (getattr(value, names[0]),)  # noqa: E731
+    found = tuple(zip(keys, defaults, strict=True))
+    return _Stored(found, values, dict(zip(keys, zip(names, readers, strict=True), strict=True)))
 
 
 def _reader(hint: Any) -> _Read:

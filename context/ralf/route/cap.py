@@ -256,6 +256,8 @@ def is_bare(decision: Decision) -> bool:
 
 
 def _bare(decision: Decision) -> Decision:
+    if is_bare(decision) and not decision.extra:
+        return decision
     extra = {key: value for key, value in decision.extra.items() if key not in _FROM_A_DOCUMENT}
     return replace(decision, timestamp="", rationale="", alternatives=(), source=None, extra=extra)
 
