@@ -150,12 +150,12 @@ def _items(work: ActiveWork) -> Iterator[str]:
 CAP = 20_000
 """Tokens that a route file may have, by estimate."""
 
-TARGET = 19_000  # folded down to this, so that not every small write has to fold
+TARGET, ENOUGH = 19_000, 19_500  # folded down to these, so that not every small write has to fold
 
 KEPT_DECISIONS = 10
 
-_MOST_ADDED, _PER_RECORD = 3, 200
-"""A record makes a file at most so many times larger as it has tokens, and so many tokens more."""
+_MOST_ADDED, _PER_RECORD = 2, 60
+"""A record makes a file at most so many times larger as it has tokens, in front matter and body, and so many more."""
 
 
 def within(before: RouteContext, after: RouteContext, payload: object) -> RouteContext:
@@ -200,7 +200,7 @@ class _Step(NamedTuple):
 
 def _folded(context: RouteContext, size: int) -> RouteContext:
     for step in _ORDER:
-        down_to = CAP if step.least else TARGET
+        down_to = ENOUGH if step.least else TARGET
         found = _of(context, step.items)
         is_newest_first = step.items == "body.sections"
         last = len(found) - step.keep

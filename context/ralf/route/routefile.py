@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -21,6 +21,8 @@ FENCE = "---"
 HISTORY = "## Compressed History"
 
 FOOTER = "*Kept by ralf. Edit freely: changes are taken in at the next write.*"
+
+_DECISIONS = "decisions"
 
 NOW = "## Now"
 """The heading of what the record says of the work: a part of its own, for the front matter has no place for it."""
@@ -278,7 +280,7 @@ def render(context: RouteContext) -> str:
     body, work = context.body, context.active_work
     if now_in(body.brief) == work.now:
         context = replace(context, active_work=replace(work, now=""))
-    tree = to_tree(replace(context, decisions=tuple(map(_filed, context.decisions))))
+    tree = to_tree(replace(context, decisions=context.decisions[:1]))  # the others: see `_lines_of`
     for key in (BODY, "dropped", "forgotten"):
         tree.pop(key, None)
     last = tree.get("handover", {}).get("last", {})
@@ -288,7 +290,8 @@ def render(context: RouteContext) -> str:
     history = [[text] for text in (HISTORY, body.preface, *_sections(body.sections)) if text]
     before, after, below = ([text] if text else [] for text in (body.before, body.after, body.below))
     parts = [before, brief, *history, after, [FENCE], [FOOTER], below]
-    lines = [FENCE, *_front(tree, {one.key: one.text for one in body.comments}), FENCE]
+    noted = {one.key: one.text for one in body.comments}
+    lines = [FENCE, *_front(tree, context.decisions, noted), FENCE]
     return "\n".join([*lines, *(piece for part in parts if part for piece in ("", *part))]) + "\n"
 
 
@@ -299,11 +302,31 @@ def _filed(item: Decision) -> Decision:
     return replace(item, source=None, further_sources=()) if item.source or item.further_sources else item
 
 
-def _front(tree: Tree, noted: Mapping[str, str]) -> Iterator[str]:
+_known_lines: dict[int, tuple[Decision, list[str]]] = {}  # of decisions that were rendered; by their identity
+
+_MOST_KNOWN = 2_000
+
+
+def _lines_of(item: Decision) -> list[str]:
+    """The lines of a decision in the front matter; most are the same in one file after the other."""
+    known = _known_lines.get(id(item))
+    if known is None or known[0] is not item:
+        if len(_known_lines) >= _MOST_KNOWN:
+            _known_lines.clear()
+        known = _known_lines[id(item)] = item, yaml_text.lines({_DECISIONS: [to_tree(_filed(item))]})[1:]
+    return known[1]
+
+
+def _front(tree: Tree, decisions: Iterable[Decision], noted: Mapping[str, str]) -> Iterator[str]:
     """The front matter, each comment above its key; what was noted above a key that is gone is at the end."""
     for key, inner in tree.items():
         yield from comments.lines_of(noted, key)
-        yield from yaml_text.lines({key: inner})
+        if key == _DECISIONS:
+            yield f"{_DECISIONS}:"
+            for item in decisions:
+                yield from _lines_of(item)
+        else:
+            yield from yaml_text.lines({key: inner})
     for key in noted:
         if key not in tree:
             yield from comments.lines_of(noted, key)
