@@ -80,10 +80,10 @@ def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
 
 
 class Index:
-    """An open index. Every method raises Unusable."""
+    """An open index, at `path`. Every method raises Unusable."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._turns: dict[str, int] = {}  # how often each document had been kept when its rows were asked for
         self._open = _idle_connection(path) or _connected(path)
         self._db = self._open.db
@@ -96,8 +96,8 @@ class Index:
         except sqlite3.Error:
             self._db.close()
             return
-        connections = _idle.pop(self._path, [])
-        _idle[self._path] = [*connections, self._open]
+        connections = _idle.pop(self.path, [])
+        _idle[self.path] = [*connections, self._open]
         if len(_idle) > _MOST_OPEN:
             close_idle(len(_idle) - _MOST_OPEN)
 
@@ -156,7 +156,7 @@ class Index:
         try:
             yield self._db
         except sqlite3.DatabaseError as error:
-            _remove_if_damaged(self._path, error)
+            _remove_if_damaged(self.path, error)
             raise Unusable from error
 
 

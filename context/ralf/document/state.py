@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ralf.document.family import Family, Stamp
@@ -17,6 +18,11 @@ from ralf.storage.journal import Entry, Store, Token
 _HEAD, _IDS, _DISPLACED = "head", "id/", "displaced"
 
 _MOST_SAVES = 32  # absorbed saves that may be the base of another one
+
+_held: dict[tuple[Path, str], tuple[Token, Any]] = {}
+"""What families have made of rows in this process, by index and stream: the same as long as the place is."""
+
+_MOST_HELD = 16
 
 _EMPTY: dict[str, Any] = {"revision": 0, "at": "", "mark": "", "render": "", "saves": [], "later": 0}
 
@@ -126,6 +132,10 @@ class State:
 
     def keep(self, stream: str, index: Index | None) -> None:
         """Leave in the index what changed since the state was read from it."""
+        if index is not None and self.token is not None and self.rows.held is not None:
+            if len(_held) >= _MOST_HELD:
+                _held.clear()
+            _held[index.path, stream] = self.token, self.rows.held
         if index is not None and self.token is not None and self.rows.changed:
             index.keep(stream, self._kept, self.token, self.rows.changed)
             self._kept = self.token
@@ -159,6 +169,9 @@ def caught_up(family: Family, store: Store, stream: str, index: Index | None) ->
         token, kept = found
         kept.instead = lambda: _folded(family, store, stream, lambda entry, _: entry.token == token).rows
         state = State(family, Rows(kept), token)
+        before = _held.get((index.path, stream)) if index is not None else None
+        if before is not None and before[0] == token:
+            state.rows.held = before[1]
     if store.head(stream) == state.token:
         return state
     try:
