@@ -59,7 +59,8 @@ def judge(
         found = state.family.parse(content, place.file)
         stamp = str(found.stamp or "")
         is_own = found.stamp is not None and found.stamp.mark == state.mark and state.revision > 0
-        base = _base_of(place, state, store, stream, found) if is_own else None
+        rendered = _render_of(state, store, stream, found) if is_own else b""
+        base = _base_of(place, state, store, found, rendered) if is_own else None
     except Damaged as error:
         is_half = displaced is not None and _is_young(displaced)
         return Judged(HALF if is_half else DAMAGED, what=f"{error}; {error.hint}", error=error)
@@ -69,7 +70,6 @@ def judge(
         return Judged(OURS)
     if is_own and base is None and displaced is not None:  # the file that took its place has all that it had
         return Judged(NEW, what="it comes from a revision that the journal has lost")
-    rendered = _render_of(state, store, stream, found) if base is not None else b""
     if rendered and _is_torn(content, rendered):
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
     if found.stamp is None and _is_render(state, store, stream, digest):
@@ -86,7 +86,7 @@ def judge(
     return Judged(EDITED if body else OURS, body, stamp=stamp)
 
 
-def _base_of(place: Place, state: State, store: Store, stream: str, found: Parsed) -> Parsed | None:
+def _base_of(place: Place, state: State, store: Store, found: Parsed, rendered: bytes) -> Parsed | None:
     """What somebody saw before they saved: the newest save of the same stamp, else the render; None for nothing."""
     digest = state.save_of(str(found.stamp))
     if digest:
@@ -95,7 +95,6 @@ def _base_of(place: Place, state: State, store: Store, stream: str, found: Parse
                 return state.family.parse(file.read(), place.file)
         except (NotFound, Damaged):
             pass
-    rendered = _render_of(state, store, stream, found)
     return state.family.parse(rendered, place.file) if rendered else None
 
 

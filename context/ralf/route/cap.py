@@ -150,7 +150,7 @@ def _items(work: ActiveWork) -> Iterator[str]:
 CAP = 20_000
 """Tokens that a route file may have, by estimate."""
 
-TARGET, ENOUGH = 19_000, 19_500  # folded down to these, so that not every small write has to fold
+TARGET = 18_000  # folded down to this, so that few writes have to fold
 
 KEPT_DECISIONS = 10
 
@@ -187,7 +187,6 @@ class _Step(NamedTuple):
     wanted   which fold
     becomes  what each becomes; None: it leaves the file
     counts   the field of `Folded` that counts them
-    least    whether no more fold than must
     """
 
     items: str
@@ -195,19 +194,17 @@ class _Step(NamedTuple):
     wanted: Callable[[Any], bool] = lambda _: True
     becomes: Callable[[Any], Any] | None = None
     counts: str = ""
-    least: bool = False
 
 
 def _folded(context: RouteContext, size: int) -> RouteContext:
     for step in _ORDER:
-        down_to = ENOUGH if step.least else TARGET
         found = _of(context, step.items)
         is_newest_first = step.items == "body.sections"
         last = len(found) - step.keep
         oldest = [*enumerate(found)][step.keep :][::-1] if is_newest_first else [*enumerate(found)][: max(0, last)]
         changed: dict[int, Any] = {}
         for place, item in oldest:
-            if size <= down_to:
+            if size <= TARGET:
                 break
             if step.wanted(item):
                 new = step.becomes(item) if step.becomes is not None else None
@@ -283,9 +280,9 @@ def _is_long(decision: Decision) -> bool:
     return not decision.pinned and _size(decision) > CAP // KEPT_DECISIONS
 
 
-def _facts(shares: Sequence[int], *, least: bool = False) -> Iterator[_Step]:
+def _facts(shares: Sequence[int]) -> Iterator[_Step]:
     for kind, keep in zip(_KINDS, shares, strict=True):
-        yield _Step(f"facts.{kind}", keep, counts="fact_count", least=least)
+        yield _Step(f"facts.{kind}", keep, counts="fact_count")
 
 
 _KINDS = ("tests", "errors", "commits", "commands", "paths", "names", "requests")
@@ -305,10 +302,10 @@ _ORDER: tuple[_Step, ...] = (
     _Step("decisions", KEPT_DECISIONS, _is_done, counts="decision_count"),
     *_facts((1, 3, 3, 4, 10, 25, 3)),
     _Step("checkpoint_history", FEW_ENTRIES),
-    _Step("decisions", KEPT_DECISIONS, _is_free, counts="decision_count", least=True),
-    *_facts((0,) * len(_KINDS), least=True),
-    _Step("decisions", 0, _is_long, counts="decision_count", least=True),
+    _Step("decisions", KEPT_DECISIONS, _is_free, counts="decision_count"),
+    *_facts((0,) * len(_KINDS)),
+    _Step("decisions", 0, _is_long, counts="decision_count"),
     # rules that alone would pass the cap: a file must stay readable
-    _Step("decisions", KEPT_DECISIONS, lambda decision: decision.pinned, counts="decision_count", least=True),
+    _Step("decisions", KEPT_DECISIONS, lambda decision: decision.pinned, counts="decision_count"),
 )
 """What folds, in this order."""
