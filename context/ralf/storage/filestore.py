@@ -218,7 +218,8 @@ class Stream:
 
     def left(self) -> list[Path]:
         """What dead writers left: temporary files, and what the journal's file has replaced."""
-        found = [*durable.temporaries_of(self.path), *durable.temporaries_of(self.packed)]
+        names = (self.path, self.packed, self.path.with_suffix(DAMAGED))
+        found = [path for name in names for path in durable.temporaries_of(name)]
         with suppress(FileNotFoundError):
             if self.path.lstat().st_size and (parts := earlier.parts(self.path)):
                 with Journal(self.path) as journal:
