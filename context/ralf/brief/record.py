@@ -128,9 +128,6 @@ def part(
     return "\n".join(filter(None, (head, text, "" if is_whole else left_out))), composer.pieces
 
 
-CUT = ("\nNot here: ", "\nNot all of it: ")
-"""How the last line of a text begins that does not show all."""
-
 _IN_FILE = 1_500
 """Tokens that the file's part "Now" may take."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ralf.model.entries import Entry, SessionEntries, from_tree
 from ralf.project import Project
-from ralf.route.fold import REVERT
 from ralf.storage import journal
+
+REVERT = "revert"
+"""The kind of a record that goes back to an earlier revision: here, as whoever shows a route needs no fold."""
 
 
 def sessions_of(project: Project, route: str) -> tuple[SessionEntries, ...]:

@@ -30,6 +30,7 @@ from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
 from ralf.route.edits import all_labelled, labelled, with_decision, with_header
+from ralf.route.entries import REVERT as REVERT
 from ralf.route.sections import without
 from ralf.storage.journal import VERSION, Record, runs_of, understood
 from ralf.talk.answer import next_id
@@ -353,7 +354,7 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     return all_labelled(with_header(imported, route=context.route, spend=spend, later_records=later))
 
 
-REVERT, UNDO, MERGE = "revert", "undo", "merge"
+UNDO, MERGE = "undo", "merge"
 
 
 def next_number(context: RouteContext) -> int:

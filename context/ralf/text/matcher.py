@@ -1,4 +1,4 @@
-"""Matches texts: caseless patterns, words that mean something, and whether two texts say nearly the same."""
+"""Matches texts: caseless patterns, and what words of a question are worth."""
 
 from __future__ import annotations
 
@@ -141,82 +141,6 @@ def _split(pattern: str) -> list[str]:
             depth += (piece == "(") - (piece == ")")
             branches[-1] += piece
     return branches
-
-
-# ---- what a sentence is about ----
-
-_WORD = regex(r"[A-Za-z0-9_+#]+")
-
-_NAME = regex(r"(?<![A-Za-z0-9_+#])(?!\A)(?<![.!?:;] )[A-Z][A-Za-z0-9_+#]*")
-
-_ENDING = regex(r"(?:ing(?<=\w{7})|e[ds](?<=\w{6})|s(?<=\w{5}))$", re.M)  # behind four letters at the least
-
-_EMPTY = frozenset(
-    "the and for with that this use uses using used now instead not from our are was will should have has its can"
-    " into decision decided longer here of we it is to in on as by be or an at go goes run runs let lets do so but"
-    " just also please yes yeah because since change changes changed mind minds plan reflection actually decide"
-    " chose choose choice pick switch switches switched switching move moves moved moving drop drops dropped"
-    " dropping replace replaces replaced replacing keep stay turned out ok okay ll re ve me my you your need needs"
-    " make after all back then than rather no new".split()
-)
-
-
-@lru_cache(maxsize=4096)  # each decision is compared with each
-def content_words(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, without endings, and without those that only say that it decides.
-
-    A capital within a sentence makes a name of any word: "Go", "C".
-    """
-    words = set(map(str.lower, _WORD.findall(text)))
-    names = set(map(str.lower, _NAME.findall(text))) - {"i", "a"}
-    plain = {word for word in words - _EMPTY if len(word) > 1}
-    return frozenset(_ENDING.sub("", "\n".join(plain | names)).split())
-
-
-# ---- taking back ----
-
-takes_back = AnyOf(
-    r"\b(?:revert(?:ed|ing)?|undo|undone|roll(?:ed|ing|s)? (?:it |that |this |them )?back|back(?:ed|ing)? out)\b",
-    r"\b(?:scrap(?:ped)?|never ?mind|forget (?:it|that|about|the)|take (?:that|it) back)\b",
-    r"\b(?:drop (?:that|it|this|the idea))\b|^(?:no,? |nah,? |ok,? |let's |please )*go(?:ing)? back\b",
-    r"[.!,;] (?:let's |please |we )go back\b(?! to\b)|\bi (?:concede|give in|give up on (?:it|that|this))\b",
-    remembers=2048,  # each decision is compared with many
-)
-"""Whether a sentence takes back what was decided or done: "undo that", "let's roll it back"."""
-
-# ---- what a text turns away from ----
-
-_REPLACED = regex(
-    r"\b(?:instead of|no longer|rather than|away from|moves? from|moved from|switch(?:ed|ing)? from|dropping"
-    r"|dropped|drop"
-    r"|replac(?:e|es|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|undo|scrap|back out|remov(?:e|ed|ing)"
-    r"|(?<!did )(?<!does )(?<!do )(?<!can )(?<!could )(?<!has )(?<!have )(?<!had )(?<!will )(?<!would )not)\s+"
-    r"(?:the |our |using |use )?([\w.+#/`-]+(?: [\w.+#/`-]+){0,3})",
-    re.IGNORECASE,
-)
-
-
-@lru_cache(maxsize=1024)
-def replaced_terms(text: str) -> tuple[frozenset[str], ...]:
-    """What a sentence says it turns away from: for each mention, its first content word and those that follow."""
-    return tuple(words for match in _REPLACED.finditer(text) if (words := content_words(match[1])))
-
-
-@lru_cache(maxsize=1024)
-def affirmed(text: str) -> frozenset[str]:
-    """The words of a decision without those of what it turns away from."""
-    words = content_words(text)
-    return words.difference(*replaced_terms(text)) or words
-
-
-FEWEST_ALIKE = 3
-"""Words that two have in common at the least, where they are alike."""
-
-
-def alike(words: frozenset[str], before: frozenset[str]) -> bool:
-    """Whether two sets of words, or of what stands for words, are nearly the same, or one within the other."""
-    least = min(len(words), len(before))
-    return least >= FEWEST_ALIKE and least - len(words & before) <= least // 7
 
 
 # ---- words of a question ----
