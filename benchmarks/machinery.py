@@ -44,6 +44,30 @@ for number in range(int(sys.argv[3])):
 )
 
 
+TOGETHER = (
+    MAKE
+    + """
+time.sleep(max(0.0, float(sys.argv[3]) - time.time()))
+for number in range(int(sys.argv[4])):
+    began = time.perf_counter()
+    decide(f"number {number} of {time.time_ns()}")
+    print(time.perf_counter() - began)
+"""
+)
+
+LONG = (
+    MAKE
+    + """
+for number in range(int(sys.argv[3])): decide(f"number {number}", rationale=f"word{number} " * 55_000)
+for number in range(20):
+    began = time.perf_counter()
+    decide(f"one more: {number}")
+    print(time.perf_counter() - began)
+"""
+)
+"""A journal of about so many times 500 KB, and what a write to it takes."""
+
+
 class Version:
     """A version of ralf, its projects, and how its commands are called."""
 
@@ -112,6 +136,24 @@ def calls_of_a_write(version: Version, root: Path) -> tuple[float, float]:
     return (many - few) / 20, (many_syncs - few_syncs) / 20
 
 
+def together(version: Version, root: Path, documents: int, writes: int = 100) -> float:
+    """The 99th percentile of the elapsed time of a write, in seconds: sixteen processes write at once to so many."""
+    start = time.time() + 4
+    writers = [
+        subprocess.Popen(
+            [version.python, "-c", TOGETHER, str(root), f"shared-{number % documents}", str(start), str(writes)],
+            env=version.environment,
+            cwd="/",
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(16)
+    ]
+    taken = sorted(float(line) for writer in writers for line in writer.communicate()[0].split())
+    assert len(taken) == 16 * writes, f"{len(taken)} writes of {16 * writes} were done"
+    return taken[int(len(taken) * 0.99)]
+
+
 def produce(rounds: int) -> list[Row]:
     """Every row, those of an earlier version only where one is named."""
     scratch = Path(tempfile.mkdtemp(prefix="ralf-machinery-"))
@@ -145,6 +187,15 @@ def _rows(scratch: Path, rounds: int) -> list[Row]:
             limits = (100, 1) if name == "now" else (None, None)
             rows.append(Row(f"system calls of a write, {name}", calls, "calls", calls, 0, limits[0]))
             rows.append(Row(f"fsyncs of a write, {name}", syncs, "calls", syncs, 0, limits[1]))
+    of_one = {name: together(version, ten[name], 1) for name, version in versions.items()}
+    ratio = of_one["now"] / of_one["before"] if "before" in of_one else None
+    rows.append(Row("16 writers of one document: p99; ratio to before", 1_000 * of_one["now"], "ms", ratio, 0, 0.6))
+    of_many = together(now, ten["now"], 16)
+    rows.append(
+        Row("16 writers of 16 documents: p99; ratio to one", 1_000 * of_many, "ms", of_many / of_one["now"], 0, 1)
+    )
+    long = statistics.median(map(float, now.runs(LONG, ten["now"], "long", 110).split()))
+    rows.append(Row("a write to a journal of 50 MB, a share of 20 ms", 1_000 * long, "ms", long / 0.02, 0, 1))
     number = count()
     decide = {
         name: lambda version=version, root=ten[name]: version.takes(  # type: ignore[misc]

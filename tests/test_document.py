@@ -186,6 +186,29 @@ def test_whatever_becomes_of_the_index_readers_and_writers_do_the_same(project: 
     del kept
 
 
+@pytest.mark.parametrize("more", [(), ("and one more", "and another")], ids=["of equal size", "longer"])
+def test_a_journal_that_another_replaces_is_read_anew_whatever_the_index_holds(
+    project: Project, more: tuple[str, ...]
+) -> None:
+    """As a backup that is put back, or a forget that was killed half-way."""
+    journal = project.root / ".autonomous/context/journal/agents/main.jsonl"
+    begin, file = journal.read_bytes(), path_of(project, "main").read_bytes()
+    writing.record(project, "main", [new_item("fact", text="the ferry is blue", origin="person")])
+    first = journal.read_bytes()
+    journal.write_bytes(begin)
+    path_of(project, "main").write_bytes(file)
+    for text in ("the ferry is gray", *more):
+        writing.record(project, "main", [new_item("fact", text=text, origin="person")])
+    assert texts(project) == [*TEXTS, "the ferry is gray", *more]
+    made = journal.with_name("put-back")
+    made.write_bytes(first)
+    made.replace(journal)
+    path_of(project, "main").unlink()
+    assert texts(project) == [*TEXTS, "the ferry is blue"]
+    made_now = writing.record(project, "main", [new_item("fact", text="last", origin="person")])
+    assert [item.text for item in made_now.items] == [*TEXTS, "the ferry is blue", "last"]
+
+
 def test_an_old_buffer_that_is_saved_after_a_forget_is_left_and_named(project: Project) -> None:
     ralf.record_decision("harbour", "Read the gauges twice a day", root=project.root)
     old = path_of(project, "main").read_text()
