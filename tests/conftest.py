@@ -6,6 +6,7 @@ that makes a project as the fixture `made` gets a copy of it for each test, and 
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import sys
@@ -63,6 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
     release are about disks, or in a namespace that has no such folder.
     """
     os.umask(0o022)  # whoever runs them: modes are what tests look at
+    if not hasattr(config, "workerinput"):  # before the first test of a fresh checkout would pay for it
+        for name in ("context", "cli", "integrations", "migrations"):
+            compileall.compile_dir(SOURCE / name, quiet=2)
     config.pluginmanager.register(Meter(is_limited=config.getoption("markexpr") == QUICK), "ralf-cost")
     if "not release" in config.getoption("markexpr") and "PYTEST_DEBUG_TEMPROOT" not in os.environ and _is_roomy():
         tempfile.tempdir = os.environ["TMPDIR"] = MEMORY
