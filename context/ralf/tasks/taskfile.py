@@ -1,60 +1,35 @@
 """The file of a task as text: parse and render, and the merge of what two have changed. Format: docs/tasks.md.
 
-Where files lie, and what a new task is called, is in `ralf.tasks.folders`; the names are here, too.
+Every line that is about nothing that changes stays as it is.
 """
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from ralf.document import comments, yaml_text
 from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedTask, UsageError
-from ralf.tasks import foreign_forms as forms, front_lines
-from ralf.tasks.folders import (
-    folder_status,
-    name_of,
-    place as place,
-)
+from ralf.tasks import taskform
+from ralf.tasks.folders import folder_status, name_of, place as place
 from ralf.tasks.model import MAX_BYTES, PRIORITY, STATUSES, Task
-from ralf.text import cleaning
-from ralf.text.cleaning import clean, one_line, trimmed
+from ralf.tasks.taskform import FENCE, PRIORITY_WORDS, STATUS_WORDS, Form, damaged, line as on_one_line, word_in
+from ralf.text.cleaning import clean, is_valid, one_line, trimmed
 from ralf.text.patterns import regex
-
-FENCE = "---"
 
 _FIELDS = tuple(field.name for field in fields(Task) if field.name != "extra")
 
-_BREAK = regex(r"(\r\n|\r|\n)")
-
-_CONFLICT = regex(r"(?:<{7}|>{7}) ")
+_OURS = frozenset((*_FIELDS, "task_id"))
 
 _FAR = 80  # characters of a value in what a merge says
 
 # ---- reading ----
-
-
-class _File(NamedTuple):
-    """A task file in its parts.
-
-    ends   what ends each line
-    fence  the number of the line that closes the front matter, -1 for a file without
-    front  what the front matter holds
-    """
-
-    has_bom: bool
-    lines: list[str]
-    ends: list[str]
-    fence: int
-    front: Tree
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it is in a form of RALF's own loop."""
-        return self.fence < 0 or ("task_id" in self.front and "id" not in self.front)
 
 
 def parse(content: bytes, where: Path) -> Task:
@@ -63,168 +38,109 @@ def parse(content: bytes, where: Path) -> Task:
     What a person cannot see is left out of what they say. `where` also tells the id and the status that the file does
     not say.
     """
-    return _task(_read(content, where), where)
+    return _task(taskform.read(content, where), where)
 
 
-def _read(content: bytes, where: Path) -> _File:
-    if len(content) > MAX_BYTES:
-        raise DamagedTask(where, f"more than {MAX_BYTES:,} bytes", _hint(where))
-    try:
-        text = content.removeprefix(BOM_UTF8).decode()
-    except UnicodeDecodeError as error:
-        place = error.object.count(b"\n", 0, error.start) + 1
-        raise DamagedTask(where, "not UTF-8", _hint(where), line=place) from None
-    parts = _BREAK.split(text)
-    lines, ends = parts[::2], [*parts[1::2], ""]
-    for number, line in enumerate(lines, start=1):
-        if line[:1] in "<>" and _CONFLICT.match(line):
-            raise DamagedTask(where, "conflict markers of a merge", _hint(where), line=number)
-    if lines[0].rstrip() != FENCE:
-        return _File(content.startswith(BOM_UTF8), lines, ends, -1, {})
-    fence = next((number for number, line in enumerate(lines) if number and line.rstrip() == FENCE), 0)
-    if not fence:
-        raise DamagedTask(where, f"the front matter has no closing {FENCE}", _hint(where), line=1)
-    from ralf.document import guarded_yaml  # here: a command that reads no task file parses no YAML
-
-    try:
-        tree = guarded_yaml.load(_text(lines[1:fence]))
-    except guarded_yaml.BadYaml as error:
-        raise DamagedTask(where, error.what, _hint(where), line=error.line + 1 if error.line else 0) from None
-    return _File(content.startswith(BOM_UTF8), lines, ends, fence, tree)
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _hint(where: object) -> str:
-    return f"mend the file in an editor: {where}"
-
-
-class _Layout(NamedTuple):
-    """Where a file says what.
-
-    in_front   whether the front matter has a title
-    is_titled  whether the heading is that of the task, and no part of the text
-    text       the number of the first line of the text, and of the line behind the last one
-    """
-
-    head: forms.Head
-    in_front: bool
-    is_titled: bool
-    text: tuple[int, int]
-
-
-def _layout(file: _File, where: Path) -> _Layout:
-    own = _name(file.front.get("id") or file.front.get("task_id"))
-    head = forms.head_of(file.lines, file.fence + 1, is_foreign=file.is_foreign, where=where, own=own)
-    title = file.front.get("title")
-    is_titled = head.heading >= 0 and (
-        title is None or file.is_foreign or _line(str(title)) in (head.title, _line(file.lines[head.heading][1:]))
-    )
-    own_heading = head.heading >= 0 and not is_titled
-    return _Layout(head, title is not None, is_titled, (head.heading, head.text[1]) if own_heading else head.text)
-
-
-def _task(file: _File, where: Path) -> Task:
-    layout = _layout(file, where)
-    head = layout.head
-    said, more = forms.said(head.bold)
-    text = clean("\n".join(file.lines[slice(*layout.text)]))
-    tree: Tree = {key: value for key, value in more.items() if key not in _OURS}
-    tree |= said | {key: value for key, value in file.front.items() if value is not None or key not in _FIELDS}
-    tree["id"] = _name(file.front.get("id") or tree.pop("task_id", "") or said.get("id") or head.id) or name_of(where)
-    tree.pop("task_id", None)
-    tree["text"] = text
-    tree["status"] = _status(file, head, where)
-    if not layout.in_front:
-        tree["title"] = head.title if layout.is_titled else trimmed(_line(text.partition("\n")[0]), _FAR)
-    if "priority" in tree:
-        tree["priority"] = _priority(file, tree["priority"], where)
+def _task(form: Form, where: Path) -> Task:
+    tree: Tree = {}
+    for bold in reversed(form.bold):  # of two that say the same the first one counts
+        said = clean(bold.value)
+        value = _value(bold.field, said)
+        if value is not None:
+            tree[bold.field] = value
+        elif bold.key not in _OURS:
+            tree[bold.key] = said
+    tree |= {key: value for key, value in form.front.items() if value is not None or key not in _FIELDS}
+    id_ = form.front.get("id") or form.front.get("task_id") or tree.get("id") or form.id
+    tree |= {"id": taskform.name(id_) or name_of(where), "text": clean("\n".join(form.lines[slice(*form.text)]))}
+    if form.front.get("title") is None:
+        heading = form.lines[form.heading][form.at :] if form.heading >= 0 else None
+        tree["title"] = on_one_line(trimmed(tree["text"].partition("\n")[0], _FAR) if heading is None else heading)
     for key in ("tags", "after"):
         if isinstance(tree.get(key), str):  # as a person may well write a single one
             tree[key] = tree[key].split(",")
     try:
+        tree |= {"status": _status(form, where), "priority": _priority(form, tree.get("priority", PRIORITY))}
         return as_filed(from_tree(Task, tree))
     except BadTree as error:
-        raise DamagedTask(where, str(error), _hint(where), line=_line_of(file, error.at[0])) from None
+        starts = (number for number, one in enumerate(form.lines, start=1) if one.startswith(f"{error.at[0]}:"))
+        raise damaged(where, str(error), next(starts, 0)) from None
 
 
-_OURS = frozenset((*_FIELDS, "task_id"))
+def _status(form: Form, where: Path) -> str:
+    """What a file says, else its folder.
+
+    RALF's loop moves a folder or changes a line, and not always both: each of them closes the task.
+    """
+    front = form.front.get("status")
+    said = [front, *(one.value for one in form.bold if one.field == "status")]
+    meant = [word.meaning for one in said if isinstance(one, str) and (word := word_in(one, STATUS_WORDS))]
+    if front is not None and not meant and not form.is_foreign:
+        raise BadTree(("status",), f"one of {', '.join(STATUSES)}", front)
+    status = next((one for one in ("completed", "cancelled", "failed", "pending") if one in meant), "")
+    if not status or (form.is_foreign and status == "pending"):
+        status = folder_status(where) or status
+    return status or "pending"
 
 
-def _line(text: str) -> str:
-    return one_line(clean(text))
-
-
-def _name(value: object) -> str:
-    """An id as one that may be the name of a file and of a route."""
-    name = _line(str(value)) if isinstance(value, (str, int)) else ""
-    return cleaning.slug(name) if name else ""
-
-
-def _status(file: _File, head: forms.Head, where: Path) -> str:
-    said = [file.front.get("status"), head.bold["status"].value if "status" in head.bold else None]
-    words = [forms.status_word(value) for value in said if isinstance(value, str)]
-    if file.is_foreign:
-        return forms.settled([word.meaning for word in words if word], where)
-    if said[0] is None:
-        return folder_status(where) or "pending"
-    if not words or words[0] is None:
-        raise _refused(file, "status", f"one of {', '.join(STATUSES)}", where)
-    return str(words[0].meaning)
-
-
-def _priority(file: _File, value: object, where: Path) -> int:
-    word = forms.priority_word(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-    if word is None and not file.is_foreign:
-        raise _refused(file, "priority", "a number from 1 to 10, or critical, high, medium, low", where)
+def _priority(form: Form, value: object) -> int:
+    word = word_in(str(value), PRIORITY_WORDS) if not isinstance(value, bool) else None
+    if word is None and not form.is_foreign:
+        raise BadTree(("priority",), "a number from 1 to 10, or critical, high, medium, low", value)
     return word.meaning if word else PRIORITY
 
 
-def _refused(file: _File, key: str, expected: str, where: Path) -> DamagedTask:
-    error = BadTree((key,), expected, file.front.get(key))
-    return DamagedTask(where, str(error), _hint(where), line=_line_of(file, key))
+_COMMAND = regex(r"`([^`\n]+)`\Z")
+
+_NOTHING = frozenset(("", "none", "n/a", "-"))
 
 
-def _line_of(file: _File, key: str) -> int:
-    """The number, from 1, of the line in which a key of the front matter stands; 0 if it is not found."""
-    front = enumerate(file.lines[1 : max(file.fence, 1)], start=2)
-    return next((number for number, line in front if line.startswith(f"{key}:")), 0)
+def _value(field: str, said: str) -> Any:
+    """What a bold line says of a field; None where that is nothing, as prose is no command."""
+    if field in ("tags", "after"):
+        names = [one_line(name).strip("`") for name in said.split(",") if name.strip().lower() not in _NOTHING]
+        if field == "after" and any(" " in name for name in names):  # `TASK-1 (the schema), TASK-2`, or prose
+            names = taskform.IDS.findall(said)
+        return [name for name in names if name and (field == "tags" or not name.isalpha())]
+    if field == "checkpoint":
+        return said.strip().lower() in ("true", "yes")
+    if field == "verify":
+        return found[1] if (found := _COMMAND.match(said)) else None
+    return said if field in taskform.WRITTEN and (field != "route" or is_valid(said)) else None
 
 
 def as_filed(task: Task) -> Task:
     """The task as its file will say it: its texts cleaned, its title and names each on one line."""
-    extra = {key: value for key, value in task.extra.items() if key not in _OURS}
     return replace(
         task,
-        title=_line(task.title),
+        title=on_one_line(task.title),
         text=_as_text(task.text),
         priority=min(max(task.priority, 1), 10),
         tags=_names(task.tags),
-        role=_line(task.role),
+        role=on_one_line(task.role),
         after=_names(task.after),
         verify=clean(task.verify).strip(),
-        route=_name(task.route),
-        created=_line(task.created),
-        created_by=_line(task.created_by),
-        extra=extra,
+        route=taskform.name(task.route),
+        created=on_one_line(task.created),
+        created_by=on_one_line(task.created_by),
+        extra={key: value for key, value in task.extra.items() if key not in _OURS},
     )
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(filter(None, dict.fromkeys(map(_line, names))))
+    return tuple(filter(None, dict.fromkeys(map(on_one_line, names))))
 
 
 def _as_text(text: str) -> str:
     """A text without blank lines around it, in which nothing is a marker of a merge."""
     lines = clean(text).split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
-    last = next((number for number in range(len(lines), first, -1) if lines[number - 1].strip()), first)
-    return "\n".join(f"  {line}" if _CONFLICT.match(line) else line for line in lines[first:last])
+    said = [number for number, line in enumerate(lines) if line.strip()] or [len(lines)]
+    return "\n".join(f"  {line}" if taskform.is_marker(line) else line for line in lines[said[0] : said[-1] + 1])
 
 
 # ---- writing ----
+
+_MANY = 1_000  # names, of which front matter may hold too many
 
 
 def render(task: Task, before: bytes | None = None) -> bytes:
@@ -236,124 +152,209 @@ def render(task: Task, before: bytes | None = None) -> bytes:
     UsageError for what would make a file that cannot be read again: it is too long, or an unknown key holds too much.
     """
     task = as_filed(task)
-    where = Path(f"{task.id}.md")
-    made = "\n".join([*_anew(task), ""]).encode() if before is None else _rewritten(task, before, where)
+    made = "\n".join([*_anew(task), ""]).encode() if before is None else _rewritten(task, before)
     if made != before and (len(made) > MAX_BYTES or task.extra or len(task.tags) + len(task.after) > _MANY):
         try:
-            _read(made, where)
+            taskform.read(made, Path(task.id))
         except DamagedTask as error:
             raise UsageError(task.id, f"cannot be kept in a file: {error.what}", "shorten it") from None
     return made
 
 
-_MANY = 1_000  # names, of which front matter may hold too many
-
-
-def _rewritten(task: Task, before: bytes, where: Path) -> bytes:
-    file = _read(before, where)
-    was = _task(file, where)
+def _rewritten(task: Task, before: bytes) -> bytes:
+    where = Path(f"{task.id}.md")
+    form = taskform.read(before, where)
+    was = _task(form, where)
     if was == task:
         return before
-    for is_anew in (False, True):
-        made = _edited(file, was, task, where, is_anew=is_anew)
-        if made is not None and _says(made, task, where):
-            return made
-    return _joined(file, [*_anew(task, _text(file.lines[1 : max(file.fence, 1)])), ""])
+    for has_new_front in (False, True):
+        made = _joined(form, _edited(form, was, task, has_new_front=has_new_front))
+        with suppress(DamagedTask):
+            if parse(made, where) == task:
+                return made
+    return _joined(form, [*_anew(task, form.lines[1 : max(form.fence, 1)]), ""])
 
 
-def _says(content: bytes, task: Task, where: Path) -> bool:
-    try:
-        return parse(content, where) == task
-    except DamagedTask:
-        return False
+def _joined(form: Form, lines: Sequence[str]) -> bytes:
+    return (BOM_UTF8 if form.has_bom else b"") + form.end.join(lines).encode("utf-8", "replace")
 
 
-def _anew(task: Task, front: str = "") -> list[str]:
-    text = task.text.split("\n") if task.text else []
+def _anew(task: Task, front: Sequence[str] = ()) -> list[str]:
+    text = ["", task.text] if task.text else []
     heading = ["", f"# {task.title}"] if task.title else []
-    return [FENCE, *front_lines.lines_of(_front(task), front), FENCE, *heading, *(["", *text] if text else [])]
+    return [FENCE, *_front_lines(_front(task), front), FENCE, *heading, *text]
 
 
 def _front(task: Task) -> Tree:
     """What the front matter says of a task: all but its text, and a title that its heading says."""
-    tree = to_tree(replace(task, text="", title=""))
-    tree |= {"id": task.id, "status": task.status, "priority": task.priority}
-    heading = forms.head_of([f"# {task.title}"], 0, is_foreign=False, where=Path(), own=task.id)
-    return tree if task.title and heading.title == task.title else tree | {"title": task.title}
+    tree = to_tree(replace(task, text="", title="")) | {"status": task.status, "priority": task.priority}
+    in_heading = task.title and not taskform.before(task.title, task.id)
+    return tree if in_heading else tree | {"title": task.title}
 
 
-def _edited(file: _File, was: Task, task: Task, where: Path, *, is_anew: bool) -> bytes | None:
-    """The file with what has changed from one task to the other, each in its own lines; None where it has none.
+def _edited(form: Form, was: Task, task: Task, *, has_new_front: bool) -> list[str]:
+    """The lines of a file with what has changed from one task to the other, each in its place.
 
-    is_anew  whether all of the front matter is written anew, as where it stands in braces
+    has_new_front  whether all of the front matter is written anew, as where it stands in braces
     """
-    layout = _layout(file, where)
-    head, (first, last) = layout.head, layout.text
-    lines: list[str] = [_Line(line, end) for line, end in zip(file.lines, file.ends, strict=True)]
+    lines, (first, last), has_front = [*form.lines], form.text, form.fence >= 0
+    old, new = _front(was), _front(task)
+    changes = {key: new.get(key) for key in {**old, **new} if key != "title" and old.get(key) != new.get(key)}
+    in_bold = {bold.field for bold in form.bold}
+    front: Tree = {} if form.is_foreign or "id" in form.front else {"id": task.id}
+    front |= {key: value for key, value in changes.items() if key in form.front or (has_front and key not in in_bold)}
+    # from the last line to the first one, so that numbers of lines stay
     if task.text != was.text:
         space = [""] if first and lines[first - 1].strip() and task.text else []
         lines[first:last] = [*space, *task.text.split("\n")] if task.text else []
-    front, bold = _changes(file, head, was, task)
-    forms.changed(lines, head, bold)
+    _say_in_bold(lines, form, {key: value for key, value in changes.items() if key in in_bold or not has_front})
     if task.title != was.title:
-        if layout.is_titled and not task.title and file.fence >= 0:
-            del lines[head.heading]
-        elif layout.is_titled:
-            lines[head.heading] = lines[head.heading][: head.at] + task.title
-        elif file.fence < 0:
+        if form.heading >= 0:
+            titled = [lines[form.heading][: form.at] + task.title] if task.title or not has_front else []
+            lines[form.heading : form.heading + 1] = titled
+        elif not has_front:
             lines[0:0] = [f"# {task.title}", ""]
-        if file.fence >= 0 and (layout.in_front or not layout.is_titled or "title" in _front(task)):
+        if has_front and (form.front.get("title") is not None or form.heading < 0 or "title" in new):
             front["title"] = task.title
-    if file.fence < 0:
-        return None if is_anew or front else _joined(file, lines)
-    if is_anew:
-        tree = {key: value for key, value in (file.front | front).items() if value is not None or key not in front}
-        made: list[str] | None = front_lines.lines_of(tree, _text(lines[1 : file.fence]))
-    else:
-        made = front_lines.changed(lines[1 : file.fence], file.front, front)
-    return None if made is None else _joined(file, [lines[0], *made, *lines[file.fence :]])
+    if has_new_front:
+        tree = {key: value for key, value in {**form.front, **front}.items() if value is not None or key not in front}
+        lines[: form.fence + 1] = [FENCE, *_front_lines(tree, form.lines[1 : max(form.fence, 1)]), FENCE]
+    elif has_front:
+        inner = lines[1 : form.fence]
+        for key, value in front.items():
+            _say_in_front(inner, key, taskform.worded(key, value, form.front.get(key)))
+        lines[1 : form.fence] = inner
+    return lines
 
 
-def _changes(file: _File, head: forms.Head, was: Task, task: Task) -> tuple[Tree, Tree]:
-    """What becomes of keys of the front matter, and of bold lines; None for what is no longer said."""
-    old, new = _front(was), _front(task)
-    changes = {key: new.get(key) for key in {**old, **new} if key != "title" and old.get(key) != new.get(key)}
-    front: Tree = {} if file.is_foreign or "id" in file.front else {"id": task.id}
-    bold: Tree = {}
-    in_bold = set(map(forms.field_of, head.bold.values()))
-    for key, value in changes.items():
-        if key in file.front or (file.fence >= 0 and key not in in_bold):
-            front[key] = forms.worded_like(key, value, file.front.get(key))
-        if key in in_bold or file.fence < 0:
-            bold[key] = value
-    return front, bold
+# ---- bold lines ----
 
 
-class _Line(str):
-    """A line of a file, which remembers how it ended there."""
+def _say_in_bold(lines: list[str], form: Form, changes: Mapping[str, Any]) -> None:
+    """Change what bold lines say of some fields; None takes a line out."""
+    there = {bold.field for bold in form.bold}
+    new = [
+        f"**{taskform.WRITTEN.get(field, field)}:** {_in_bold(field, value, 'medium')}"
+        for field, value in changes.items()
+        if value is not None and field not in there
+    ]
+    at = form.bold[-1].number + 1 if form.bold else form.heading + 1
+    if new and not form.bold:
+        new = ["", *new] if at else [*new, ""]
+    lines[at:at] = new
+    for bold in reversed(form.bold):
+        if bold.field in changes:
+            said, value = lines[bold.number], changes[bold.field]
+            head, tail = said[: bold.at].rstrip(), said[bold.at + len(bold.value) :]
+            changed = [] if value is None else [f"{head} {_in_bold(bold.field, value, bold.value)}{tail}"]
+            lines[bold.number : bold.number + 1] = changed
 
-    __slots__ = ("end",)
 
-    end: str
+def _in_bold(field: str, value: Any, old: str) -> str:
+    if field in ("tags", "after"):
+        return ", ".join(value)
+    if field == "checkpoint":
+        return "yes"
+    return f"`{value}`" if field == "verify" else str(taskform.worded(field, value, old))
 
-    def __new__(cls, text: str, end: str) -> _Line:
-        made = super().__new__(cls, text)
-        made.end = end
-        return made
+
+# ---- front matter ----
+
+_GROUPS = (
+    ("id", "task_id", "title", "status"),
+    ("priority", "tags", "role"),
+    ("after", "checkpoint", "verify", "route"),
+    ("created", "created_by"),
+)
+"""The keys in their order; a blank line stands between groups, so that git merges changes of different groups.
+
+Unknown keys follow as a group of their own.
+"""
+
+_PLACES = {key: (number, place) for number, group in enumerate(_GROUPS) for place, key in enumerate(group)}
 
 
-def _joined(file: _File, lines: Sequence[str]) -> bytes:
-    """Lines as the bytes of a file. One that is new ends as the first one of the file does."""
-    usual = file.ends[0] or "\n"
-    ends = [getattr(line, "end", usual) for line in lines]
-    pieces = [piece for line, end in zip(lines[:-1], ends, strict=False) for piece in (line, end or usual)]
-    text = "".join([*pieces, *lines[-1:], *ends[-1:]])
-    return (BOM_UTF8 if file.has_bom else b"") + text.encode("utf-8", "replace")
+def _place(key: str) -> tuple[int, int]:
+    return _PLACES.get(key, (len(_GROUPS), 0))
+
+
+def _front_lines(tree: Tree, before: Sequence[str]) -> list[str]:
+    """Front matter that holds a tree, without its fences; `before`: front matter whose comments are kept."""
+    noted = comments.found("".join(f"{line}\n" for line in before))
+    made: list[str] = []
+    group = -1
+    for key in sorted(tree, key=_place):
+        made += [""] if made and _place(key)[0] != group else []
+        made += [*comments.lines_of(noted, key), *_key_lines(key, tree[key])]
+        group = _place(key)[0]
+    return made + [line for key in noted if key not in tree for line in comments.lines_of(noted, key)]
+
+
+def _key_lines(key: str, value: Any) -> list[str]:
+    """The lines of a key. Of a list of names each stands on its own line, so that git merges what two have added."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(item, str) for item in value):
+        head = yaml_text.lines({key: []})[0].removesuffix(" []")
+        return [head, *(f"  - {yaml_text.flow(item)}" for item in value)]
+    return yaml_text.lines({key: value})
+
+
+_START = regex(r"""["']?([^\s#"'\[\]{}?:-][^\n:"']*?)["']?[ \t]*:(?:[ \t]|\Z)""")
+
+_VALUE = regex(
+    r"""[^\n]*?:[ \t]+("[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|[^\s#"'\[\]{}|>&*!%@`?,-](?:[^#]|(?<=\S)#)*?)"""
+    r"[ \t]*(?:[ \t]#[^\n]*)?\Z"
+)
+
+_PLAIN = regex(r"(?!(?:[yn]|yes|no|on|off|true|false|null)\Z)[A-Za-z][A-Za-z0-9_.-]*\Z")
+
+
+def _say_in_front(lines: list[str], key: str, value: Any) -> None:
+    """Change what front matter says of a key; None takes it out. That it can be changed line by line is for the caller
+    to see: by what the lines say afterwards.
+    """
+    starts = [(found[1], number) for number, line in enumerate(lines) if (found := _START.match(line))]
+    keys: dict[str, tuple[int, int]] = {}
+    for (name, first), (_, last) in pairwise([*starts, ("", len(lines))]):
+        while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+            last -= 1
+        keys[name] = first, last
+    if key in keys:
+        first, last = keys[key]
+        new = _comments(lines[first:last]) if value is None else _replaced(key, lines[first:last], value)
+        is_alone = not "".join(lines[max(first - 1, 0) : first] + lines[last : last + 1]).strip()
+        if not new and is_alone:  # two blank lines would be one too many
+            first, last = (first, last + 1) if last < len(lines) else (max(first - 1, 0), last)
+        lines[first:last] = new
+    elif value is not None:
+        place, new = _place(key), _key_lines(key, value)
+        group = {name: at for name, at in keys.items() if _place(name)[0] == place[0]}
+        space = [] if group or not keys else [""]
+        if earlier := [last for name, (_, last) in (group or keys).items() if _place(name) <= place]:
+            lines[earlier[-1] : earlier[-1]] = [*space, *new]
+        else:
+            at = next((first for first, _ in (group or keys).values()), 0)
+            lines[at:at] = [*new, *space]
+
+
+def _replaced(key: str, lines: Sequence[str], value: Any) -> list[str]:
+    """The lines of a key with another value. A scalar is replaced where it stands, in the quotes that it has."""
+    found = _VALUE.match(lines[0]) if len(lines) == 1 else None
+    if found is None or isinstance(value, (list, dict)) or "\n" in str(value):
+        return [*_comments(lines), *_key_lines(key, value)]
+    written, old = yaml_text.flow(value), found[1]
+    if isinstance(value, str) and old[0] == "'" and value.isprintable():
+        written = "'" + value.replace("'", "''") + "'"
+    elif isinstance(value, int) or (old[0] != '"' and _PLAIN.match(value)):
+        written = str(value)
+    return [lines[0][: found.start(1)] + written + lines[0][found.end(1) :]]
+
+
+def _comments(lines: Sequence[str]) -> list[str]:
+    noted = comments.found("".join(f"{line}\n" for line in lines))
+    return [line for key in noted for line in comments.lines_of(noted, key)]
 
 
 # ---- merging ----
-
-_MISSING = object()  # stands for a key that is not there, or a field as it always is at first
 
 
 def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
@@ -362,25 +363,24 @@ def merged(base: Task, ours: Task, theirs: Task) -> tuple[Task, list[str]]:
     Of tags, of the tasks that come before it and of the lines of the text what each has added and taken out is done:
     that is never a conflict.
     """
-    trees = [to_tree(as_filed(task)) for task in (base, ours, theirs)]
-    tree: Tree = {}
-    conflicts: list[str] = []
-    for key in dict.fromkeys(key for one in trees for key in one):
-        was, mine, other = (one.get(key, _MISSING) for one in trees)
-        tree[key] = mine if other in (was, mine) else other
-        if was in (mine, other) or mine == other:
-            continue
-        if key in ("tags", "after", "text"):
-            from ralf.document import merge  # for two who change a list in the same moment
+    from ralf.document import merge  # for two who change a task in the same moment
 
-            texts = ["\n".join(value) if isinstance(value, list) else value for value in (was, mine, other)]
-            both = merge.merged(*("" if text is _MISSING else text for text in texts))
+    trees = [to_tree(as_filed(task)) for task in (base, ours, theirs)]
+    changes = merge.diff(trees[0], trees[2])
+    tree = merge.apply(trees[1], changes)
+    for key in ("tags", "after", "text"):
+        if key in tree or any(key in one for one in trees):
+            sides = [one.get(key) or "" for one in trees]
+            both = merge.merged(*(side if isinstance(side, str) else "\n".join(side) for side in sides))
             tree[key] = both if key == "text" else both.split("\n")
-        else:
-            what = f"the file's {_shown(other)} stays, not {_shown(mine)}"
-            conflicts.append(f"{key}: changed here and in the file: {what}")
-    return as_filed(from_tree(Task, {key: value for key, value in tree.items() if value is not _MISSING})), conflicts
+    told = [
+        f"{'.'.join(at)}: changed here and in the file: the file's {_shown(merge.find(trees[2], at))} stays, "
+        f"not {_shown(other)}"
+        for at, other in merge.conflicts(trees[0], trees[1], changes)
+        if at[0] not in ("tags", "after", "text")
+    ]
+    return as_filed(from_tree(Task, tree)), told
 
 
 def _shown(value: Any) -> str:
-    return "default" if value is _MISSING else repr(trimmed(one_line(str(value)), _FAR))
+    return "default" if value is None else repr(trimmed(one_line(str(value)), _FAR))
