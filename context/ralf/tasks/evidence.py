@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import BinaryIO
 
 from ralf import environment
 from ralf.config.local_config import LocalConfig, local_config_of
@@ -19,8 +24,8 @@ from ralf.facts.checks import says_failed
 from ralf.facts.facts import NAMED
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.storage.files import open_regular
-from ralf.tasks import verifying
+from ralf.refining.command import ending_with_us
+from ralf.storage.files import content_of
 from ralf.tasks.model import Evidence, Task, TaskState
 from ralf.tasks.records import now
 from ralf.tasks.routes import route_of
@@ -38,10 +43,7 @@ _LARGEST = 32 << 20  # bytes of a file; a larger one is left out
 
 _FOREIGN = "verify: not run: git or an archive has changed the task's file since, and nobody has accepted it"
 
-_GONE = ""
-"""Stands for the digest of a file that is not there."""
-
-_OURS = ".autonomous/"  # tasks and routes change by the hand of ralf itself
+_OURS = (".git", ".autonomous")  # folders that change by the hand of git, and of ralf itself
 
 
 def verify(
@@ -119,10 +121,8 @@ def edited(context: RouteContext | None) -> list[str]:
 
 def _is_ours(path: str) -> bool:
     """Whether a path may be one of the project's own files: relative, not leading out of it, neither git's nor ours."""
-    if not path or "\0" in path or "\\" in path or path.startswith(("/", "~", _OURS)):
-        return False
     parts = path.split("/")
-    return ".." not in parts and parts[0] != ".git"
+    return parts[0] not in ("", *_OURS) and ".." not in parts and "\0" not in path and not path.startswith("~")
 
 
 def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
@@ -131,20 +131,14 @@ def digests(project: Project, names: Iterable[str]) -> dict[str, str]:
     """
     root = os.path.realpath(project.root)
     found: dict[str, str] = {}
-    for name in [*names][:MOST_FILES]:
-        if not _is_ours(name):
-            continue
-        path = os.path.realpath(f"{root}/{name}")
-        if not path.startswith(f"{root}/"):
-            continue
+    for name in filter(_is_ours, [*names][:MOST_FILES]):
+        path = Path(os.path.realpath(f"{root}/{name}"))
         try:
-            with open_regular(path) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size <= _LARGEST:
-                    found[name] = hashlib.sha256(file.read(size)).hexdigest()
+            if path.is_relative_to(root):
+                found[name] = hashlib.sha256(content_of(path, most=_LARGEST)).hexdigest()
         except (FileNotFoundError, NotADirectoryError):
-            found[name] = _GONE
-        except (OSError, ValueError):
+            found[name] = ""
+        except OSError:
             continue
     return found
 
@@ -192,10 +186,54 @@ def _settings(project: Project) -> tuple[LocalConfig | None, str]:
 def _by_command(project: Project, command: str, settings: LocalConfig) -> Evidence:
     line, seconds = one_line(clean(command)), settings.verify_timeout
     try:
-        ended = verifying.run(command, project.root, environment.of_a_summarizer(settings.environment), seconds)
+        status, printed = _run(command, project.root, environment.of_a_summarizer(settings.environment), seconds)
     except (OSError, ValueError) as error:
         return Evidence("claimed", line, output=f"could not be started: {getattr(error, 'strerror', None) or error}")
-    output = clean(ended.output.decode("utf-8", "replace"))
-    if ended.status is None:
+    output = clean(printed.decode("utf-8", "replace"))
+    if status is None:
         output = f"{output.rstrip()}\n[ended: it took longer than {seconds:g} s]\n"
-    return Evidence("verified" if ended.status == 0 else "failed", line, ended.status, output=output)
+    return Evidence("verified" if status == 0 else "failed", line, status, output=output)
+
+
+_READ = 16_384  # bytes of the end of its output: more than is kept, so that a secret at the cut is redacted whole
+
+_GRACE = 5  # seconds that the kernel may take to end it
+
+_DRAINED = 1.0  # seconds in which what was printed before the end is read
+
+
+def _run(command: str, folder: Path, env: Mapping[str, str], seconds: float) -> tuple[int | None, bytes]:
+    """Run a shell's command line in a session of its own, which is killed when it ends or its time is up: its exit
+    status, negative for a signal, None for its time; and the end of what it printed.
+    """
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env={**env, "PWD": os.fspath(folder)},
+        start_new_session=True,
+        preexec_fn=ending_with_us(),
+    )
+    kept = bytearray()
+
+    def read(pipe: BinaryIO) -> None:
+        with pipe:
+            while piece := os.read(pipe.fileno(), 1 << 16):
+                kept.extend(piece)
+                del kept[:-_READ]
+
+    reader = Thread(target=read, args=[child.stdout], daemon=True)
+    reader.start()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+        status = child.returncode
+    finally:  # also for Ctrl-C, which a session of its own does not see, and for what it leaves behind
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # one that has become another user's cannot be ended
+            child.wait(_GRACE)
+    reader.join(_DRAINED)
+    return status, bytes(kept)
