@@ -17,7 +17,6 @@ from ralf.document.tree import to_tree
 from ralf.model import (
     Body,
     Checkpoint,
-    Decision,
     RouteContext,
     Section,
 )
@@ -59,14 +58,6 @@ def test_any_two_contexts_differ_by_single_lines_in_the_order_of_subjects(one: A
     assert [SUBJECTS.index(t.subject) for t in told] == sorted(SUBJECTS.index(t.subject) for t in told)
     assert all("\n" not in t.text and len(t.text) < 2_000 for t in told)
     assert in_words(one, one) == ()
-
-
-def test_decisions_that_share_an_id_are_told_apart() -> None:
-    one, two = Decision("DEC-001", decision="Use Flask"), Decision("DEC-001", decision="Use tabs")
-    assert words(RouteContext(decisions=(one, two)), RouteContext(decisions=(one, two))) == []
-    assert words(RouteContext(decisions=(one,)), RouteContext(decisions=(one, two))) == [
-        ("decisions", "added", "DEC-001", "Use tabs.")
-    ]
 
 
 def test_checkpoints_that_the_cap_moved_out_are_not_told() -> None:

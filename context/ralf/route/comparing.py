@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf.brief.wording import PLACES, plain, value
+from ralf.document.bullets import bullet_of
 from ralf.document.tree import to_tree
-from ralf.model import Checkpoint, Decision, Facts, RouteContext
+from ralf.model import Facts, RouteContext
 from ralf.text.cleaning import one_line, trimmed
 
 SUBJECTS = ("goal", "handover", "decisions", "work", "checkpoints", "facts", "notes", "other")
@@ -19,9 +19,13 @@ _SHORT, _MOST = 120, 1_500  # characters of one of two values, and of a text
 
 _NAMED = 6  # facts of a kind that are named, the others are counted
 
-_LINKS = ("status", "supersedes", "superseded_by", "source", "further_sources", "timestamp")
-
-_OF_WRITING = ("author", "model", "at", "session", "parts", "marks")
+_SKIPPED = {
+    "handover": ("author", "model", "at", "session", "parts", "marks"),
+    "decisions": ("status", "supersedes", "superseded_by", "source", "further_sources", "timestamp"),
+    "work": ("now", "by_hand"),
+    "notes": ("sections",),
+}
+"""Fields of each subject that follow from others, or that are told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,131 +46,106 @@ class Told:
 
 def in_words(before: RouteContext, after: RouteContext) -> tuple[Told, ...]:
     """What changed, subject by subject; what the cap has moved out of the file has not changed."""
-    found = [*_fields(before, after), *_decisions(before.decisions, after.decisions), *_facts(before, after)]
+    found = [*_fields(before, after), *_decisions(before, after), *_facts(before, after)]
     found.sort(key=lambda one: SUBJECTS.index(one.subject))
     return tuple(replace(one, id=value(one.id), text=trimmed(one_line(one.text), _MOST)) for one in found)
 
 
-# ---- fields ----
+class _Field(NamedTuple):
+    """A thing that a context says; `words`: that alone, "" where its value says it."""
 
-_Field = tuple[str, str, str, str]
-"""Subject, id, the words before the value, and of an item of a list the item in words."""
+    subject: str
+    id: str
+    label: str = ""
+    words: str = ""
 
 
 def _fields(before: RouteContext, after: RouteContext) -> Iterator[Told]:
     was, now = dict(_values(before)), dict(_values(after))
-    oldest = max(min(map(_number, context.checkpoint_history), default=0) for context in (before, after))
+    oldest = max(_numbers(context)[:1] for context in (before, after))
     for field in {**now, **was}:
-        old, new = was.get(field), now.get(field)
-        subject, id_, label, item = field
-        is_moved = subject == "checkpoints" and not (old and new) and _digits(id_) < oldest
-        if (old or None) != (new or None) and not is_moved:
+        old, new = was.get(field) or None, now.get(field) or None
+        is_moved = field.subject == "checkpoints" and not (old and new) and [_number(field.id)] < oldest
+        if old != new and not is_moved:
             what = "added" if not old else "gone" if not new else "changed"
-            both = f"{value(old, _SHORT)} → {value(new, _SHORT)}" if old else value(new)
-            yield Told(subject, what, id_, label + (item or both))
+            yield Told(field.subject, what, field.id, field.label + (field.words or _both(old, new)))
 
 
 def _values(context: RouteContext) -> Iterator[tuple[_Field, Any]]:
-    yield ("goal", "goal", "", ""), context.goal
     last, body = context.handover.last, to_tree(context.body)
-    for key, found in to_tree(last).items() if last is not None else ():
-        if key not in _OF_WRITING:
-            yield ("handover", key, f"{plain(key)}: ", ""), found
-    for entry in context.handover.kept:
-        yield ("handover", entry.id, "", ""), entry.text
-    for key, found in to_tree(context.active_work).items():
-        if isinstance(found, list):
-            yield from ((("work", key, f"{plain(key)}: ", item), item) for item in map(_item, found))
-        elif key != "now":  # it follows from the others
-            yield ("work", key, f"{plain(key)}: ", ""), found
+    yield _Field("goal", "goal"), context.goal
+    yield from _of("handover", to_tree(last) if last is not None else {})
+    yield from ((_Field("handover", entry.id), entry.text) for entry in context.handover.kept)
+    yield from _of("work", to_tree(context.active_work))
+    yield from _of("notes", {PLACES.get(key, key): found for key, found in body.items()})
+    yield from _of("other", context.extra)
     texts = {one.number: one.text for one in context.body.sections}
-    for one in context.checkpoint_history:
+    for number, one in zip(_numbers(context), context.checkpoint_history, strict=True):
         title = value(one.summary_ref.partition(": ")[2] or one.summary_ref.lstrip("# "))
-        yield ("checkpoints", one.checkpoint_id, "", title), [one.summarizer, texts.get(_number(one), "")]
-    for section in context.body.sections:
-        if section.number is None:
-            yield ("checkpoints", f"### {section.title}", "", ""), section.text
-    for key, name in PLACES.items():
-        yield ("notes", name, f"{name}: ", ""), body.get(key)
-    for key, found in context.extra.items():
-        yield ("other", key, f"{key}: ", ""), found
+        yield _Field("checkpoints", one.checkpoint_id, words=title), [one.summarizer, texts.get(number)]
+    own = (one for one in context.body.sections if one.number is None)
+    yield from ((_Field("checkpoints", f"### {one.title}"), one.text) for one in own)
+
+
+def _of(subject: str, tree: dict[str, Any]) -> Iterator[tuple[_Field, Any]]:
+    """The fields of a tree, and each item of those that are lists."""
+    for key, found in tree.items():
+        if key not in _SKIPPED.get(subject, ()):
+            label, items = f"{plain(key)}: ", found if isinstance(found, list) else ()
+            yield from ((_Field(subject, key, label, _item(item)), item) for item in items)
+            if not isinstance(found, list):
+                yield _Field(subject, key, label), found
 
 
 def _item(item: Any) -> str:
     """A to-do, a step or a file as a person reads it."""
-    if not isinstance(item, dict):
-        return value(item)
-    status = f" [{item['status']}]" if "status" in item else ""
-    what = item.get("content") or item.get("description") or item.get("path") or value(item)
-    result = f" → {item['result']}" if item.get("result") else ""
-    return value(f"{what}{status}{result}")
+    tree = item if isinstance(item, dict) else {"content": item}
+    status = f" [{tree['status']}]" if "status" in tree else ""
+    what = next(filter(None, map(tree.get, ("content", "description", "path"))), item)
+    return value(f"{value(what)}{status}" + (f" → {tree['result']}" if tree.get("result") else ""))
 
 
-def _number(entry: Checkpoint) -> int:
-    return _digits(entry.checkpoint_id)
+def _numbers(context: RouteContext) -> list[int]:
+    """The numbers of its checkpoints, oldest first."""
+    return [_number(entry.checkpoint_id) for entry in context.checkpoint_history]
 
 
-def _digits(name: str) -> int:
+def _number(name: str) -> int:
     """The number of a checkpoint, `cp-012`; of another section one that no checkpoint reaches."""
     digits = name.removeprefix("cp-")
     return int(digits) if digits.isdecimal() and len(digits) < 10 else 10**10
 
 
-# ---- items ----
+def _both(old: Any, new: Any) -> str:
+    return f"{value(old, _SHORT)} → {value(new, _SHORT)}" if old else value(new)
 
 
-def _decisions(before: Sequence[Decision], after: Sequence[Decision]) -> Iterator[Told]:
-    was, now = _numbered(before), _numbered(after)
-    for key, item in now.items():
-        if key not in was:
-            yield Told("decisions", "added" if item.status == "active" else item.status, item.id, _claim(item))
-        elif item != was[key]:
-            yield from _decision(was[key], item)
-    yield from (Told("decisions", "gone", item.id, value(item.decision)) for key, item in was.items() if key not in now)
-
-
-def _numbered(decisions: Sequence[Decision]) -> dict[tuple[str, int], Decision]:
-    """Decisions by their id, and which of those that have it: whoever edits the file may copy one."""
-    counts: Counter[str] = Counter()
-    found = {}
-    for item in decisions:
-        found[item.id, counts[item.id]] = item
-        counts[item.id] += 1
-    return found
-
-
-def _decision(before: Decision, after: Decision) -> Iterator[Told]:
-    if (before.status, before.superseded_by) != (after.status, after.superseded_by):
-        what = after.status if before.status != after.status else "changed"
-        by = f" ({value(after.status)} by {value(after.superseded_by)})" if after.superseded_by else ""
-        what = "active again" if what == "active" else what
-        yield Told("decisions", what, after.id, f"{value(after.decision)}{by}")
-    one, other = to_tree(before), to_tree(after)
-    for key in dict.fromkeys((*other, *one)):
-        if key not in _LINKS and one.get(key) != other.get(key):
-            yield Told(
-                "decisions",
-                "changed",
-                after.id,
-                f"{plain(key)}: {value(one.get(key), _SHORT)} → {value(other.get(key), _SHORT)}",
-            )
-
-
-def _claim(item: Decision) -> str:
-    rejected = f"Rejected: {value(list(item.alternatives))}" if item.alternatives else ""
-    reason = f"Because: {value(item.rationale)}" if item.rationale else ""
-    instead = f"Replaces {value(item.supersedes)}" if item.supersedes else ""
-    parts = filter(None, [value(item.decision), reason, rejected, instead])
-    return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in parts)
+def _decisions(before: RouteContext, after: RouteContext) -> Iterator[Told]:
+    was, now = ({item.id: item for item in context.decisions} for context in (before, after))
+    yield from (Told("decisions", "gone", id_, value(was[id_].decision)) for id_ in was if id_ not in now)
+    for id_, item in now.items():
+        old = was.get(id_)
+        is_active = item.status == "active"
+        if old is None:
+            words = bullet_of(replace(item, id="", status="active", superseded_by="", origin=""))
+            yield Told("decisions", "added" if is_active else item.status, id_, words.removeprefix("- : "))
+            continue
+        if old.status != item.status:
+            by = f" (by {item.superseded_by})" if item.superseded_by else ""
+            yield Told("decisions", "active again" if is_active else item.status, id_, f"{value(item.decision)}{by}")
+        one, other = to_tree(old), to_tree(item)
+        for key in dict.fromkeys((*other, *one)):
+            if key not in _SKIPPED["decisions"] and one.get(key) != other.get(key):
+                both = f"{value(one.get(key), _SHORT)} → {value(other.get(key), _SHORT)}"
+                yield Told("decisions", "changed", id_, f"{plain(key)}: {both}")
 
 
 def _facts(before: RouteContext, after: RouteContext) -> Iterator[Told]:
     is_folded = after.folded.fact_count > before.folded.fact_count
     for kind in (field.name for field in fields(Facts) if field.name != "extra"):
         was, now = (dict.fromkeys(map(_name, getattr(context.facts, kind))) for context in (before, after))
-        added, gone = [one for one in now if one not in was], [one for one in was if one not in now]
-        for what, names in (("added", added), ("gone", [] if is_folded else gone)):
-            if names:
+        for what, one, other in (("added", now, was), ("gone", {} if is_folded else was, now)):
+            if names := [name for name in one if name not in other]:
                 shown = ", ".join(trimmed(one_line(name), 80) for name in names[-_NAMED:])
                 more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
                 yield Told("facts", what, kind, f"{len(names)} {kind if len(names) > 1 else kind[:-1]}: {shown}{more}")
