@@ -20,9 +20,8 @@ from ralf.project import Project
 from ralf.redact import engine, redactor_for
 from ralf.route import offsets
 from ralf.route.fold import empty
-from ralf.route.load import load_state
+from ralf.route.load import State, load_state
 from ralf.route.offsets import IngestOffset, ingest_offset
-from ralf.route.state import State
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage.files import content_of
 from ralf.storage.journal import Token, entry_at, has_blob, stream_of

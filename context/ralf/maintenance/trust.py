@@ -20,9 +20,10 @@ from ralf.maintenance import ownership
 from ralf.model import Decision, RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import edits, filed, fold, foreign, shared, state as states
-from ralf.route.load import load_state
-from ralf.route.state import State
+from ralf.route import edits, filed, fold, load, shared
+from ralf.route.family import redacted
+from ralf.route.load import State, load_state
+from ralf.route.routefile import parse
 from ralf.route.write import open_route, utc_now
 from ralf.storage.files import content_of
 from ralf.storage.journal import Record, stream_of
@@ -185,8 +186,8 @@ def accept_route(project: Project, route: str, *, seen: str = "") -> Sequence[st
         if seen and seen != digest_of(content):
             raise changed(route)
         if state.content:
-            states.parse_file(project, route, state.content)
-        theirs = foreign.theirs_of(project, route, state)
+            parse(state.content, project.route_file(route))
+        theirs = load.theirs_of(project, route, state)
         if theirs is None:
             raise DamagedRouteFile(project.route_file(route), "cannot be read", f"ralf context show {route}")
         _make_room(project, stream_of(route))
@@ -197,7 +198,7 @@ def accept_route(project: Project, route: str, *, seen: str = "") -> Sequence[st
 
 def _content(project: Project, route: str, state: State) -> bytes:
     """The bytes that are foreign: of the file, or of the one that would show a journal that is not this user's."""
-    theirs = foreign.theirs_of(project, route, state) if not state.content else None
+    theirs = load.theirs_of(project, route, state) if not state.content else None
     return filed.content_of(theirs) if theirs is not None else state.content
 
 
@@ -208,10 +209,10 @@ def _record_of(project: Project, route: str, state: State, theirs: RouteContext)
             fold.empty(route), edits.with_header(theirs, mark="", revision=0)
         )  # it is another one's no more
         return "import", {"document": redactor_for(project).tree(to_tree(made)), "accepts": True}
-    changes = foreign.changes_of(project, route, state, theirs)
+    changes = load.changes_of(project, route, state, theirs)
     made = fold.apply(state.recorded, Record(state.recorded.revision, "edit", {"changes": changes, "origin": ORIGIN}))
     found = merge.diff(to_tree(state.recorded), to_tree(imported(state.recorded, made)))
-    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": [states.redacted(project, one) for one in found]}
+    kept = {"timestamp": utc_now(), "origin": ORIGIN, "changes": [redacted(project, one) for one in found]}
     return "edit", kept | {"accepts": True}
 
 

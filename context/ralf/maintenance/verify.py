@@ -20,8 +20,8 @@ from ralf.memory import writing as memories
 from ralf.memory.family import stream_of as stream_of_memory
 from ralf.project import Project
 from ralf.route import history
+from ralf.route.family import MAX_BYTES
 from ralf.route.routefile import parse
-from ralf.route.state import MAX_BYTES
 from ralf.storage import blob_files, durable, journal, locks
 from ralf.storage.check import DAMAGED, Finding, Scan, scan
 from ralf.storage.files import content_of

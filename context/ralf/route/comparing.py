@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ def _values(context: RouteContext) -> Iterator[tuple[_Field, Any]]:
     yield from ((_Field("checkpoints", f"### {one.title}"), one.text) for one in own)
 
 
-def _of(subject: str, tree: dict[str, Any]) -> Iterator[tuple[_Field, Any]]:
+def _of(subject: str, tree: Mapping[str, Any]) -> Iterator[tuple[_Field, Any]]:
     """The fields of a tree, and each item of those that are lists."""
     for key, found in tree.items():
         if key not in _SKIPPED.get(subject, ()):

@@ -16,9 +16,10 @@ from ralf.model import Decision, Pin, RouteContext
 from ralf.model.entries import Message
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import cap, edits, history, state
+from ralf.route import cap, edits, history
 from ralf.route.closing import CLOSED
 from ralf.route.entries import sessions_of
+from ralf.route.family import redacted
 from ralf.route.load import load_state
 from ralf.route.write import RouteWriter, open_route, utc_now
 from ralf.text import cleaning
@@ -73,14 +74,14 @@ def record_decision(
         raise UsageError(route, f"kind is one of {', '.join(KINDS)}")
     project = projects.find(root)
     route = routing.check_new(project, route)
-    redacted = redactor_for(project).text
+    text_of = redactor_for(project).text
     new = Decision(
         kind=kind,
         pinned=pinned,
         timestamp=utc_now(),
-        decision=redacted(text),
-        rationale=redacted(clean(rationale).strip()),
-        alternatives=tuple(redacted(one) for item in alternatives if (one := clean(item).strip())),
+        decision=text_of(text),
+        rationale=text_of(clean(rationale).strip()),
+        alternatives=tuple(text_of(one) for item in alternatives if (one := clean(item).strip())),
         origin=origin,
     )
     with open_route(project, route) as writer:
@@ -215,7 +216,7 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
             edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
         except BadTree as error:
             raise UsageError(route, str(error), f"ralf context show {route} --json") from None
-        changes = edits.changes_of_edit(base, state.with_route(edited, route), newest)
+        changes = edits.changes_of_edit(base, edits.with_header(edited, route=route), newest)
         _record_edit(project, writer, changes)
     return project.route_file(route)
 
@@ -256,8 +257,8 @@ def close_route(route: str, *, root: str | os.PathLike[str] | None = None) -> No
 def _record_edit(project: Project, writer: RouteWriter, changes: list[Change]) -> None:
     """Record what a program changed; nothing for no change."""
     if changes:
-        redacted = [state.redacted(project, one) for one in changes]
-        writer.append("edit", {"timestamp": utc_now(), "changes": redacted, "origin": "agent"})
+        clean = [redacted(project, one) for one in changes]
+        writer.append("edit", {"timestamp": utc_now(), "changes": clean, "origin": "agent"})
 
 
 # ---- pins ----

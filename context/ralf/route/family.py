@@ -15,16 +15,19 @@ from ralf.document.place import Place
 from ralf.document.record import Record
 from ralf.document.rows import Rows
 from ralf.document.state import State, caught_up, is_saved
+from ralf.errors import DamagedRouteFile
 from ralf.model import LAYOUT, RouteContext
 from ralf.project import Project
 from ralf.route import rows as routes
-from ralf.route.state import MAX_BYTES, redacted, redacted_file
 from ralf.storage import journal
 from ralf.storage.journal import Entry
 from ralf.text.frozen import dataclass
 
 if TYPE_CHECKING:
     from ralf.document.merge import Change
+
+MAX_BYTES = 64 << 20
+"""The largest route file that is read."""
 
 # The fold, the render and YAML are imported by whoever needs one: a read of an untouched file needs none of them.
 
@@ -182,3 +185,33 @@ def of_one(project: Project, route: str, index: Index | None, work: Callable[[St
     found = work(state)
     state.keep(document.stream, index)
     return found
+
+
+# ---- without secrets ----
+
+
+def redacted(project: Project, change: Change) -> Change:
+    """A person's change without its secrets, including a value that only its key marks as one."""
+    from ralf.redact import redactor_for
+
+    redactor = redactor_for(project)
+    clean: Change = redactor.tree(change)
+    if "value" in change and change["at"] and change["at"][-1] != change["value"]:  # not an item, which names itself
+        (clean["value"],) = redactor.tree({change["at"][-1]: change["value"]}).values()
+    return clean
+
+
+def redacted_file(project: Project, text: str) -> str:
+    """A route file without its secrets, including one that only its key marks as one, or that a quotation hides."""
+    from ralf.document.tree import from_tree, to_tree
+    from ralf.redact import redactor_for
+    from ralf.route.routefile import parse, render
+
+    redactor, path = redactor_for(project), project.folder
+    plain: str = redactor.text(text)
+    try:
+        tree, left = to_tree(parse(text.encode(), path)), to_tree(parse(plain.encode(), path))
+    except DamagedRouteFile:
+        return plain
+    clean = redactor.tree(tree)
+    return plain if redactor.tree(left) == left else render(from_tree(RouteContext, clean))

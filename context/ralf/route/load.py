@@ -1,26 +1,74 @@
-"""Loads the state of a route from its journal and its file. Reads only, takes no lock."""
+"""The state of a route at one moment, by its journal and its file. Reads only, takes no lock."""
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from ralf.document import access
+from ralf.document import access, place as places
 from ralf.document.access import Look
 from ralf.document.index import Index
 from ralf.document.judging import EDITED, HALF, NEW
 from ralf.document.rows import Rows
-from ralf.document.state import State as Recorded
-from ralf.errors import Busy, DamagedJournal, UnknownToken
+from ralf.document.state import State as Recorded, digest_of, state_at
+from ralf.errors import Busy, DamagedJournal, DamagedRouteFile, UnknownToken
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route.family import context_of, document_of, stamp_of
-from ralf.route.state import FileStatus, State, digest_of, read_file, unreadable
-from ralf.storage.journal import stream_of
+from ralf.route.family import MAX_BYTES, context_of, document_of, stamp_of
+from ralf.storage.journal import Store, Token, stream_of
+from ralf.text.frozen import dataclass
 
-# `foreign` is imported lazily: most routes have nothing that is.
+if TYPE_CHECKING:
+    from ralf.document.merge import Change
+
+# What reads YAML or words a context is imported by whoever needs it: most routes have nothing that is foreign.
 
 _MOST_TRIES = 20
+
+FileStatus = Literal["current", "stale", "missing", "edited", "damaged", "foreign"]
+"""What the route file is to its journal.
+
+current  ours, showing the newest revision
+stale    ours, of an older revision, or no file that a write has left
+missing  not there, or empty
+edited   changed by a person
+damaged  not readable, or git tracks it; never overwritten
+foreign  this user's ralf did not write it, and it is no edit of theirs; never taken in, never overwritten
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A route at one moment.
+
+    context   what the route comes to, a person's unrecorded edits included; what is foreign stands apart in it
+    recorded  what the journal alone comes to, and of that what is this user's
+    token     the journal's newest record, None for none
+    content   the route file's bytes, b"" where there is none
+    status    what the file is to the journal
+    damage    what is wrong with the file, "" for nothing
+    """
+
+    context: RouteContext
+    recorded: RouteContext
+    token: Token | None
+    content: bytes
+    status: FileStatus
+    damage: str = ""
+
+    @property
+    def own(self) -> RouteContext:
+        """The context without what is foreign: what work goes on from."""
+        return self.recorded if self.context.foreign else self.context
+
+    @property
+    def behind(self) -> bool:
+        """Whether the journal has more than the file shows."""
+        return self.status in ("stale", "missing", "edited")
 
 
 def load_state(project: Project, route: str, index: Index | None = None) -> State | None:
@@ -46,57 +94,119 @@ def load_state(project: Project, route: str, index: Index | None = None) -> Stat
 
 
 def _state_of(project: Project, route: str, look: Look) -> State | None:
-    recorded, token = context_of(look.recorded.rows, route), look.recorded.token
-    context, damage, path = recorded, "", project.route_file(route)
-    status: FileStatus = "current" if digest_of(look.content) == look.recorded.render else "stale"
+    recorded, token, path = context_of(look.recorded.rows, route), look.recorded.token, project.route_file(route)
     error = unreadable(path, look.unread) if look.unread else look.file.error
+    context, damage = recorded, ""
+    status: FileStatus = "current" if digest_of(look.content) == look.recorded.render else "stale"
     if error is not None:
         if token is None:
             raise error
         damage, status = str(error), "damaged"
-        context = replace(recorded, warnings=(str(error) + "; this is what the journal holds", error.hint))
-    elif look.file.status == EDITED:
-        context, status = context_of(look.state.rows, route), "edited"
+        context = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
     elif look.file.status == NEW:
         status = "foreign"
-    elif not look.content:
-        if token is None and not project.store.is_foreign(stream_of(route)):
-            return None
-        status = "missing" if token is not None else "foreign"
+    elif look.file.status == EDITED:
+        context, status = context_of(look.state.rows, route), "edited"
     elif look.file.status == HALF:
         context, status = replace(recorded, warnings=(look.file.what,)), "edited"
+    elif not look.content and token is not None:
+        status = "missing"
+    elif not look.content:
+        status = "foreign"
+        if not project.store.is_foreign(stream_of(route)):
+            return None
     if later := recorded.context_checkpoint.later_records:
         which = "1 record was" if later == 1 else f"{later:,} records were"
         said = f"{route}: {which} written by a later version of ralf: kept, passed over here; update ralf to read on"
         context = replace(context, warnings=(*context.warnings, said))
     state = State(context, recorded, token, look.content, status, damage)
-    if status == "foreign":
-        from ralf.route import foreign
+    return state if status != "foreign" else replace(state, context=_with_foreign(project, route, state))
 
-        return replace(state, context=foreign.foreign_shown(project, route, state))
+
+def _of_file(project: Project, route: str, damage: DamagedJournal) -> State:
+    """The state of a route whose journal cannot be read, from its file."""
+    from ralf.brief import wording
+
+    try:
+        content = places.content(project.route_file(route), MAX_BYTES)
+    except OSError:
+        content = b""
+    if not content:
+        raise damage
+    context = replace(_of_bytes(project, route, content), warnings=(str(damage), damage.hint))
+    stamp, readable = stamp_of(context), _readable(project, route, project.store)
+    if stamp is None or stamp.mark != readable.mark:
+        context = wording.apart(context)
+    head = project.store.head(stream_of(route))
+    return State(context, context, head, content, "damaged", damage=str(damage))
+
+
+def _readable(project: Project, route: str, store: Store) -> Recorded:
+    """What the records of a journal come to, whoever's they are, as far as it can be read."""
+    document = document_of(project, route)
+    state = Recorded(document.family, Rows(), None)
+    with suppress(DamagedJournal):
+        for entry in store.read(document.stream):
+            with suppress(DamagedJournal):  # one that is no record of its kind
+                state.take(document.stream, entry)
     return state
 
 
-def _of_file(project: Project, route: str, error: DamagedJournal) -> State:
-    """The state of a route whose journal cannot be read, from its file."""
-    content = read_file(project, route)
-    if not content:
-        raise error
+def unreadable(path: Path, why: str) -> DamagedRouteFile:
+    """The error for a route file that cannot be read."""
+    is_refused = why == os.strerror(errno.EACCES)
+    return DamagedRouteFile(path, why, f"sudo chown {os.geteuid()} {path}" if is_refused else f"move it away: {path}")
+
+
+def context_at(project: Project, route: str, revision: int) -> RouteContext | None:
+    """What the records up to a revision come to; None where there is none such."""
+    document = document_of(project, route)
+    state = state_at(document.family, project.store, document.stream, revision)
+    return context_of(state.rows, route) if state is not None else None
+
+
+# ---- what this user's ralf did not write: a file that is new, and a journal that is not theirs ----
+
+
+def theirs_of(project: Project, route: str, state: State) -> RouteContext | None:
+    """What somebody else says of a route: its file where that is new, else a journal that is not this user's. None
+    where neither can be read.
+    """
+    if state.status == "foreign" and state.content:
+        with suppress(DamagedRouteFile):
+            return _of_bytes(project, route, state.content)
+    found = _readable(project, route, project.store.inner) if state.token is None else None
+    return context_of(found.rows, route) if found is not None and found.token is not None else None
+
+
+def _of_bytes(project: Project, route: str, content: bytes) -> RouteContext:
+    """What a file says that anyone may have brought: the route is that of the file, whatever stands in it.
+    DamagedRouteFile.
+    """
+    from ralf.route import edits, filed
+    from ralf.route.routefile import parse
+
+    return edits.with_header(filed.with_own_lines(parse(content, project.route_file(route))), route=route)
+
+
+def _with_foreign(project: Project, route: str, state: State) -> RouteContext:
+    """The context of a state as it is served: ours with what is foreign as notes, or theirs apart."""
     from ralf.brief import wording
-    from ralf.route import foreign
 
-    context = replace(foreign.context_of(project, route, content), warnings=(str(error), error.hint))
-    if not _is_own(project, route, context):
-        context = wording.apart(context)
-    head = project.store.head(document_of(project, route).stream)
-    return State(context, context, head, content, "damaged", damage=str(error))
+    theirs = theirs_of(project, route, state)
+    if theirs is not None and state.token is None:
+        return replace(wording.apart(theirs), warnings=state.context.warnings)
+    ours = set(wording.told(state.context))
+    new = [line for line in wording.told(theirs) if line not in ours] if theirs is not None else []
+    return replace(state.context, foreign=theirs is not None, foreign_notes=wording.bounded(new))
 
 
-def _is_own(project: Project, route: str, context: RouteContext) -> bool:
-    """Whether a file is this user's whose journal cannot be read to its end, by what can be read of that."""
-    document, stamp = document_of(project, route), stamp_of(context)
-    state = Recorded(document.family, Rows(), None)
-    with suppress(DamagedJournal):
-        for entry in document.store.read(document.stream):
-            state.take(document.stream, entry)
-    return stamp is not None and state.mark == stamp.mark
+def changes_of(project: Project, route: str, state: State, found: RouteContext) -> list[Change]:
+    """All that a route file says other than ours, whoever wrote it: for who accepts it as this user's."""
+    from ralf.route import edits
+
+    mark = found.context_checkpoint.mark
+    base = context_at(project, route, found.revision) if mark else None
+    if base is None or base.context_checkpoint.mark != mark:
+        return edits.changes_of_foreign(state.recorded, found)
+    return edits.changes_of_edit(base, found, state.recorded)

@@ -14,7 +14,8 @@ from ralf.errors import Busy, NotFound
 from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.route import fold, history, state
+from ralf.route import fold, history
+from ralf.route.family import redacted
 from ralf.route.history import NOW, Difference, Event
 from ralf.route.write import open_route, utc_now
 from ralf.storage import journal
@@ -137,7 +138,7 @@ def _take_back(
             payload |= {
                 "timestamp": utc_now(),
                 "because": redactor_for(project).text(one_line(clean(because))),
-                "changes": [state.redacted(project, change) for change in payload["changes"]],
+                "changes": [redacted(project, change) for change in payload["changes"]],
             }
             after = writer.append(kind, payload)
     difference = history.between((f"r{now.revision}", now), (f"r{after.revision}", after))

@@ -13,10 +13,11 @@ from ralf.brief.wording import place, value
 from ralf.document import access
 from ralf.document.access import Body, Writer
 from ralf.document.judging import DAMAGED, NEW
+from ralf.document.state import digest_of
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import archive, edits, fold, shared, state as states
+from ralf.route import archive, edits, fold, load, shared
 from ralf.route.family import context_of, document_of
 from ralf.storage import files, journal
 from ralf.storage.journal import Save, Token
@@ -51,7 +52,7 @@ class RouteWriter:
         writer.absorb()
         self._look_at_file()
         self._tell(writer.absorbed)
-        self._owes = states.digest_of(writer.content) != writer.state.render  # the journal has more than the file shows
+        self._owes = digest_of(writer.content) != writer.state.render  # the journal has more than the file shows
         if project.git.shares():
             self._share_newest()
 
@@ -116,7 +117,7 @@ class RouteWriter:
         content  the file that was looked at: if it has changed since, it is left as it is, with a warning
         """
         is_same = content == self._writer.content
-        self.append(kind, payload, id=id, save=Save(states.digest_of(content), "") if is_same else None)
+        self.append(kind, payload, id=id, save=Save(digest_of(content), "") if is_same else None)
         if is_same:
             self.foreign = False
             self._writer.accept()
@@ -127,7 +128,7 @@ class RouteWriter:
         """Know what the file is, and why it is left as it is."""
         writer = self._writer
         self.foreign = writer.file.status == NEW
-        error = states.unreadable(self._path, writer.unread) if writer.unread else writer.file.error
+        error = load.unreadable(self._path, writer.unread) if writer.unread else writer.file.error
         self.damage = str(error) if error is not None else self._project.git.would_commit(self._path) or self.damage
 
     def _tell(self, absorbed: list[tuple[Body, bool]]) -> None:
@@ -145,9 +146,7 @@ class RouteWriter:
         if newest is None or newest.kind not in shared.KINDS or newest.revision != self.context.revision:
             return
         if not shared.is_published(self._project, self._route, newest.revision):
-            from ralf.route import foreign
-
-            before = foreign.folded_to(self._project, self._route, newest.revision - 1) or fold.empty(self._route)
+            before = load.context_at(self._project, self._route, newest.revision - 1) or fold.empty(self._route)
             self._share(newest.kind, before)
 
     def _share(self, kind: str, before: RouteContext) -> None:
