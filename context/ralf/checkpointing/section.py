@@ -10,7 +10,6 @@ from typing import Protocol
 from ralf.brief import lines
 from ralf.model import SHA256_DIGITS, ActiveWork, Decision, Facts, Source
 from ralf.model.entries import Entry, Message, Step
-from ralf.route.sections import KNOWN_BY
 from ralf.talk import cutting
 from ralf.talk.recording import record
 from ralf.talk.turns import Talk, Turn, thread
@@ -157,9 +156,12 @@ def _opened(message: Message) -> str:
     return " ".join(filter(None, ("-", lines.clock(message.at), form, '"')))
 
 
+_KNOWN_BY = 30  # characters of its first line by which a message is found again
+
+
 def beginning(message: Message) -> str:
-    """How the line of a message begins in a section, so that it is found again whatever was cut."""
-    return _opened(message) + cutting.message(message.text, _MESSAGE).split("\n")[0][:KNOWN_BY]
+    """How the line of a message begins in a section, so that it is found again, also in one of an earlier version."""
+    return _opened(message) + cutting.message(message.text, _MESSAGE).split("\n")[0][:_KNOWN_BY]
 
 
 def _noted(segment: Segment) -> list[str]:

@@ -24,7 +24,7 @@ from ralf.storage.files import open_single_link
 
 NAME = "index.db"
 
-_VERSION = 6  # of the tables, and of the rows in them
+_VERSION = 7  # of the tables, and of the rows in them
 
 _WAIT = 0.05  # seconds for another process that writes
 

@@ -11,7 +11,6 @@ from ralf.model.context import (
 )
 from ralf.model.handover import Carried as Carried, HandOver as HandOver, Kept as Kept
 from ralf.model.items import (
-    FEW_ENTRIES as FEW_ENTRIES,
     MOST_SOURCES as MOST_SOURCES,
     NOT_STORED as NOT_STORED,
     SHA256_DIGITS as SHA256_DIGITS,

@@ -19,9 +19,6 @@ SHA256_DIGITS = 16
 MOST_SOURCES = 4
 """Places at which a decision that is said again and again is remembered to have been said."""
 
-FEW_ENTRIES = 2
-"""Entries of the checkpoint history that the cap leaves in every file."""
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

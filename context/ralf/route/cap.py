@@ -5,17 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ralf.document import yaml_text
 from ralf.document.tree import to_tree
-from ralf.model import FEW_ENTRIES, ActiveWork, Decision, RouteContext, Section, Tombstone
-from ralf.route.sections import STAGES
+from ralf.model import ActiveWork, Decision, RouteContext, Tombstone
 from ralf.text import tokens
 from ralf.text.patterns import regex
-
-T = TypeVar("T")
 
 # ---- tombstones: a hash of a decision's words ----
 
@@ -172,7 +168,7 @@ def capped(context: RouteContext) -> RouteContext:
     from ralf.route.filed import content_of  # here: who only buries something needs no file
 
     while (size := tokens.estimate(content_of(context).decode())) > CAP:
-        folded = _folded(context, size)
+        folded = _folded(context, size - TARGET)
         if folded is context:
             break  # what is left never folds
         context = folded  # what one thing saves is an estimate: after many, look again
@@ -180,65 +176,51 @@ def capped(context: RouteContext) -> RouteContext:
 
 
 class _Step(NamedTuple):
-    """Items of one kind that fold, the oldest first.
+    """Items of one kind that leave the file, the oldest first.
 
     items    their place in a context: names of fields
     keep     so many of the newest stay
-    wanted   which fold
-    becomes  what each becomes; None: it leaves the file
-    counts   the field of `Folded` that counts them
+    counts   the field of `Folded` that counts them, "" for none
+    wanted   which leave
+    is_bare  whether they leave only their details
     """
 
     items: str
     keep: int
-    wanted: Callable[[Any], bool] = lambda _: True
-    becomes: Callable[[Any], Any] | None = None
     counts: str = ""
+    wanted: Callable[[Any], bool] = lambda _: True
+    is_bare: bool = False
 
 
-def _folded(context: RouteContext, size: int) -> RouteContext:
+def _folded(context: RouteContext, excess: int) -> RouteContext:
+    """The context with about so many tokens less in its file, as far as there is something to fold."""
     for step in _ORDER:
-        found = _of(context, step.items)
-        is_newest_first = step.items == "body.sections"
-        last = len(found) - step.keep
-        oldest = [*enumerate(found)][step.keep :][::-1] if is_newest_first else [*enumerate(found)][: max(0, last)]
-        changed: dict[int, Any] = {}
-        for place, item in oldest:
-            if size <= TARGET:
+        group, _, name = step.items.rpartition(".")
+        holder: Any = getattr(context, group) if group else context
+        items = getattr(holder, name)
+        places = range(len(items) - step.keep)
+        made: dict[int, Any] = {}
+        for place in (len(items) - 1 - n for n in places) if name == "sections" else places:  # the newest is on top
+            if excess <= 0:
                 break
-            if step.wanted(item):
-                new = step.becomes(item) if step.becomes is not None else None
-                if new != item:
-                    changed[place] = new
-                    size -= _size(item) - _size(new)
-        if changed:
-            kept = tuple(new for n, item in enumerate(found) if (new := changed.get(n, item)) is not None)
-            if not kept and step.items == "decisions":
-                continue  # the last one stays in sight
-            context = _with_items(context, step.items.split("."), kept)
-        if changed and step.counts:
-            counted: Any = {step.counts: getattr(context.folded, step.counts) + len(changed)}
+            new = _bare(items[place]) if step.is_bare else None
+            if step.wanted(items[place]) and new != items[place]:
+                made[place] = new
+                excess -= _size(items[place]) - _size(new)
+        if made:
+            kept = tuple(new for place, item in enumerate(items) if (new := made.get(place, item)) is not None)
+            holder = replace(holder, **{name: kept})
+            context = replace(context, **{group: holder}) if group else holder
+        if made and step.counts:
+            counted: Any = {step.counts: getattr(context.folded, step.counts) + len(made)}
             context = replace(context, folded=replace(context.folded, **counted))
     return context
 
 
 def _size(item: Any) -> int:
     """About how many tokens an item takes in the file."""
-    if item is None or isinstance(item, str):
-        return tokens.estimate(item or "")
-    return tokens.estimate("\n".join(yaml_text.lines({"": [to_tree(item)]})))
-
-
-def _of(context: RouteContext, items: str) -> tuple[Any, ...]:
-    found: Any = context
-    for name in items.split("."):
-        found = getattr(found, name)
-    return tuple(found)
-
-
-def _with_items(value: Any, path: Sequence[str], items: tuple[Any, ...]) -> Any:
-    name, *rest = path
-    return replace(value, **{name: _with_items(getattr(value, name), rest, items) if rest else items})
+    tree = item if isinstance(item, str) or item is None else to_tree(item)
+    return tokens.estimate("\n".join(yaml_text.lines({"": [tree]}))) if tree else 0
 
 
 # ---- what folds ----
@@ -253,26 +235,16 @@ def is_bare(decision: Decision) -> bool:
 
 
 def _bare(decision: Decision) -> Decision:
-    if is_bare(decision) and not decision.extra:
-        return decision
     extra = {key: value for key, value in decision.extra.items() if key not in _FROM_A_DOCUMENT}
     return replace(decision, timestamp="", rationale="", alternatives=(), source=None, extra=extra)
-
-
-def _shortened(stage: Callable[[str], str], section: Section) -> Section:
-    return replace(section, text=stage(section.text))
 
 
 def _is_free(decision: Decision) -> bool:
     return not decision.pinned
 
 
-def _is_done(decision: Decision) -> bool:
-    return decision.status in ("done", "proposed") and not decision.pinned
-
-
 def _is_over(decision: Decision) -> bool:
-    return decision.status not in ("active", "done") and not decision.pinned
+    return decision.status != "active" and not decision.pinned
 
 
 def _is_long(decision: Decision) -> bool:
@@ -280,32 +252,22 @@ def _is_long(decision: Decision) -> bool:
     return not decision.pinned and _size(decision) > CAP // KEPT_DECISIONS
 
 
-def _facts(shares: Sequence[int]) -> Iterator[_Step]:
-    for kind, keep in zip(_KINDS, shares, strict=True):
-        yield _Step(f"facts.{kind}", keep, counts="fact_count")
+def _facts(keep: int) -> Iterator[_Step]:
+    for kind in ("tests", "errors", "commits", "commands", "paths", "names", "requests"):
+        yield _Step(f"facts.{kind}", keep, "fact_count")
 
-
-_KINDS = ("tests", "errors", "commits", "commands", "paths", "names", "requests")
 
 _ORDER: tuple[_Step, ...] = (
-    *(_Step("body.sections", 1, becomes=partial(_shortened, stage)) for stage in STAGES),
-    _Step("body.sections", 3, counts="section_count"),
+    _Step("body.sections", 1, "section_count", lambda section: section.number is not None),  # others are a person's
     _Step("checkpoint_history", 8),
-    _Step("decisions", KEPT_DECISIONS, _is_over, counts="decision_count"),
-    _Step("decisions", 0, _is_done, _bare, "rationale_count"),  # nobody has to follow it; that it was asked for stays
-    _Step("facts.commands", 0, lambda command: command.status != "failed", counts="fact_count"),
-    _Step("facts.paths", 30, lambda path: set(path.did) <= {"read"}, counts="fact_count"),
-    *_facts((3, 5, 5, 10, 30, 80, 8)),  # which the next agent needs most: they fold after the details of decisions
-    _Step("body.sections", 1, counts="section_count"),
-    _Step("decisions", KEPT_DECISIONS, _is_free, _bare, "rationale_count"),
-    _Step("decisions", 0, _is_free, _bare, "rationale_count"),
-    _Step("decisions", KEPT_DECISIONS, _is_done, counts="decision_count"),
-    *_facts((1, 3, 3, 4, 10, 25, 3)),
-    _Step("checkpoint_history", FEW_ENTRIES),
-    _Step("decisions", KEPT_DECISIONS, _is_free, counts="decision_count"),
-    *_facts((0,) * len(_KINDS)),
-    _Step("decisions", 0, _is_long, counts="decision_count"),
+    _Step("decisions", KEPT_DECISIONS, "decision_count", _is_over),
+    *_facts(10),
+    _Step("decisions", 0, "rationale_count", _is_free, is_bare=True),
+    _Step("checkpoint_history", 2),
+    _Step("decisions", KEPT_DECISIONS, "decision_count", _is_free),
+    *_facts(0),
+    _Step("decisions", 0, "decision_count", _is_long),
     # rules that alone would pass the cap: a file must stay readable
-    _Step("decisions", KEPT_DECISIONS, lambda decision: decision.pinned, counts="decision_count"),
+    _Step("decisions", KEPT_DECISIONS, "decision_count"),
 )
 """What folds, in this order."""
