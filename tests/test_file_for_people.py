@@ -65,11 +65,10 @@ _PART = "<!-- ralf:facts: x -->\n**Commits**\n\n- 64274e0 {}\n<!-- ralf:facts en
     ("body", "line"),
     [
         (_PART.format("Old") + "\n" + _PART.format("New"), 9),
-        ("<!-- ralf:brief x1: y -->\n" + _PART.format("New") + "<!-- ralf:brief ends -->\n", 4),
         ("<!-- ralf:facts: a person quotes it -->\n\n" + _PART.format("New"), 5),
         ("<!-- ralf:brief x1: y -->\nNow\n<!-- ralf:brief ends -->\n\n<!-- ralf:facts: z -->\n", 7),
     ],
-    ids=["twice", "within", "quoted", "half, below a whole one"],
+    ids=["twice", "quoted", "half, below a whole one"],
 )
 def test_of_two_parts_none_is_taken_for_the_truth(body: str, line: int) -> None:
     with pytest.raises(DamagedRouteFile, match=f"line {line}: ") as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -87,12 +87,14 @@ def parse(content: bytes, where: object) -> RouteContext:
 
     try:
         tree = _front_matter(text, front)
-        brief = _taken_out(lines)
+        _taken_out(lines, "facts")  # which files of an earlier layout have
+        brief = _taken_out(lines, "brief")
         context = from_tree(RouteContext, {**tree, BODY: _body(lines)})
     except guarded_yaml.BadYaml as error:
         raise damaged(error.what, error.line + 1 if error.line else 0) from None
     except _BadPart as error:
-        raise damaged(error.what, error.line + begin + 1) from None
+        line, what = error.args
+        raise damaged(what, line + begin + 1) from None
     except BadTree as error:
         raise damaged(str(error)) from None
     version = context.context_checkpoint.version
@@ -100,25 +102,19 @@ def parse(content: bytes, where: object) -> RouteContext:
         what = f"is of format {version[:40]}, written by a later version of ralf: left as it is"
         raise LaterRouteFile(where, what, "update ralf, or move the file away to have it made anew from the journal")
     work, shown, noted = context.active_work, "\n".join(brief[1:-1]), comments.found(front)
-    body = replace(context.body, brief=shown, comments=_kept(noted, context))
     sum_ = _BRIEF_SUM.match(brief[0]) if brief else None
-    return replace(
-        context,
-        active_work=work if work.now or not (now := now_in(shown)) else replace(work, now=now),
-        body=replace(
-            body,
-            is_brief_edited=bool(brief) and (sum_ is None or sum_[1] != _sum_of(shown)),
-            is_cut=not any(map(_LAST_WORDS.search, reversed(lines))),
-        ),
+    body = replace(
+        context.body,
+        brief=shown,
+        comments=_kept(noted, context),
+        is_brief_edited=bool(brief) and (sum_ is None or sum_[1] != _sum_of(shown)),
+        is_cut=not any(map(_LAST_WORDS.search, reversed(lines))),
     )
+    return replace(context, active_work=replace(work, now=work.now or now_in(shown)), body=body)
 
 
 class _BadPart(ValueError):
-    """A part of ours in the body that nobody can read; `line` counts from 0 within the body."""
-
-    def __init__(self, line: int, what: str) -> None:
-        super().__init__(what)
-        self.line, self.what = line, what
+    """A part of ours in the body that nobody can read: the number of its line within the body, from 0, and why."""
 
 
 def _front_matter(text: str, front: str) -> Tree:
@@ -137,41 +133,28 @@ def _front_matter(text: str, front: str) -> Tree:
         def load(self, fm: str, **_: object) -> dict[str, Any]:
             return guarded_yaml.load(fm)
 
-    tree, _ = frontmatter.parse(text, handler=Guarded())
-    return tree
+    return frontmatter.parse(text, handler=Guarded())[0]
 
 
-def _taken_out(lines: list[str]) -> list[str]:
-    """Take our part, the brief, out of the lines, with the blank line before it, and return its lines with both marks;
-    nothing where it is not there. The facts of an earlier layout are taken out, too.
+def _taken_out(lines: list[str], name: str) -> list[str]:
+    """Take a part of ours out of the lines, with the blank line before it, and return its lines with both marks;
+    nothing where it is not there.
 
     Wherever it is: no line in it can be taken for one of a person's, and no fence of theirs hides it. Of two nobody can
     tell which one says what is so: they are reported.
     """
-    spans = {name: _span(lines, name) for name in ("brief", "facts")}
-    for (first, last), (other, _) in zip(spans.values(), reversed(spans.values()), strict=True):
-        if first < other < last:
-            raise _BadPart(other, "a part of ralf within another")
-    brief = lines[slice(*spans["brief"])]
-    for first, last in sorted(spans.values(), reverse=True):
-        del lines[first - 1 if first and not lines[first - 1] else first : last]
-    return brief
-
-
-def _span(lines: Sequence[str], name: str) -> tuple[int, int]:
-    """Where a part of ours begins, and where it has ended."""
     begins, ends = _BEGINS.format(name), _ENDS.format(name)
     marks = [n for n, line in enumerate(lines) if line.startswith((f"{begins} ", f"{begins}:"))]
-    last = next((n for n in marks if lines[n].rstrip() == ends), None)
+    odd = [mark for n, mark in enumerate(marks) if n > 1 or (lines[mark].rstrip() == ends) != (n == 1)]
+    if odd or len(marks) == 1:
+        what = f"a part of ralf is one line `{begins} … -->`, and one line `{ends}` below it: no other, and none alone"
+        raise _BadPart((odd or marks)[0], what)
     if not marks:
-        return 0, 0
-    if last == marks[0]:
-        raise _BadPart(last, f"the end of a part, without `{begins} … -->` above it")
-    if last is None:
-        raise _BadPart(marks[0], f"a part without `{ends}` below it")
-    if more := [n for n in marks if n not in (marks[0], last)]:
-        raise _BadPart(more[0], f"a second part that begins with `{begins}`, or a second end: leave one")
-    return marks[0], last + 1
+        return []
+    first, last = marks[0], marks[1] + 1
+    part = lines[first:last]
+    del lines[first - 1 if first and not lines[first - 1] else first : last]
+    return part
 
 
 def as_note(line: str) -> str:
@@ -251,17 +234,13 @@ def _section(heading: str, text: str) -> Tree:
 def _fenced(lines: list[str]) -> set[int]:
     """The numbers of the lines that are code between fences; a fence that is never closed is none."""
     fenced: set[int] = set()
-    endless: dict[str, int] = {}  # so long fences of a kind are not closed further down
+    begin, mark = 0, ""
     for number, line in enumerate(lines):
-        mark = match[1] if number not in fenced and (match := _CODE_FENCE.match(line)) else ""
-        if not mark or len(mark) >= endless.get(mark[0], len(line) + 1):
-            continue
-        closing = (n for n in range(number + 1, len(lines)) if lines[n].startswith(mark))
-        end = next((n for n in closing if not lines[n].rstrip().strip(mark[0])), None)
-        if end is None:
-            endless[mark[0]] = len(mark)
-        else:
-            fenced.update(range(number, end + 1))
+        if mark and line.startswith(mark) and not line.rstrip().strip(mark[0]):
+            fenced.update(range(begin, number + 1))
+            mark = ""
+        elif not mark and (match := _CODE_FENCE.match(line)):
+            begin, mark = number, match[1]
     return fenced
 
 
