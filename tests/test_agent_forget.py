@@ -103,11 +103,10 @@ def test_a_forgotten_run_leaves_nothing_but_blobs_that_others_name(tmp_path: Pat
             send_signal(name, "n", WORDS, root=tmp_path)
     with AgentRun("r", "second", root=tmp_path) as run:
         run.external("tool", own)
-    heap = projects.find(tmp_path).store.properties.heap
-    assert heap is not None
-    assert len(list(heap.blobs())) == 2
+    store = projects.find(tmp_path).store
+    assert len(list(store.blobs())) == 2
     assert forget_run("r", root=tmp_path) > 5
-    assert len(list(heap.blobs())) == 1
+    assert len(list(store.blobs())) == 1
     assert list(projects.find(tmp_path).store.streams("")) != []
     assert not any("/r" in stream for stream in projects.find(tmp_path).store.streams(""))
     with AgentRun("s", root=tmp_path) as run:
@@ -159,9 +158,8 @@ def test_large_states_go_as_newer_ones_come_and_their_blobs_with_them(
         assert found[-1].kept
         assert found[-2].kept
         assert sum(one.kept for one in found) < 20
-        heap = projects.find(tmp_path).store.properties.heap
-        assert heap is not None
-        assert len(list(heap.blobs())) == sum(one.kept for one in found)
+        store = projects.find(tmp_path).store
+        assert len(list(store.blobs())) == sum(one.kept for one in found)
     assert api.verify(root=tmp_path).findings == ()
 
 

@@ -85,11 +85,10 @@ def test_a_state_that_is_lost_on_the_disk_is_damage(tmp_path: Path) -> None:
     with AgentRun("r", root=tmp_path) as run:
         run.save(b"x" * 300_000)
         run.external("tool", b"y" * 300_000)
-    heap = projects.find(tmp_path).store.properties.heap
-    assert heap is not None
+    store = projects.find(tmp_path).store
     assert api.verify(root=tmp_path).findings == ()
-    for blob in list(heap.blobs()):
-        heap.drop_blob(blob.digest)
+    for blob in list(store.blobs()):
+        store.drop_blob(blob.digest)
     found = api.verify(root=tmp_path).findings
     assert len(found) == 2
     assert all(finding.damage for finding in found)
@@ -109,7 +108,7 @@ def test_what_a_dropped_holder_did_is_seen(tmp_path: Path) -> None:
 
 def journal_of(root: Path, run: str) -> Path:
     """Where the records of a run's step lie."""
-    files = projects.find(root).store.properties.files
+    files = projects.find(root).store.files
     assert files is not None
     return files.path(f"runs/{run}/main")
 

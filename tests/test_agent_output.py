@@ -134,9 +134,7 @@ def test_reading_goes_on_behind_what_was_read_of_a_stream_that_was_rewritten(tmp
             run.save(b"")
         reader = tail("r", root=tmp_path, follow=True)
         assert [next(reader), next(reader)] == [b"one ", b"two "]
-        replacing = projects.find(tmp_path).store.properties.replace
-        assert replacing is not None
-        replacing.replace("output/r/main", lambda entry: entry.record.replace(b"one ", b"*** "))
+        projects.find(tmp_path).store.replace("output/r/main", lambda entry: entry.record.replace(b"one ", b"*** "))
         run.stream(b" four")
         run.complete()
         assert list(itertools.islice(reader, 2)) == [b"three", b" four"]

@@ -153,8 +153,8 @@ def test_an_edit_of_an_archived_file_counts_and_so_does_a_save_at_its_old_place(
 def test_a_killed_archiving_is_completed_by_the_next_look(project: Path, later: Later) -> None:
     store = projects.find(project).store
     head = store.head("routes/tide")
-    assert head is not None and store.properties.archive is not None
-    assert store.properties.archive.archive("routes/tide", head)  # and then it was killed
+    assert head is not None and store.files is not None
+    assert store.files.archive("routes/tide", head)  # and then it was killed
     assert "tide" not in listed(project) and route_file(project, "tide").exists()
     later(400)
     ralf.record_decision("new", "Go on", root=project)

@@ -240,10 +240,9 @@ def test_what_a_writer_left_that_died_before_its_record_goes_with_the_session(
 
 def test_a_deletion_that_broke_off_is_completed(store: RalfSessionStore, tmp_path: Path) -> None:
     append(store, *(entry(number, WORDS + "x" * 300_000) for number in range(3)))
-    heap = Project(tmp_path).store.properties.heap
-    assert heap is not None
-    for blob in list(heap.blobs()):
-        heap.drop_blob(blob.digest)
+    kept = Project(tmp_path).store
+    for blob in list(kept.blobs()):
+        kept.drop_blob(blob.digest)
     with pytest.raises(DamagedBlob, match="gone"):
         load(store)
     asyncio.run(store.delete(KEY))

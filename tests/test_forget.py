@@ -327,7 +327,7 @@ def test_what_a_repair_kept_of_a_damaged_compressed_file_is_purged_too(root: Pat
     project = projects.find(root)
     store = project.store
     if what == "an archived journal":
-        assert store.properties.archive.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
+        assert store.files.archive(journal.stream_of(ROUTE), list(journal.read(store, ROUTE))[-1][0])
         path = project.folder / "journal" / "routes" / f"{ROUTE}.jsonl.gz"
     else:
         (path,) = (project.folder / "blobs").glob("??/*")
@@ -434,7 +434,7 @@ def test_a_checkpoint_whose_evidence_was_forgotten_before_its_record_puts_it_aga
         monkeypatch.setattr(keeping, keep_evidence)
         digest = keep_evidence(store, events)
         forget("other", text="src/part_51.py", root=root)
-        assert not store.properties.heap.has_blob(digest)
+        assert not store.has_blob(digest)
         return digest
 
     monkeypatch.setattr(keeping, kept)

@@ -103,7 +103,7 @@ def test_what_a_repair_kept_of_it_goes_too(root: Path, what: str) -> None:
     project = projects.find(root)
     store, stream = project.store, journal.stream_of("tide")
     if what == "an archived journal":
-        assert store.properties.archive.archive(stream, list(journal.read(store, "tide"))[-1][0])
+        assert store.files.archive(stream, list(journal.read(store, "tide"))[-1][0])
     places = {
         "the journal": "journal/routes/tide.jsonl",
         "an archived journal": "journal/routes/tide.jsonl.gz",

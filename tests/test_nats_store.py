@@ -414,7 +414,7 @@ def test_chunks_of_somebody_who_died_are_swept_and_others_stay(
 
 
 def test_who_has_a_lease_is_no_word_on_the_server(servers: natskit.Servers, store: NatsStore) -> None:
-    leases = store.properties.leases
+    leases = store.leases
     assert leases is not None
     token = leases.take("tasks/T", "marmalade")
     leases.renew("tasks/T", leases.resume("tasks/T", "marmalade"))

@@ -86,7 +86,7 @@ def names_of(project: Project, shared: Iterable[str] | None = None) -> list[str]
 
 def archived(project: Project) -> frozenset[str]:
     """The names of the routes that are archived: nobody has written to them for long."""
-    archiving = project.store.properties.archive
+    archiving = project.store.files
     return archiving.archived("routes") if archiving is not None else frozenset()
 
 
@@ -128,7 +128,7 @@ def move_of(project: Project, route: str) -> Move | None:
 
 
 def _move_of(project: Project, route: str) -> Move | None:
-    stream, kept = stream_of_move(route), project.store.properties.files
+    stream, kept = stream_of_move(route), project.store.files
     if kept is None or not os.path.lexists(kept.path(stream)):  # no store on servers is asked: it moves none
         return None
     entry = project.store.newest(stream)
@@ -139,7 +139,7 @@ def _move_of(project: Project, route: str) -> Move | None:
 
 def moves_of(project: Project) -> list[Move]:
     """The last move of each route that was renamed."""
-    kept = project.store.properties.files
+    kept = project.store.files
     if kept is None or not kept.path(stream_of_move(DEFAULT)).parent.exists():
         return []
     names = sorted(stream.removeprefix(MOVED) for stream in project.store.streams(MOVED))

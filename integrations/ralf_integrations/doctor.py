@@ -151,7 +151,7 @@ def _complaints(project: Project) -> Iterator[Check]:
 
 
 def _store(project: Project) -> Iterator[Check]:
-    files = project.store.properties.files
+    files = project.store.files
     size = files.size() if files is not None else 0
     if size > _LARGE:
         yield Check("store", "ok", f"{size / 1e6:,.0f} MB: not looked at here; look with: ralf context verify")

@@ -18,7 +18,7 @@ from typing import Any
 from ralf.errors import Busy, Conflict, UnknownToken, UsageError
 from ralf.project import Project
 from ralf.redact import redactor_for
-from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, fenced, one_line, shown, trimmed
 
@@ -192,7 +192,7 @@ def _waiting(entries: Iterable[Entry]) -> list[Notice]:
 def _is_empty(project: Project, session: str, head: Token) -> bool:
     """Whether the newest record says that nothing waits any more, so that no other has to be read."""
     try:
-        entry = entry_at(project.store, stream_of(session), head)
+        entry = project.store.entry(stream_of(session), head)
         record = json.loads(entry.record)
         return bool(record["kind"] == "delivered" and record["left"] == 0)
     except (UnknownToken, *MALFORMED):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from memory_store import MemoryStore
 
 from ralf.errors import Claimed, Fenced
-from ralf.storage.journal import Entry, Properties, Token
+from ralf.storage.journal import Entry, Token
 
 
 class _Lease(NamedTuple):
@@ -101,11 +101,7 @@ class LeasingStore(MemoryStore):
 
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         super().__init__(folder, check=check)
-        self.engine = self.engines.setdefault(folder, Engine())
-
-    @property
-    def properties(self) -> Properties:
-        return super().properties._replace(leases=self.engine)
+        self.leases = self.engine = self.engines.setdefault(folder, Engine())
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         self.engine.check()
@@ -118,3 +114,11 @@ class LeasingStore(MemoryStore):
     def head(self, stream: str) -> Token | None:
         self.engine.check()
         return super().head(stream)
+
+    def newest(self, stream: str) -> Entry | None:
+        self.engine.check()
+        return super().newest(stream)
+
+    def entry(self, stream: str, token: Token) -> Entry:
+        self.engine.check()
+        return super().entry(stream, token)

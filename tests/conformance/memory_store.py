@@ -1,7 +1,6 @@
-"""Two stores in memory, the plainest that keep the contract of `ralf.storage.journal`: a pattern for another store.
+"""A store in memory, the plainest that keeps the contract of `ralf.storage.journal`: a pattern for another store.
 
-`SixMethods` has what every store must have, `MemoryStore` also finds, replaces and lists. Stores of the same folder
-share what they keep, as those of several processes do on a disk.
+Stores of the same folder share what they keep, as those of several processes do on a disk.
 """
 
 # ruff: noqa: D102  # what a method does stands in the port
@@ -11,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ralf.errors import BlobNotFound, Conflict, UnknownToken, UsageError
-from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
+from ralf.storage.journal import Blob, Digest, Entry, Files, Leases, Token, Written
 from ralf.text import cleaning
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -35,20 +35,19 @@ class _Kept:
         self.tokens = count(1)
 
 
-class SixMethods:
-    """A store that can append, read and keep blobs. Contract: `ralf.storage.journal.Store`.
+class MemoryStore:
+    """Contract: `ralf.storage.journal.Store`.
 
     check  is not asked: nothing is put into a file
     """
+
+    files: Files | None = None
+    leases: Leases | None = None
 
     folders: dict[Path, _Kept] = {}  # noqa: RUF012  # for as long as the process lives
 
     def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
         self._kept = self.folders.setdefault(folder, _Kept())
-
-    @property
-    def properties(self) -> Properties:
-        return Properties()
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         if b"\n" in record:
@@ -90,13 +89,13 @@ class SixMethods:
             raise BlobNotFound(digest, "no such blob")
         return io.BytesIO(self._kept.blobs[digest][0])
 
+    def newest(self, stream: str) -> Entry | None:
+        entries = self._kept.streams.get(_checked(stream))
+        return entries[-1] if entries else None
 
-class MemoryStore(SixMethods):
-    """A store that also finds one record, replaces records, and lists blobs."""
-
-    @property
-    def properties(self) -> Properties:
-        return Properties(lookup=self, replace=self, heap=self)
+    def written(self, folder: str) -> dict[str, Written]:
+        names = (name.removeprefix(f"{folder}/") for name in self.streams(f"{folder}/"))
+        return {name: Written(0, sys.maxsize) for name in names if "/" not in name}
 
     def entry(self, stream: str, token: Token) -> Entry:
         entries = self._kept.streams.get(_checked(stream), [])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from memory_store import MemoryStore, SixMethods
+from memory_store import MemoryStore
 
 import natskit
 from ralf import project as projects
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.ci
 STORES: dict[str, Callable[..., Store]] = {
     "FileStore": FileStore,
     "MemoryStore": MemoryStore,
-    "SixMethods": SixMethods,
     **natskit.SERVERS,
 }
 

@@ -46,7 +46,7 @@ def leasing(kind: str, folder: Path) -> Store:
 
 @pytest.fixture(params=KINDS)
 def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Leases:
-    found = leasing(request.param, tmp_path).properties.leases
+    found = leasing(request.param, tmp_path).leases
     assert found is not None
     return found
 
@@ -358,7 +358,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 def lasts(root: Path) -> float:
     """How many seconds a lease of the project lasts."""
-    leases = projects.find(root).store.properties.leases
+    leases = projects.find(root).store.leases
     assert leases is not None
     return leases.seconds
 
@@ -505,6 +505,6 @@ def test_a_claim_that_a_process_keeps_lasts_until_it_is_ended(root: Path) -> Non
     time.sleep(1.5 * seconds)
     assert tasks_store.get("One", root=root).claim is not None
     claims.done("Ready", by="ann", root=root)
-    leases = projects.find(root).store.properties.leases
+    leases = projects.find(root).store.leases
     assert leases is not None
     assert leases.held("tasks/") == frozenset()

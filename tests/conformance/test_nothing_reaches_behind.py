@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
-from memory_store import MemoryStore, SixMethods
+from memory_store import MemoryStore
 
 import natskit
 import ralf
 from ralf import project as projects
 from ralf.checkpointing import progress
-from ralf.errors import UsageError
-from ralf.maintenance.evidence import drop_evidence
 from ralf.maintenance.forget import forget, forget_route
 from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
@@ -33,7 +30,7 @@ KEPT = ("journal", "blobs")
 # ---- a project without a file of the store ----
 
 
-@pytest.fixture(params=[MemoryStore, SixMethods, *natskit.SERVERS.values()])
+@pytest.fixture(params=[MemoryStore, *natskit.SERVERS.values()])
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose store keeps nothing in files."""
     natskit.ready(request.param)
@@ -70,18 +67,6 @@ def used(root: Path) -> str:
 def test_a_project_runs_on_a_store_without_files(project: Path) -> None:
     used(project)
     assert not any(os.path.lexists(context_of(project) / name) for name in KEPT)
-
-
-def test_what_a_store_cannot_do_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projects, "open_store", SixMethods)
-    ralf.record_decision("tide", "We keep the old columns of the table", root=tmp_path)
-    for refused in (
-        partial(forget, "tide", text="the old columns of the table"),
-        partial(forget_route, "tide"),
-        partial(drop_evidence, "1d", remove=True),
-    ):
-        with pytest.raises(UsageError, match="cannot"):
-            refused(root=tmp_path)
 
 
 @pytest.mark.parametrize("open_store", [MemoryStore, *natskit.SERVERS.values()])

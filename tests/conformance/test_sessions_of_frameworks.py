@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from memory_store import MemoryStore, SixMethods
+from memory_store import MemoryStore
 
 from contexts import quick
 from ralf import project as projects
@@ -18,7 +18,7 @@ from ralf.storage.filestore import FileStore
 from ralf_integrations.doors.claude_sdk import RalfSessionStore
 from ralf_integrations.doors.openai_agents import RalfSession
 
-STORES = [FileStore, MemoryStore, SixMethods]
+STORES = [FileStore, MemoryStore]
 
 _count = itertools.count()
 
@@ -38,10 +38,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_claude_agent_sdk_s_fourteen_contracts_hold(fresh: Callable[[], Path]) -> None:
     testing = pytest.importorskip("claude_agent_sdk.testing", reason="claude-agent-sdk is not installed")
-    cannot = {"delete"} if projects.open_store is SixMethods else set()
-    asyncio.run(
-        testing.run_session_store_conformance(lambda: RalfSessionStore(fresh()), skip_optional=frozenset(cannot))
-    )
+    asyncio.run(testing.run_session_store_conformance(lambda: RalfSessionStore(fresh())))
 
 
 ITEMS = st.lists(st.dictionaries(st.sampled_from(["role", "content", "id"]), st.text(max_size=5)), max_size=4)

@@ -118,7 +118,7 @@ def _drop(root: Path, rng: random.Random) -> None:
 
 def _archive(root: Path, rng: random.Random) -> None:
     archive.archive(projects.find(root), rng.choice(ROUTES))
-    blobs = sorted(blob.digest for blob in projects.find(root).store.properties.heap.blobs())
+    blobs = sorted(blob.digest for blob in projects.find(root).store.blobs())
     if rng.random() < 0.5:
         zipped(root, rng.sample(blobs, rng.randint(1, len(blobs))))  # as an earlier version did
 

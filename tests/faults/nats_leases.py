@@ -40,7 +40,7 @@ def _contend(servers: natskit.Servers, name: str, who: str, told_in: Path, done:
     """Take a lease whenever it can be taken; a line for each call that succeeded."""
     from ralf_integrations.stores.nats_store import NatsStore
 
-    leases: Any = NatsStore(servers.address, nats.PROJECT, replicas=servers.count, key=natskit.KEY).properties.leases
+    leases: Any = NatsStore(servers.address, nats.PROJECT, replicas=servers.count, key=natskit.KEY).leases
     dice = random.Random(who)
     with told_in.open("w") as file:
 

@@ -145,7 +145,7 @@ def is_alive(project: Project, run: str, step: str, state: StepState) -> bool:
     one = state.holder
     if one is None:
         return False
-    leases = project.store.properties.leases
+    leases = project.store.leases
     if leases is not None:  # of whatever machine the holder is, nothing else is known for sure
         return leases.holder(records.stream_of(run, step)) is not None
     if origin.is_running(one.process, one.born, one.machine) is False:

@@ -147,7 +147,7 @@ class Hold:
         """Claimed where somebody has the step. Where the store has leases, that of the step is ours afterwards: whoever
         has it is the only one who may claim the step, and the record that claims it is compared besides.
         """
-        leases = self.project.store.properties.leases
+        leases = self.project.store.leases
         if leases is None:
             if claims.is_alive(self.project, self.run, self.step, state):
                 raise claims.claimed_by(self.run, self.where, state.holder)
@@ -350,7 +350,7 @@ class Hold:
     @property
     def most_pause(self) -> float:
         """Seconds between two looks for a signal, at most: each look at an engine is a request."""
-        return _MOST_PAUSE if self.project.store.properties.leases is None else _MOST_PAUSE_OF_REQUESTS
+        return _MOST_PAUSE if self.project.store.leases is None else _MOST_PAUSE_OF_REQUESTS
 
     def keep_newest(self, state: bytes | None) -> None:
         """Keep the newest state in memory, unless it is large."""

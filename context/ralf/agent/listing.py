@@ -18,7 +18,7 @@ from ralf.agent.steplog import StepLog, holder_name, prepare
 from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
 from ralf.storage import files
-from ralf.storage.journal import MALFORMED, Replace, Survey, required
+from ralf.storage.journal import MALFORMED
 from ralf.text import cleaning
 
 Root = str | os.PathLike[str] | None
@@ -185,7 +185,7 @@ def _appended(project: Project, log: StepLog, by: str, make: Callable[[StepLog],
                 raise
             log.look()
             continue
-        leases = project.store.properties.leases
+        leases = project.store.leases
         if leases is not None and holder is not None:
             with suppress(Fenced):  # its claim is over: the next one need not wait until the holder notices
                 leases.release(log.stream, leases.resume(log.stream, claims.told(holder.by, holder.writer)))
@@ -200,7 +200,6 @@ def forget_run(run: str, *, root: Root = None) -> int:
     project = projects.find(root)
     check_names(run)
     store = project.store
-    replacing = required(store.properties.replace, "drop streams")
     steps = _steps(project, run)
     streams = [*store.streams(f"{records.OUTPUT}{run}/"), records.inbox_of(run), *_mains_last(run, steps)]
     streams = [stream for stream in streams if store.head(stream) is not None]
@@ -219,7 +218,7 @@ def forget_run(run: str, *, root: Root = None) -> int:
     # The blobs first: until the records that name them are gone, the same call completes what was broken off.
     count += states.drop_blobs(project, blobs, but=frozenset(streams), grace=0.0).dropped
     for stream in streams:
-        replacing.drop(stream)
+        store.drop(stream)
     claims.end_leases(project, run)
     return count
 
@@ -243,12 +242,9 @@ def expire(
     """
     done = {} if done is None else done
     limit = (time.time() if now is None else now) - EXPIRES
-    replacing, survey = project.store.properties.replace, project.store.properties.survey
-    if replacing is None:
-        return 0
     count = looked = 0
     for run, steps in _runs(project).items():
-        changed_at = _changed_at(survey, run)
+        changed_at = _changed_at(project, run)
         if changed_at > limit * 1e9 or (changed_at and done.get(run) == changed_at):
             continue
         if most is not None and looked >= most:
@@ -257,12 +253,12 @@ def expire(
             found = [StepLog(project, run, step).look() for step in steps]
             if all(one.phase in ENDED and records.seconds_of(one.at) < limit for one in found):
                 looked += 1
-                count += _emptied(project, replacing, run, steps)
-                done[run] = _changed_at(survey, run)
+                count += _emptied(project, run, steps)
+                done[run] = _changed_at(project, run)
     return count
 
 
-def _emptied(project: Project, replacing: Replace, run: str, steps: tuple[str, ...]) -> bool:
+def _emptied(project: Project, run: str, steps: tuple[str, ...]) -> bool:
     """Drop the contents, output and signals of a run; whether it had some."""
     store, blobs = project.store, set[str]()
     output = list(store.streams(f"{records.OUTPUT}{run}/"))
@@ -270,16 +266,16 @@ def _emptied(project: Project, replacing: Replace, run: str, steps: tuple[str, .
     for stream in (*kept, *output):
         for entry in store.read(stream):
             blobs.update(contents.blobs_in(entry.record), states.young_in(entry.record))
-    changed = sum(replacing.replace(stream, states.without_contents, wipe=False) for stream in kept) + len(output)
+    changed = sum(store.replace(stream, states.without_contents, wipe=False) for stream in kept) + len(output)
     for stream in output:
-        replacing.drop(stream, wipe=False)
+        store.drop(stream, wipe=False)
     states.drop_blobs(project, blobs)
     return bool(changed)
 
 
-def _changed_at(survey: Survey | None, run: str) -> int:
+def _changed_at(project: Project, run: str) -> int:
     """When a run's streams were changed last, in nanoseconds; 0 where no one can tell."""
-    written = survey.written(f"{records.RUNS}{run}") if survey is not None else {}
+    written = project.store.written(f"{records.RUNS}{run}") if project.store.files is not None else {}
     return max((one.changed for one in written.values()), default=0)
 
 

@@ -20,7 +20,7 @@ from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, NotFound, Unknow
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
-from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text.frozen import dataclass
 
 Root = str | os.PathLike[str] | None
@@ -96,14 +96,14 @@ def send_signal(
                 if type(error) is not Conflict:
                     raise
                 continue
-            return signal_of(project, _parsed(run, entry_at(project.store, stream, token)))
+            return signal_of(project, _parsed(run, project.store.entry(stream, token)))
 
 
 def _newest(project: Project, stream: str, head: Token | None) -> int:
     """The number of the newest signal, 0 for none."""
     if head is None:
         return 0
-    return _parsed(stream, entry_at(project.store, stream, head)).number
+    return _parsed(stream, project.store.entry(stream, head)).number
 
 
 def _parsed(where: str, entry: Entry) -> Sent:
@@ -179,7 +179,7 @@ class Inbox:
         if not heard.number:
             return None
         try:
-            entry = entry_at(self._project.store, self._stream, heard.token)
+            entry = self._project.store.entry(self._stream, heard.token)
         except UnknownToken:  # the stream was rewritten
             found = (_parsed(self._run, one) for one in self._project.store.read(self._stream))
             sent = next((one for one in found if one.number == heard.number), None)

@@ -49,9 +49,8 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
 
     keep  how many of the newest states stay
 
-    For the step's holder alone. A store that cannot replace records keeps all.
+    For the step's holder alone.
     """
-    replacing = project.store.properties.replace
     gone: dict[int, set[str]] = {}
     kept = freed = spare = 0
     weight = _WEIGHT * log.state.records
@@ -69,8 +68,6 @@ def tidy(project: Project, log: StepLog, keep: int) -> Pruned:
             freed += one.size
             gone.setdefault(one.record, set()).add(one.field)
             going.update(one.blobs)
-    if replacing is None:
-        return Pruned(kept + freed + weight)
     if freed >= max(kept, LEAST // 4):
         left = [one for one in found if one.field not in gone.get(one.record, ())]
         log.kept = None  # until it is done
@@ -180,15 +177,14 @@ def drop_blobs(
     but    streams that do not count: they are about to go
     grace  seconds after a blob was put in which it stays: a record that names it may be on its way
     """
-    heap = project.store.properties.heap
-    if not digests or heap is None:
+    if not digests:
         return Dropped()
     from ralf.transcripts.events import named_digests  # reads all streams
 
     named = {digest for digest, streams in named_digests(project.store).items() if streams - but}
-    found = [blob for blob in heap.blobs() if blob.digest in digests and blob.digest not in named]
+    found = [blob for blob in project.store.blobs() if blob.digest in digests and blob.digest not in named]
     now = time.time()
     old = {blob.digest for blob in found if not 0 <= now - blob.put < grace}
     for digest in old:
-        heap.drop_blob(digest)
+        project.store.drop_blob(digest)
     return Dropped(len(old), tuple(blob.digest for blob in found if blob.digest not in old))

@@ -14,7 +14,7 @@ from ralf.agent.contents import Tree
 from ralf.agent.records import Answered, Body, Decided, Heard, Record, Saved, StepState, Stored
 from ralf.errors import UnknownToken, UsageError
 from ralf.project import Project
-from ralf.storage.journal import Digest, Entry, Token, entry_at, newest_entry, required
+from ralf.storage.journal import Digest, Entry, Token
 from ralf.text import cleaning
 from ralf.text.frozen import dataclass
 
@@ -84,7 +84,7 @@ class StepLog:
         store = self.project.store
         for _ in range(_MOST_TRIES):
             with suppress(UnknownToken):  # rewritten in between
-                entry = newest_entry(store, self.stream)
+                entry = store.newest(self.stream)
                 if entry is None:
                     self.state, self.head = StepState(), None
                     break
@@ -125,7 +125,7 @@ class StepLog:
 
     def _file_stamp(self) -> tuple[int, ...]:
         """What changes with every append to the stream's file, () for a store without files."""
-        files = self.project.store.properties.files
+        files = self.project.store.files
         if files is None:
             return ()
         try:
@@ -153,7 +153,7 @@ class StepLog:
     def _at(self, token: Token) -> Record:
         if self._looked is not None and self._looked[0] == token:
             return self._looked[1]
-        return records.parsed(self.where, entry_at(self.project.store, self.stream, token))
+        return records.parsed(self.where, self.project.store.entry(self.stream, token))
 
     def _chain(self, start: Token, before: Callable[[StepState], Token]) -> Iterator[Record]:
         """Records, newest first, each of which names the place of the one before. UnknownToken, also for too many."""
@@ -290,8 +290,8 @@ class StepLog:
             return change(entry)
 
         store = self.project.store
-        required(store.properties.replace, "replace records").replace(self.stream, counted, wipe=False)
-        newest = newest_entry(store, self.stream)
+        store.replace(self.stream, counted, wipe=False)
+        newest = store.newest(self.stream)
         if (
             newest is None
             or (count, *last) != (self.state.records, self.head, newest.id)
@@ -329,7 +329,7 @@ def prepare(project: Project, stream: str) -> None:
     when it is used.
     """
     project.prepare()
-    files = project.store.properties.files
+    files = project.store.files
     if files is not None:
         for folder in files.path(stream).parents:
             if folder == project.folder:

@@ -24,7 +24,7 @@ from ralf.route.load import State, load_state
 from ralf.route.offsets import IngestOffset, ingest_offset
 from ralf.route.write import RouteWriter, open_route
 from ralf.storage.files import content_of
-from ralf.storage.journal import Token, entry_at, has_blob, stream_of
+from ralf.storage.journal import Token, stream_of
 from ralf.text import tokens
 from ralf.text.cleaning import clean, one_line
 from ralf.text.frozen import dataclass
@@ -293,7 +293,7 @@ class Ingest:
         with open_route(self.project, self.route) as writer:
             if not restart and ingest_offset(self.project, self.route, offset.session).position != self._ingested:
                 return None
-            if self._is_rewritten(writer.token) or not has_blob(self.project.store, payload["evidence"]):
+            if self._is_rewritten(writer.token) or not self.project.store.has_blob(payload["evidence"]):
                 return None  # words were forgotten that the work began with
             if payload.get("attempt"):
                 [(known, _)] = offsets.known_runs(self.project, self.route, [payload["attempt"]])
@@ -324,7 +324,7 @@ class Ingest:
         if self._known in (None, head):
             return False
         try:
-            entry_at(self.project.store, stream_of(self.route), str(self._known))
+            self.project.store.entry(stream_of(self.route), str(self._known))
         except UnknownToken:
             return True
         return False

@@ -17,7 +17,7 @@ from typing import Any
 from ralf.agent import contents
 from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Token, entry_at
+from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text.cleaning import slug
 from ralf.text.frozen import dataclass
 
@@ -81,7 +81,7 @@ def status(project: Project, route: str) -> Status:
 def _newest(project: Project, route: str) -> tuple[Token | None, Status]:
     stream = f"{STREAMS}{route}"
     head = project.store.head(stream)
-    return head, parsed(stream, entry_at(project.store, stream, head)) if head is not None else Status()
+    return head, parsed(stream, project.store.entry(stream, head)) if head is not None else Status()
 
 
 def parsed(stream: str, entry: Entry) -> Status:
@@ -151,7 +151,7 @@ def _append(project: Project, route: str, made: Any) -> Status:
             if type(error) is not Conflict:
                 raise
             continue
-        return parsed(stream, entry_at(project.store, stream, token))
+        return parsed(stream, project.store.entry(stream, token))
 
 
 def count_clients(project: Project, session: str) -> Status:

@@ -198,7 +198,7 @@ class Writer:
         try:
             return caught_up(document.family, document.store, document.stream, index)
         except DamagedJournal:
-            files = document.store.properties.files
+            files = document.store.files
             kept = files.set_aside(document.stream) if files is not None else []
             if not kept:
                 raise

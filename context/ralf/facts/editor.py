@@ -13,7 +13,6 @@ from ralf.errors import RalfError
 from ralf.facts.steps import Steps
 from ralf.model.entries import Step
 from ralf.project import Project
-from ralf.storage.journal import written
 from ralf.transcripts.events import START, Event, Position
 from ralf.transcripts.reader import Transcript, newest_logs, open_transcript
 
@@ -27,7 +26,7 @@ _SECOND = len("2026-11-29T12:00:00")
 def author_of(project: Project, stream: str, path: Path) -> str:
     """Who edited the file of a document since its stream was written: `BY_AGENT` as `is_by_agent`, else `BY_FILE`."""
     folder, _, name = stream.rpartition("/")
-    last = written(project.store, folder).get(name)
+    last = project.store.written(folder).get(name)
     since = datetime.fromtimestamp(last.written / 1e9 if last is not None else 0, UTC)
     return BY_AGENT if is_by_agent(project, path, since.strftime("%Y-%m-%dT%H:%M:%SZ")) else BY_FILE
 

@@ -191,7 +191,7 @@ class SearchTables:
         """
         known = {row[0]: row[1:] for row in self._db.execute("select route, token, mark from searched")}
         theirs, marked = others.by_route(), []
-        marks = journal.marks(project.store, "routes") if every else {}
+        marks = project.store.files.marks("routes") if every and project.store.files is not None else {}
         for route in routes:
             shared = theirs.get(route, Others())
             mark = f"{marks[route]} {shared.state}" if route in marks else ""

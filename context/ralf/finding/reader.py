@@ -14,7 +14,7 @@ from ralf.document.index import NAME, Index, with_index
 from ralf.errors import Damaged, DamagedJournal, UnknownToken, UsageError
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.storage.journal import Written, written
+from ralf.storage.journal import Written
 
 if TYPE_CHECKING:
     from ralf.model import ActiveWork
@@ -137,7 +137,7 @@ def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None
     what is wrong in `damage`.
     """
     project = projects.find(root)
-    journals = written(project.store, "routes")
+    journals = project.store.written("routes")
     archived = routing.archived(project)
     names = [name for name in routing.names_of(project) if name not in archived]
     found = with_index(project.room_for(NAME), lambda index: _summaries(project, names, journals, index))

@@ -15,7 +15,7 @@ from ralf.project import Project
 from ralf.route import history
 from ralf.storage import journal
 from ralf.storage.durable import removed
-from ralf.storage.journal import Blob, Digest, required
+from ralf.storage.journal import Blob, Digest
 from ralf.transcripts.events import named_digests
 
 GRACE = 600
@@ -80,17 +80,16 @@ def drop_evidence(
     clock = time.time() if now is None else now
     uses = _uses(project, clock - parse_age(older_than).total_seconds())
     named = named_digests(project.store)
-    heap = required(project.store.properties.heap, "drop evidence")
-    blobs = {blob.digest: blob for blob in heap.blobs()}
+    blobs = {blob.digest: blob for blob in project.store.blobs()}
     going = {digest for digest in blobs if digest not in named or (digest in uses and None not in uses[digest])}
     just_put = {digest for digest in going if clock - blobs[digest].put < GRACE}
     going -= just_put
     dropped = sorted((_dropped(blobs[one], uses.get(one, [])) for one in going), key=lambda one: one.time)
     if remove and dropped:
-        since = {blob.digest: blob.put for blob in heap.blobs()}
+        since = {blob.digest: blob.put for blob in project.store.blobs()}
         for digest in going:
             if since.get(digest) == blobs[digest].put:  # else somebody has put it again meanwhile
-                heap.drop_blob(digest)
+                project.store.drop_blob(digest)
         removed(index.files_in(project.cache))  # which hold words of it
     kept = sum(blob.size for digest, blob in blobs.items() if digest not in going)
     return EvidenceReport(tuple(dropped), remove, kept, len(just_put))

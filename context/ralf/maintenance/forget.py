@@ -29,7 +29,7 @@ from ralf.route.write import open_route, utc_now
 from ralf.storage import durable, journal, locks, shared_files
 from ralf.storage.durable import removed, sync_below
 from ralf.storage.files import content_of
-from ralf.storage.journal import MALFORMED, Digest, Entry, required
+from ralf.storage.journal import MALFORMED, Digest, Entry
 from ralf.storage.journal_file import unpacked
 from ralf.tasks import folders
 from ralf.text.patterns import regex
@@ -150,8 +150,6 @@ class _Forgetting:
         self._route, self._stream = route, journal.stream_of(route)
         self._item, self._wording = target.item, target.wording
         self._target = target
-        self._heap = required(project.store.properties.heap, "drop blobs")
-        self._replacing = required(project.store.properties.replace, "replace records")
         self._rewritten = set[Path]()  # files that show purged records by now
         streams = list(self._store.streams(""))
         self._named = named_digests(self._store, streams)
@@ -172,7 +170,7 @@ class _Forgetting:
         """The blobs that hold the words; those that no record names need no copy without them."""
         own = journal.read(self._store, self._route)
         renders = {found.render for _, found in own}  # of which some are kept
-        for blob in list(self._heap.blobs()):
+        for blob in list(self._store.blobs()):
             streams = self._named.get(blob.digest, set())
             is_own = blob.digest in self._target.evidence and streams == {self._stream}
             content = self._content(blob.digest)
@@ -238,7 +236,7 @@ class _Forgetting:
             opencode.mask(path, self._wording.spans)
         if self._records or self._files or self._shared or self._digests or self._gone or self._item.label:
             self._purge()
-        self._heap.sweep()
+        self._store.sweep()
         self._drop_caches()
         sync_below(self._project.folder)
 
@@ -251,9 +249,9 @@ class _Forgetting:
         streams = [stream for stream in self._records if not stream.startswith(_OF_RUNS) and stream != self._stream]
         for stream in streams:
             if stream.startswith(routing.MOVED):
-                self._replacing.drop(stream)
+                self._store.drop(stream)
             elif stream not in self._documents:
-                self._replacing.replace(stream, lambda entry, stream=stream: self._masked(stream, entry)[0])  # type: ignore[misc]
+                self._store.replace(stream, lambda entry, stream=stream: self._masked(stream, entry)[0])  # type: ignore[misc]
         documents = {path: one for one in self._documents.values() for path in one.files}
         dirty = {stream for stream in (*streams, self._stream) if stream in self._documents and stream in self._records}
         dirty |= {documents[path].document.stream for path in self._files if path in documents}
@@ -271,7 +269,7 @@ class _Forgetting:
         now = named_digests(self._store) if old else {}
         for digest in old:
             if now.get(digest, set()) <= self._named.get(digest, set()):  # else a checkpoint has come that needs it
-                self._heap.drop_blob(digest)
+                self._store.drop_blob(digest)
 
     def _begin(self) -> list[Digest]:
         """Say what is forgotten, and put the evidence anew; returns the old blobs of a call that was broken off."""
@@ -290,7 +288,7 @@ class _Forgetting:
         for digest in self._digests:
             self._store.put_blob([self._wording.masked(self._content(digest))])
         listed = {str(digest) for payload in before for digest in payload.get("blobs", ())}
-        blobs = [blob.digest for blob in self._heap.blobs()]
+        blobs = [blob.digest for blob in self._store.blobs()]
         return [digest for digest in blobs if digest[:_DIGITS] in listed and digest not in self._named]
 
     def _rewrite(self, one: Kept) -> None:
@@ -309,7 +307,7 @@ class _Forgetting:
                 def changed(entry: Entry) -> bytes:
                     return record.with_new_mark(entry._replace(record=self._masked(document.stream, entry)[0]))
 
-                self._replacing.replace(document.stream, changed)
+                self._store.replace(document.stream, changed)
             one.settle()
         if is_left:
             self._mask(document.place.file)
@@ -381,15 +379,14 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 
 
 def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bool) -> Forgotten:
-    stream, properties = journal.stream_of(route), project.store.properties
-    heap, replacing = required(properties.heap, "drop blobs"), required(properties.replace, "drop streams")
+    stream, store = journal.stream_of(route), project.store
     named = named_digests(project.store)
     files = _files_of(project, names)
     own = {digest for digest, streams in named.items() if streams == {stream}}
     for path in files:  # of records that were damaged
         with suppress(OSError):
             own |= digests_in(unpacked(content_of(path))) - named.keys()
-    blobs = [blob.digest for blob in heap.blobs() if blob.digest in own]
+    blobs = [blob.digest for blob in store.blobs() if blob.digest in own]
     files += [path for path in sorted((project.folder / "blobs").rglob("*.damaged")) if path.name[:64] in own]
     count = sum(1 for _ in project.store.read(stream))
     segments = session_logs.segments(project, route)
@@ -399,11 +396,11 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
             segment.blank()
         removed(files)
         for digest in blobs:
-            heap.drop_blob(digest)
+            store.drop_blob(digest)
         _remove_caches(_caches_of(project, names))
         for dropped in (*routing.streams_of_moves(project, route), stream):
-            replacing.drop(dropped)
-        heap.sweep()
+            store.drop(dropped)
+        store.sweep()
         _remove_caches(_caches_of(project, names))  # a search may have come in between
         sync_below(project.folder)
         left = [*_files_of(project, names), *_caches_of(project, names)]

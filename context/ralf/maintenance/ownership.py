@@ -18,7 +18,7 @@ from ralf.project import CONTEXT, NO_FOLDER, OUTSIDE, Project
 from ralf.route import fold, shared
 from ralf.route.load import load_state
 from ralf.storage import durable, files, registry
-from ralf.storage.journal import Entry, newest_entry, required
+from ralf.storage.journal import Entry
 from ralf.storage.own import id_of
 from ralf.storage.registry import Registration
 
@@ -187,7 +187,7 @@ def moved_from(project: Project) -> Registration | None:
     others = {each.id: each for each in registry.everyone() if each.key and each.path != here}
     for stream in project.store.streams("") if others else ():
         with suppress(RalfError, OSError):
-            entry = newest_entry(project.store.inner, stream)
+            entry = project.store.inner.newest(stream)
             found = others.get(id_of(entry.record)) if entry is not None else None
             if found is not None and not Path(found.path, CONTEXT, "journal").exists():
                 return found
@@ -217,15 +217,12 @@ def adopt(project: Project) -> None:
     Errors as for `registry.update`, and of the store; Busy while somebody writes.
     """
     _register(project)
-    replacing, files = (
-        required(project.store.inner.properties.replace, "replace records"),
-        project.store.properties.files,
-    )
+    files = project.store.files
     tracked = {project.folder / name for name in project.git.tracked()}
     for stream in find_theirs(project):
         if files is None or files.path(stream) not in tracked:
             with suppress(DamagedJournal):  # `verify` names it
-                replacing.replace(stream, lambda entry: _as_own(project, entry))
+                project.store.inner.replace(stream, lambda entry: _as_own(project, entry))
 
 
 _SEALED = re.compile(rb',"seal":"[0-9a-f]{32}"\}\Z')

@@ -22,7 +22,7 @@ from ralf.storage import locks
 from ralf.storage.blob_files import Blobs
 from ralf.storage.check import DAMAGED, Scan, aside, mend, scan
 from ralf.storage.durable import removed
-from ralf.storage.filestore import FileStore, Stream
+from ralf.storage.filestore import Stream
 
 _DEAD = 3_600
 """Seconds after which nobody is believed to be still at a temporary file, where no lock tells."""
@@ -73,7 +73,7 @@ class _Repair:
 
     @property
     def _is_file(self) -> bool:
-        return isinstance(self.project.store.properties.files, FileStore)
+        return self.project.store.files is not None
 
     def note(self, path: Path, what: str) -> None:
         self.done.append(Done(path, what))
@@ -171,8 +171,7 @@ class _Repair:
             renaming.finish(project, move)
             self.note(project.route_file(move.old), f"absorbed: it was left of the rename to {move.new}")
         left = verify.leftovers(project)
-        if (heap := project.store.properties.heap) is not None:
-            heap.sweep()
+        project.store.sweep()
         for path in left:
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _DEAD:

@@ -25,8 +25,8 @@ from ralf.route.routefile import parse
 from ralf.storage import blob_files, durable, journal, locks
 from ralf.storage.check import DAMAGED, Finding, Scan, scan
 from ralf.storage.files import content_of
-from ralf.storage.filestore import FileStore, Stream
-from ralf.storage.journal import Digest, has_blob, stream_of, written
+from ralf.storage.filestore import Stream
+from ralf.storage.journal import Digest, stream_of
 
 _ASIDE = "keep what is damaged in a file of its own, note it in the journal, and go on with what can be read"
 
@@ -96,7 +96,7 @@ def verify(
 
 def _written_last(project: Project, routes: list[str]) -> list[str]:
     """Routes, the one whose journal was written last first; those without one at the end."""
-    times = written(project.store, "routes")
+    times = project.store.written("routes")
     return sorted(routes, key=lambda name: -times[name].written if name in times else 0)
 
 
@@ -210,19 +210,18 @@ def _blobs(project: Project, only: Container[Digest] | None) -> tuple[set[Digest
 
 def _digests(project: Project) -> list[Digest]:
     """The blobs of a store, of which nothing is rewritten for that."""
-    if isinstance(project.store.properties.files, FileStore):
+    if project.store.files is not None:
         return [path.name for path in blob_files.Blobs(project.folder).paths()]
-    heap = project.store.properties.heap
-    return [blob.digest for blob in heap.blobs()] if heap is not None else []
+    return [blob.digest for blob in project.store.blobs()]
 
 
 def _lost(project: Project, named: Mapping[Digest, list[str]]) -> Iterator[Finding]:
     """The evidence that is not there: dropped, or lost."""
     blobs = blob_files.Blobs(project.folder)
-    gone, is_told = blobs.gone(), isinstance(project.store.properties.files, FileStore)
+    gone, is_told = blobs.gone(), project.store.files is not None
     for digest, labels in named.items():
         path, what = project.folder / "blobs" / digest[:2] / digest, f"the evidence of {', '.join(labels)}"
-        if os.path.lexists(path) or has_blob(project.store, digest):
+        if os.path.lexists(path) or project.store.has_blob(digest):
             continue
         if digest in gone or not is_told:
             yield Finding(path, f"{what} is gone: dropped, or told as lost before", damage=False)

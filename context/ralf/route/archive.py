@@ -16,7 +16,7 @@ from pathlib import Path
 from ralf import config, environment, project as projects, routing
 from ralf.errors import RalfError
 from ralf.project import Project
-from ralf.storage import durable, files, journal, locks
+from ralf.storage import durable, files, locks
 from ralf.storage.journal import stream_of
 
 _DAY = 86_400.0
@@ -63,7 +63,7 @@ def _due(project: Project) -> list[str]:
             return []
     days, archived = config.of(project).archive_days, routing.archived(project)
     limit = (time.time() - days * _DAY) * 1e9 if days else 0.0
-    old = {name for name, last in journal.written(project.store, "routes").items() if last.written < limit}
+    old = {name for name, last in project.store.written("routes").items() if last.written < limit}
     found = [name for name in sorted(old) if name not in archived or os.path.lexists(project.live_file(name))]
     if not found:
         _has_looked(project)
@@ -86,7 +86,7 @@ def archive(project: Project, route: str) -> bool:
     """
     from ralf.route.load import load_state  # few hooks and writes archive anything
 
-    archiving, live = project.store.properties.archive, project.live_file(route)
+    archiving, live = project.store.files, project.live_file(route)
     with locks.locked(project.route_lock(route), route, 0):
         state = load_state(project, route)
         if archiving is None or state is None or state.token is None or _is_tracked(project, route):
@@ -103,7 +103,7 @@ def archive(project: Project, route: str) -> bool:
 
 
 def _is_tracked(project: Project, route: str) -> bool:
-    kept = project.store.properties.files
+    kept = project.store.files
     return kept is not None and project.git.tracks(kept.path(stream_of(route)))
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from ralf.errors import Damaged
 from ralf.project import Project
 from ralf.storage import journal
-from ralf.storage.journal import Written, written
+from ralf.storage.journal import Written
 
 CLOSED = "closed"
 """The status of a route's work that somebody has closed."""
@@ -36,7 +36,7 @@ def why_closed(project: Project, route: str, status: str, task: str, last: Writt
     if status == CLOSED:
         return CLOSED
     if last is None:
-        last = written(project.store, "routes").get(route)
+        last = project.store.written("routes").get(route)
     seconds = last.written / 1e9 if last is not None and last.written > 0 else 0.0
     done = next(filter(None, (_done(project, one) for one in (task, route))), 0.0)
     if done and not _is_opened(project, route, done, seconds):

@@ -14,7 +14,6 @@ from ralf.errors import RalfError, TranscriptChanged, UsageError
 from ralf.project import Project
 from ralf.route import rows
 from ralf.route.family import of_one, recorded
-from ralf.storage.journal import written
 from ralf.text import cleaning
 from ralf.transcripts.events import START, Event, Position, session_of_log
 from ralf.transcripts.reader import Transcript, is_own_log
@@ -122,7 +121,7 @@ RECENT = 20
 
 def recent(project: Project, most: int | None = RECENT) -> list[str]:
     """The routes that have a journal, the last written first; all of them if `most` is None."""
-    found = written(project.store, "routes")
+    found = project.store.written("routes")
     return sorted(filter(cleaning.is_valid, found), key=lambda name: (-found[name].written, name))[:most]
 
 

@@ -75,11 +75,11 @@ class Blobs:
             earlier.bring_blobs(self._folder, self._top)
 
     def has(self, digest: Digest) -> bool:
-        """See `ralf.storage.journal.Heap.has_blob`."""
+        """See `ralf.storage.journal.Store.has_blob`."""
         return self.path_of(digest).exists() or earlier.blob(self._folder, digest) is not None
 
     def all(self) -> Iterator[Blob]:
-        """See `ralf.storage.journal.Heap.blobs`."""
+        """See `ralf.storage.journal.Store.blobs`."""
         with suppress(OSError, Busy):  # who cannot write
             self._bring_earlier()
         for path in self.paths():
@@ -88,7 +88,7 @@ class Blobs:
                 yield Blob(path.name, status.st_size, status.st_mtime)
 
     def drop(self, digest: Digest) -> None:
-        """See `ralf.storage.journal.Heap.drop_blob`."""
+        """See `ralf.storage.journal.Store.drop_blob`."""
         self._bring_earlier()
         path = self.path_of(digest)
         if path.exists() and not path.parent.is_symlink():
@@ -130,7 +130,7 @@ class Blobs:
     # ---- writing ----
 
     def sweep(self) -> int:
-        """See `ralf.storage.journal.Heap.sweep`."""
+        """See `ralf.storage.journal.Store.sweep`."""
         if not self._top.is_dir():
             return 0
         with locks.locked(self._lock, "blobs"):

@@ -91,7 +91,7 @@ def scan(store: OwnStore, folder: Path, stream: str) -> Scan:
         if store.is_foreign(stream):
             return Scan(stream, Stream(folder, stream).path)
     journal = Stream(folder, stream)
-    if not isinstance(store.properties.files, FileStore):
+    if not isinstance(store.files, FileStore):
         found = Scan(stream, folder / stream)
         try:
             found.lines += [Line(0, b"", entry) for entry in store.inner.read(stream)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.storage import durable, earlier, files, journal_file, locks
-from ralf.storage.journal import Blob, Digest, Entry, Properties, Token, Written
+from ralf.storage.journal import Blob, Digest, Entry, Token, Written
 from ralf.storage.journal_file import Header, Journal, Seen
 from ralf.text import cleaning
 
@@ -110,7 +110,7 @@ class Stream:
         return place + len(line), _token_at(place, line), journal.place_of(id)
 
     def rewrite(self, change: Callable[[Entry], bytes]) -> int:
-        """See `ralf.storage.journal.Replace.replace`. What is replaced is gone from the disk when this returns."""
+        """See `ralf.storage.journal.Store.replace`. What is replaced is gone from the disk when this returns."""
         if not self._exists():
             return 0
         with self.writing(), self._to_write() as journal:
@@ -141,7 +141,7 @@ class Stream:
             durable.sync_folder(self.path.parent)
 
     def set_aside(self) -> list[Path]:
-        """See `ralf.storage.journal.Files.set_aside`."""
+        """See `ralf.storage.journal.Store.set_aside`."""
         whole, damaged, end = [], [], 0
         with self.writing(), self._to_write() as journal:
             journal.cut_torn_tail()
@@ -169,7 +169,7 @@ class Stream:
         self.sweep()
 
     def drop(self) -> None:
-        """See `ralf.storage.journal.Replace.drop`."""
+        """See `ralf.storage.journal.Store.drop`."""
         if not self._exists():
             return
         with self.writing():
@@ -178,7 +178,7 @@ class Stream:
             durable.removed([self.path])
 
     def archive(self, head: Token) -> bool:
-        """See `ralf.storage.journal.Archive.archive`."""
+        """See `ralf.storage.journal.Store.archive`."""
         with suppress(FileNotFoundError), self.writing(0.0), self.opened(_APPENDING) as journal:
             if not journal.is_plain and not self.path.exists():
                 return True
@@ -244,7 +244,7 @@ class Stream:
                 raise self._unknown_token() from None
 
     def entry(self, token: Token) -> Entry:
-        """See `ralf.storage.journal.Lookup.entry`."""
+        """See `ralf.storage.journal.Store.entry`."""
         start = journal_file.offset_of(token)
         try:
             with self.opened() as journal:
@@ -271,7 +271,7 @@ class Stream:
         return None
 
     def newest(self) -> Entry | None:
-        """See `ralf.storage.journal.Tail.newest`."""
+        """See `ralf.storage.journal.Store.newest`."""
         with suppress(FileNotFoundError), self.opened() as journal:
             place, line = journal.newest_line()
             return journal_file.parsed(self.path, place, line) if line else None
@@ -325,10 +325,12 @@ class FileStore:
 
         return Blobs(self._folder, self._check)
 
+    leases = None
+
     @property
-    def properties(self) -> Properties:
-        """Everything that a store can do; see `ralf.storage.journal.Store.properties`."""
-        return Properties(lookup=self, replace=self, archive=self, heap=self, survey=self, files=self, tail=self)
+    def files(self) -> FileStore:
+        """See `ralf.storage.journal.Store`."""
+        return self
 
     # ---- streams ----
 
@@ -339,7 +341,7 @@ class FileStore:
         return found.append(record, id, after)
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
-        """Replace the bytes of records; see `ralf.storage.journal.Replace.replace`."""
+        """Replace the bytes of records; see `ralf.storage.journal.Store.replace`."""
         return self._stream(stream).rewrite(change)
 
     def rename(self, stream: str, name: str) -> None:
@@ -347,7 +349,7 @@ class FileStore:
         self._stream(stream).rename(self._stream(name))
 
     def drop(self, stream: str, *, wipe: bool = True) -> None:
-        """Forget a stream; see `ralf.storage.journal.Replace.drop`."""
+        """Forget a stream; see `ralf.storage.journal.Store.drop`."""
         self._stream(stream).drop()
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
@@ -355,11 +357,11 @@ class FileStore:
         return self._stream(stream).read(after)
 
     def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place; see `ralf.storage.journal.Lookup.entry`."""
+        """The record at a place; see `ralf.storage.journal.Store.entry`."""
         return self._stream(stream).entry(token)
 
     def newest(self, stream: str) -> Entry | None:
-        """The newest record; see `ralf.storage.journal.Tail.newest`."""
+        """The newest record; see `ralf.storage.journal.Store.newest`."""
         return self._stream(stream).newest()
 
     def head(self, stream: str) -> Token | None:
@@ -367,7 +369,7 @@ class FileStore:
         return self._stream(stream).head()
 
     def marks(self, folder: str) -> dict[str, str]:
-        """By stream what stays the same only while it does; see `ralf.storage.journal.Survey.marks`."""
+        """By stream what stays the same only while it does; see `ralf.storage.journal.Store.marks`."""
         settled = time.time_ns() - _SETTLED
         return {
             name: f"{one.st_ino}:{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}"
@@ -376,7 +378,7 @@ class FileStore:
         }
 
     def written(self, folder: str) -> dict[str, Written]:
-        """When streams were written last; see `ralf.storage.journal.Survey.written`."""
+        """When streams were written last; see `ralf.storage.journal.Store.written`."""
         return {
             name: Written(one.st_mtime_ns, max(one.st_mtime_ns, one.st_ctime_ns)) for name, one in self._stats(folder)
         }
@@ -400,7 +402,7 @@ class FileStore:
                 yield from (above + last for last in found if (above + last).startswith(prefix))
 
     def archived(self, folder: str) -> frozenset[str]:
-        """The streams that are archived; see `ralf.storage.journal.Archive.archived`."""
+        """The streams that are archived; see `ralf.storage.journal.Store.archived`."""
         names: set[str] = set()
         with suppress(FileNotFoundError, NotADirectoryError):
             names = set(os.listdir(self._folder / "journal" / folder))  # noqa: PTH208  # names alone, in one call
@@ -408,16 +410,16 @@ class FileStore:
         return frozenset(filter(cleaning.is_valid, map(_name_of, packed)))
 
     def path(self, stream: str) -> Path:
-        """A stream's journal; see `ralf.storage.journal.Files.path`."""
+        """A stream's journal; see `ralf.storage.journal.Store.path`."""
         found = self._stream(stream)
         return found.packed if not os.path.lexists(found.path) and os.path.lexists(found.packed) else found.path
 
     def size(self) -> int:
-        """The bytes of journals and blobs; see `ralf.storage.journal.Files.size`."""
+        """The bytes of journals and blobs; see `ralf.storage.journal.Store.size`."""
         return sum(path.stat().st_size for name in ("journal", "blobs") for path in (self._folder / name).rglob("*"))
 
     def set_aside(self, stream: str) -> list[Path]:
-        """Keep damaged lines beside a stream; see `ralf.storage.journal.Files.set_aside`."""
+        """Keep damaged lines beside a stream; see `ralf.storage.journal.Store.set_aside`."""
         return self._stream(stream).set_aside()
 
     def _stream(self, stream: str) -> Stream:
@@ -428,7 +430,7 @@ class FileStore:
         return self._streams[stream]
 
     def archive(self, stream: str, head: Token) -> bool:
-        """Compress a stream; see `ralf.storage.journal.Archive.archive`."""
+        """Compress a stream; see `ralf.storage.journal.Store.archive`."""
         return self._stream(stream).archive(head)
 
     # ---- blobs ----
@@ -456,7 +458,7 @@ class FileStore:
     # ---- both ----
 
     def sweep(self) -> int:
-        """Remove the files that dead writers left; see `ralf.storage.journal.Heap.sweep`."""
+        """Remove the files that dead writers left; see `ralf.storage.journal.Store.sweep`."""
         swept = self._blobs.sweep()
         for name in self.streams(""):
             stream = self._stream(name)

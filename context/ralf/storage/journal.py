@@ -1,9 +1,8 @@
 """The journal of a route, and the store port: what ralf asks of whatever keeps its records and blobs.
 
-The docstrings of the port are its contract. A store has the six methods of `Store`, and names in its `properties` what
-it can do beyond them. `tests/conformance` holds every implementation to the contract; `ralf.storage.filestore` is the
-embedded one, and `tests/conformance/memory_store.py` the plainest one. `ralf.storage.own` stands before either and
-hides what is not this user's.
+The docstrings of the port are its contract. `tests/conformance` holds every implementation to it;
+`ralf.storage.filestore` is the embedded one, and `tests/conformance/memory_store.py` the plainest one.
+`ralf.storage.own` stands before either and hides what is not this user's.
 """
 
 from __future__ import annotations
@@ -11,19 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from ralf.errors import MEND_JOURNAL, DamagedJournal, NotFound, UnknownToken, UsageError
+from ralf.errors import MEND_JOURNAL, DamagedJournal
 from ralf.text.frozen import dataclass
 
 # ---- the port ----
-
-_Capability = TypeVar("_Capability")
 
 Token = str
 """A place in a stream, opaque: only its store can read it. Equal tokens of one stream are the same place."""
@@ -64,11 +60,18 @@ class Store(Protocol):
 
     A stream's name is a path of route-name-like parts, `routes/TASK-001`; the first append makes it.
     Every method may raise Busy (try again) and OSError (unwritable, disk full): then nothing was done.
+
     """
 
     @property
-    def properties(self) -> Properties:
-        """What the store can do beyond these methods."""
+    def files(self) -> Files | None:
+        """The files in which streams and blobs lie; None for an engine that has none."""
+
+    @property
+    def leases(self) -> Leases | None:
+        """What says who may write, on whatever machine they are; None where only the streams say it."""
+
+    # ---- streams ----
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append one record to a stream, and return its place, once it is durable.
@@ -89,28 +92,22 @@ class Store(Protocol):
         this stream.
         """
 
+    def entry(self, stream: str, token: Token) -> Entry:
+        """The record at a place. UnknownToken when that is no place of this stream, DamagedJournal as in `read`."""
+
+    def newest(self, stream: str) -> Entry | None:
+        """The newest record, None for a stream without one. DamagedJournal as in `read`."""
+
     def head(self, stream: str) -> Token | None:
         """The place of the newest record, None for an empty or missing stream. Takes no longer for a long stream."""
 
     def streams(self, prefix: str) -> Iterator[str]:
         """The names of all streams that begin with `prefix`, in no particular order."""
 
-    def put_blob(self, chunks: Iterable[bytes]) -> Digest:
-        """Keep the chunks' joined bytes durably and return their digest. Idempotent; `Blob.put` is now."""
-
-    def open_blob(self, digest: Digest) -> BinaryIO:
-        """A blob's bytes, verified; NotFound when there is none of this digest, Damaged when it is not what was put."""
-
-
-class Lookup(Protocol):
-    """Finds one record without reading those around it."""
-
-    def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place. UnknownToken when that is no place of this stream, DamagedJournal as in `read`."""
-
-
-class Replace(Protocol):
-    """Replaces records, and drops streams: what a forget asks for. Nothing else changes what was appended."""
+    def written(self, folder: str) -> Mapping[str, Written]:
+        """When the streams right below a folder (`routes`) were written last, by their last part; where no one can tell
+        it may have been just now.
+        """
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
         """Replace the bytes of records, and return how many are others now; durable when this returns.
@@ -132,24 +129,13 @@ class Replace(Protocol):
         none, and done again it is completed.
         """
 
+    # ---- blobs ----
 
-class Archive(Protocol):
-    """Keeps streams to which nobody writes any more where they take less room."""
+    def put_blob(self, chunks: Iterable[bytes]) -> Digest:
+        """Keep the chunks' joined bytes durably and return their digest. Idempotent; `Blob.put` is now."""
 
-    def archive(self, stream: str, head: Token) -> bool:
-        """Archive a whole stream whose newest record is at a place; whether that is done.
-
-        Every method goes on as before, tokens stay what they are, and the next record that is appended brings the
-        stream back. At no moment is a record in neither place. Conflict where the newest record is another one,
-        DamagedJournal as in `read`, Busy at once where somebody writes.
-        """
-
-    def archived(self, folder: str) -> frozenset[str]:
-        """The streams right below a folder that are archived, by their last part."""
-
-
-class Heap(Protocol):
-    """Lists blobs and drops them, and removes what broken-off calls have left."""
+    def open_blob(self, digest: Digest) -> BinaryIO:
+        """A blob's bytes, verified; NotFound when there is none of this digest, Damaged when it is not what was put."""
 
     def has_blob(self, digest: Digest) -> bool:
         """Whether a blob of this digest is kept."""
@@ -160,6 +146,8 @@ class Heap(Protocol):
     def drop_blob(self, digest: Digest) -> None:
         """Forget a blob; nothing happens when there is none."""
 
+    # ---- both ----
+
     def sweep(self) -> int:
         """Remove what those have left who died in the middle of a call, and return how many pieces; durable.
 
@@ -167,8 +155,14 @@ class Heap(Protocol):
         """
 
 
-class Survey(Protocol):
-    """Tells which of many streams have changed, without opening them."""
+class Files(Protocol):
+    """Streams and blobs in files, which git may track and a person may look at."""
+
+    def path(self, stream: str) -> Path:
+        """The file that a stream's newest records are in, or would be."""
+
+    def size(self) -> int:
+        """How many bytes the files of streams and blobs have."""
 
     def marks(self, folder: str) -> Mapping[str, str]:
         """Of the streams right below a folder (`routes`) that can tell, by their last part, a mark that is the same
@@ -177,30 +171,21 @@ class Survey(Protocol):
         One that was changed a moment ago is left out: what changed it once more might leave the same mark.
         """
 
-    def written(self, folder: str) -> Mapping[str, Written]:
-        """When the streams right below a folder were written last, by their last part."""
+    def archive(self, stream: str, head: Token) -> bool:
+        """Compress a whole stream whose newest record is at a place; whether that is done.
 
+        Every method goes on as before, tokens stay what they are, and the next record that is appended brings the
+        stream back. At no moment is a record in neither place. Conflict where the newest record is another one,
+        DamagedJournal as in `read`, Busy at once where somebody writes.
+        """
 
-class Files(Protocol):
-    """Keeps streams and blobs in files, which git may track and a person may look at."""
-
-    def path(self, stream: str) -> Path:
-        """The file that a stream's newest records are in, or would be."""
-
-    def size(self) -> int:
-        """How many bytes the files of streams and blobs have."""
+    def archived(self, folder: str) -> frozenset[str]:
+        """The streams right below a folder that are archived, by their last part."""
 
     def set_aside(self, stream: str) -> list[Path]:
         """Rewrite a stream without its damaged lines, which are kept beside it; the file that has them, [] where the
-        stream has none, or its file is damaged otherwise. Tokens as after `Replace.replace`.
+        stream has none, or its file is damaged otherwise. Tokens as after `replace`.
         """
-
-
-class Tail(Protocol):
-    """Reads a stream from its end."""
-
-    def newest(self, stream: str) -> Entry | None:
-        """The newest record, None for a stream without one: head and entry in one look. DamagedJournal as in `read`."""
 
 
 class Leases(Protocol):
@@ -248,78 +233,9 @@ class Leases(Protocol):
         """End a lease at once; nothing happens where it has ended or somebody else has it."""
 
 
-class Properties(NamedTuple):
-    """What a store can do beyond the six methods of `Store`; None for what it cannot."""
-
-    lookup: Lookup | None = None
-    replace: Replace | None = None
-    archive: Archive | None = None
-    heap: Heap | None = None
-    survey: Survey | None = None
-    files: Files | None = None
-    tail: Tail | None = None
-    leases: Leases | None = None
-
-
-def required(capability: _Capability | None, what: str) -> _Capability:
-    """The capability itself; UsageError for a store without it, which cannot do `what`."""
-    if capability is None:
-        raise UsageError("the store of this project", f"cannot {what}")
-    return capability
-
-
-def entry_at(store: Store, stream: str, token: Token) -> Entry:
-    """The record at a place, also of a store that can only be read in order. Errors: `Lookup.entry`."""
-    if store.properties.lookup is not None:
-        return store.properties.lookup.entry(stream, token)
-    for entry in store.read(stream):
-        if entry.token == token:
-            return entry
-    raise UnknownToken(stream, "no such place in this stream")
-
-
-def newest_entry(store: Store, stream: str) -> Entry | None:
-    """A stream's newest record, None where it has none, also of a store that can only look a place up: then
-    UnknownToken where the stream was rewritten in between. Errors: `Lookup.entry`.
-    """
-    tail = store.properties.tail
-    if tail is not None:
-        return tail.newest(stream)
-    head = store.head(stream)
-    return entry_at(store, stream, head) if head is not None else None
-
-
-def has_blob(store: Store, digest: Digest) -> bool:
-    """Whether a blob of this digest is kept, also of a store that can only open one."""
-    if store.properties.heap is not None:
-        return store.properties.heap.has_blob(digest)
-    try:
-        store.open_blob(digest).close()
-    except NotFound:
-        return False
-    return True
-
-
-def marks(store: Store, folder: str) -> Mapping[str, str]:
-    """The marks of streams, {} of a store that has none. Errors: `Survey.marks`."""
-    survey = store.properties.survey
-    return survey.marks(folder) if survey is not None else {}
-
-
-def written(store: Store, folder: str) -> Mapping[str, Written]:
-    """When the streams right below a folder were written; of a store that cannot tell it may have been just now."""
-    survey = store.properties.survey
-    if survey is not None:
-        return survey.written(folder)
-    streams = (stream.removeprefix(f"{folder}/") for stream in store.streams(f"{folder}/"))
-    return {stream: Written(0, sys.maxsize) for stream in streams if "/" not in stream}
-
-
 # ---- a route's records in the store's stream, oldest first; format: docs/format.md ----
 
 VERSION = 2
-
-_MOST_LOOKS = 100  # at a stream that is rewritten again and again; each rewriting takes longer than a look
 
 
 class Save(NamedTuple):
@@ -446,19 +362,14 @@ def read(
 
 
 def at(store: Store, route: str, token: Token) -> Record:
-    """The record of a route at a place. Errors: `Lookup.entry`."""
-    return parsed(route, entry_at(store, stream_of(route), token))
+    """The record of a route at a place. Errors: `Store.entry`."""
+    return parsed(route, store.entry(stream_of(route), token))
 
 
 def newest(store: Store, route: str) -> Record | None:
-    """A route's newest record, None where it has none. DamagedJournal where it cannot be found; other errors: as
-    `Lookup.entry`.
-    """
-    for _ in range(_MOST_LOOKS):
-        with suppress(UnknownToken):  # rewritten in between
-            entry = newest_entry(store, stream_of(route))
-            return parsed(route, entry) if entry is not None else None
-    raise DamagedJournal(route, "its newest record cannot be found", MEND_JOURNAL)
+    """A route's newest record, None where it has none. Errors: `Store.newest`."""
+    entry = store.newest(stream_of(route))
+    return parsed(route, entry) if entry is not None else None
 
 
 def parsed(route: str, entry: Entry) -> Record:

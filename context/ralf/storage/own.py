@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 from ralf.errors import Conflict, DamagedJournal, UsageError
-from ralf.storage.journal import Entry, Properties, Replace, Store, Token, entry_at, newest_entry, required
+from ralf.storage.journal import Entry, Store, Token
 
 _BEGIN = b'{"store":"'
 
@@ -24,13 +24,10 @@ class OwnStore:
         self.inner = inner
         self._id = id
         self._begin = b""  # of each record, once there is an id: that stays
-        self.streams, self.put_blob, self.open_blob = inner.streams, inner.put_blob, inner.open_blob
-
-    @property
-    def properties(self) -> Properties:
-        """What the store can do; see `Store.properties`."""
-        inner = self.inner.properties
-        return inner._replace(lookup=inner.lookup and self, replace=inner.replace and self, tail=inner.tail and self)
+        self.files, self.leases = inner.files, inner.leases
+        self.streams, self.written, self.drop, self.sweep = inner.streams, inner.written, inner.drop, inner.sweep
+        self.put_blob, self.open_blob, self.has_blob = inner.put_blob, inner.open_blob, inner.has_blob
+        self.blobs, self.drop_blob = inner.blobs, inner.drop_blob
 
     def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
         """Append one record with the store's id; see `Store.append`. UsageError for a stream of somebody else's."""
@@ -49,39 +46,35 @@ class OwnStore:
         return map(self.without_id, takewhile(self._is_own, self.inner.read(stream, after=after)))
 
     def entry(self, stream: str, token: Token) -> Entry:
-        """The record at a place; see `Lookup.entry`."""
-        return self.without_id(entry_at(self.inner, stream, token))
+        """The record at a place; see `Store.entry`."""
+        return self.without_id(self.inner.entry(stream, token))
 
     def newest(self, stream: str) -> Entry | None:
-        """The newest record, None also where that is somebody else's; see `Tail.newest`."""
-        entry = newest_entry(self.inner, stream)
+        """The newest record, None also where that is somebody else's; see `Store.newest`."""
+        entry = self.inner.newest(stream)
         return self.without_id(entry) if entry is not None and self._is_own(entry) else None
 
     def head(self, stream: str) -> Token | None:
         """The place of the newest record, None also where that is somebody else's; see `Store.head`."""
         try:
-            entry = newest_entry(self.inner, stream)
+            entry = self.inner.newest(stream)
         except DamagedJournal:  # whoever reads it is told
             return self.inner.head(stream)
         return entry.token if entry is not None and self._is_own(entry) else None
 
     def is_foreign(self, stream: str) -> bool:
         """Whether a stream has records, the newest of which is somebody else's. DamagedJournal."""
-        entry = newest_entry(self.inner, stream)
+        entry = self.inner.newest(stream)
         return entry is not None and not self._is_own(entry)
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:
-        """Replace the bytes of records; one of somebody else's stays that. See `Replace.replace`."""
+        """Replace the bytes of records; one of somebody else's stays that. See `Store.replace`."""
 
         def changed(entry: Entry) -> bytes:
             made = change(self.without_id(entry))
             return self.with_id(made) if self._is_own(entry) else made
 
-        return self._replacing().replace(stream, changed, wipe=wipe)
-
-    def drop(self, stream: str, *, wipe: bool = True) -> None:
-        """Forget a stream, whoever's it is; see `Replace.drop`."""
-        self._replacing().drop(stream, wipe=wipe)
+        return self.inner.replace(stream, changed, wipe=wipe)
 
     def with_id(self, record: bytes) -> bytes:
         """A record as it stands in the store. UsageError where there is no id."""
@@ -104,9 +97,6 @@ class OwnStore:
     def _is_own(self, entry: Entry) -> bool:
         begin = self._own_begin()
         return bool(begin) and entry.record.startswith(begin)
-
-    def _replacing(self) -> Replace:
-        return required(self.inner.properties.replace, "replace records")
 
 
 def id_of(record: bytes) -> str:

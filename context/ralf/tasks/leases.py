@@ -41,7 +41,7 @@ os.register_at_fork(after_in_child=_kept.clear)
 
 def of(project: Project) -> Leases | None:
     """The leases of a project's store, None where it has none."""
-    return project.store.properties.leases
+    return project.store.leases
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.project import Project
-from ralf.storage.journal import MALFORMED, Entry, Token, entry_at, required
+from ralf.storage.journal import MALFORMED, Entry, Token
 from ralf.text import cleaning
 
 T = TypeVar("T")
@@ -40,11 +40,10 @@ INLINE = 256 << 10
 """Bytes of entries that a record holds itself."""
 
 _VERSION = 1
+_KEPT = 40  # characters of a name that stay readable
 _MOST_TRIES = 1_000  # each means that another writer has appended
 _EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 _COMING = 60  # seconds after a blob was put in which its record may still be appended
-_DELETE = "delete sessions"
-_KEPT = 40  # characters of a name that stay readable
 
 
 class Record(NamedTuple):
@@ -151,27 +150,20 @@ class EntryStream:
         if self._store.head(self.name) == token:  # an older record is not the newest
             return True
         try:
-            return entry_at(self._store, self.name, token).record == line
+            return self._store.entry(self.name, token).record == line
         except UnknownToken:  # rewritten or dropped since
             return True
 
-    @property
-    def can_drop(self) -> bool:
-        """Whether the store can delete."""
-        return None not in (self._store.properties.replace, self._store.properties.heap)
-
     def drop(self) -> None:
         """Delete the stream and the blobs that it names: see `delete`."""
-        replacing = required(self._store.properties.replace, _DELETE)
-        heap = required(self._store.properties.heap, _DELETE)
         token: Token | None = None
         while (head := self._store.head(self.name)) not in (None, token):  # entries may arrive meanwhile
             for entry in self._store.read(self.name):
                 token = entry.token
                 if (digest := _tree(self.name, entry).get("blob")) is not None:
-                    heap.drop_blob(str(digest))  # before the record that names it: a deletion that breaks off finds it
+                    self._store.drop_blob(str(digest))  # first: a deletion that breaks off finds it by the record
         if head is not None:
-            replacing.drop(self.name)
+            self._store.drop(self.name)
         self._newest = None
 
     # ---- reading ----
@@ -185,7 +177,7 @@ class EntryStream:
             known = self._newest  # another thread may change it
             if known is None or known[0] != head:
                 try:
-                    known = head, self._parsed(entry_at(self._store, self.name, head))
+                    known = head, self._parsed(self._store.entry(self.name, head))
                 except UnknownToken:  # rewritten or dropped since
                     continue
                 self._newest = known
@@ -236,17 +228,16 @@ class Worker:
 def delete(project: Project, streams: Sequence[EntryStream]) -> None:
     """Delete streams, the last one last; nothing of them is left on the disk. Completes a deletion that broke off.
 
-    UsageError for a store that cannot delete, DamagedJournal, Busy, OSError.
+    DamagedJournal, Busy, OSError.
     """
     for stream in streams:
         stream.drop()
-    heap = required(project.store.properties.heap, _DELETE)
     begins = tuple(encoded({"stream": stream.name})[:-1] for stream in streams)
-    for blob in list(heap.blobs()):  # those of writers that died before their record was appended
+    for blob in list(project.store.blobs()):  # those of writers that died before their record was appended
         if time.time() - blob.put > _COMING:
             with suppress(Damaged, NotFound), project.store.open_blob(blob.digest) as file:
                 if file.read(max(map(len, begins))).startswith(begins):
-                    heap.drop_blob(blob.digest)
+                    project.store.drop_blob(blob.digest)
 
 
 def prepare(project: Project) -> None:

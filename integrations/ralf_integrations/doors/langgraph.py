@@ -33,7 +33,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from ralf import project as projects
 from ralf.agent import contents
 from ralf.errors import Conflict, UsageError
-from ralf.storage.journal import Entry, Token, entry_at, required
+from ralf.storage.journal import Entry, Token
 from ralf.transcripts.events import named_digests
 from ralf_integrations.doors.entries import name_of, prepare, stamp
 from ralf_integrations.doors.graph_index import GraphIndex, Pending
@@ -144,7 +144,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
     def _record(self, stream: str, token: Token) -> GraphRecord | None:
         found = self._recent.get((stream, token))
         if found is None:
-            found = record_of(stream, entry_at(self._store, stream, token))
+            found = record_of(stream, self._store.entry(stream, token))
             self._remember(stream, token, found)
         return found
 
@@ -244,7 +244,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         """Delete all of a thread; nothing of it is left."""
         stream = _stream_of(thread_id)
         blobs = {blob for record in self._records(stream) for blob in _blobs(record)}
-        required(self._store.properties.replace, "drop streams").drop(stream)
+        self._store.drop(stream)
         self._forget(stream)
         self._drop(blobs)
 
@@ -318,7 +318,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
             return GONE
 
         if any(is_meant(record) for record in self._records(stream)):
-            required(self._store.properties.replace, "delete records").replace(stream, changed)
+            self._store.replace(stream, changed)
             self._forget(stream)
             self._drop(blobs)
 
@@ -329,10 +329,9 @@ class RalfSaver(BaseCheckpointSaver[int]):
                 del self._recent[key]
 
     def _drop(self, blobs: Collection[str]) -> None:
-        heap = self._store.properties.heap
-        if blobs and heap is not None:
+        if blobs:
             for blob in set(blobs) - named_digests(self._store).keys():
-                heap.drop_blob(blob)
+                self._store.drop_blob(blob)
 
     # ---- the same, awaited ----
 

@@ -63,7 +63,7 @@ class RalfSession:
         return await self._done(self._pop)
 
     async def clear_session(self) -> None:
-        """Remove all items; nothing of them is left on the disk, unless the store cannot delete."""
+        """Remove all items; nothing of them is left on the disk."""
         await self._done(self._clear)
 
     async def _done(self, work: Callable[[], T]) -> T:
@@ -92,10 +92,7 @@ class RalfSession:
         raise Busy(self.session_id, "other writers change this session faster", "try again")
 
     def _clear(self) -> None:
-        if self._stream.can_drop:
-            delete(self._project, [self._stream])
-        else:
-            self._stream.append([], lambda _: _fields("cleared"))
+        delete(self._project, [self._stream])
 
     def _follow(self) -> None:
         """Read the records that are new since the last call."""

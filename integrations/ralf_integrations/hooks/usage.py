@@ -350,7 +350,7 @@ def write_hint(
 def inbox_size(project: Project, session: str) -> int:
     """Returns the bytes of the file that notices to a session wait in, 0 where there is none."""
     with suppress(OSError, RalfError):  # a store that cannot be opened: whoever needs it says so
-        files = project.store.properties.files
+        files = project.store.files
         return files.path(f"inbox/{cleaning.slug(session)}").stat().st_size if files is not None else 0
     return 0
 

@@ -18,7 +18,7 @@ _SIZE, _DROPPED = "Ralf-Size", "Ralf-Dropped"
 
 
 class Blobs:
-    """The blobs of a log. Contract: `ralf.storage.journal.Store` and `Heap`, for checked digests."""
+    """The blobs of a log. Contract: `ralf.storage.journal.Store`, for checked digests."""
 
     def __init__(self, log: Log, cipher: Cipher) -> None:
         self._log = log

@@ -87,7 +87,7 @@ class View:
 
 
 class Records:
-    """The streams of a log. Contract: `ralf.storage.journal.Store`, `Lookup` and `Replace`, for checked names."""
+    """The streams of a log. Contract: `ralf.storage.journal.Store`, for checked names."""
 
     def __init__(self, log: Log, cipher: Cipher) -> None:
         self._log = log

@@ -21,11 +21,13 @@ import copy
 import hashlib
 import io
 import re
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, TypeVar
 
 from ralf.errors import UnknownToken, UsageError
-from ralf.storage.journal import Blob, Digest, Entry, Properties, Token
+from ralf.storage.journal import Blob, Digest, Entry, Token, Written
 from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
 from ralf_integrations.stores.encryption import Cipher
@@ -85,11 +87,9 @@ class NatsStore:
         self._replicas = replicas
         self._timeout = timeout
         self._own_link = link
-        self._leases = NatsLeases(self._run_leases, (address, project), lease)
+        self.leases = NatsLeases(self._run_leases, (address, project), lease)
 
-    @property
-    def properties(self) -> Properties:
-        return Properties(lookup=self, replace=self, heap=self, leases=self._leases)
+    files = None
 
     # ---- streams ----
 
@@ -139,6 +139,16 @@ class NatsStore:
     def entry(self, stream: str, token: Token) -> Entry:
         _check_stream(stream)
         return self._run(lambda log: self._records(log).entry(stream, token))
+
+    def newest(self, stream: str) -> Entry | None:
+        while (head := self.head(stream)) is not None:
+            with suppress(UnknownToken):  # replaced in between
+                return self.entry(stream, head)
+        return None
+
+    def written(self, folder: str) -> dict[str, Written]:
+        names = (stream.removeprefix(f"{folder}/") for stream in self.streams(f"{folder}/"))
+        return {name: Written(0, sys.maxsize) for name in names if "/" not in name}  # the server tells no times
 
     # ---- replacing ----
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from starlette.concurrency import run_in_threadpool
 
 from ralf.errors import RalfError
-from ralf.storage.journal import written
 from ralf.tasks.records import STREAM
 from ralf_integrations.web.reading import Reader, ViewedProject
 from ralf_integrations.web.sessions import FRESH, Sessions
@@ -96,7 +95,7 @@ class Live:
                 "routes": _stamp(project, "routes"),
                 "sessions": _sum([look.stamp]),
                 "tasks": str(project.store.head(STREAM)),
-                "runs": _sum(f"{name} {when}" for name, when in written(project.store, "signals").items())
+                "runs": _sum(f"{name} {when}" for name, when in project.store.written("signals").items())
                 + _runs(project),
                 "memory": _stamp(project, "memory"),
             }
@@ -107,7 +106,7 @@ class Live:
 
 
 def _stamp(project: ViewedProject, folder: str) -> str:
-    return _sum(f"{name} {when.changed}" for name, when in written(project.store, folder).items())
+    return _sum(f"{name} {when.changed}" for name, when in project.store.written(folder).items())
 
 
 def _runs(project: ViewedProject) -> str:

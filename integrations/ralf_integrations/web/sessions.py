@@ -14,7 +14,7 @@ from threading import Lock
 
 from ralf.errors import NotFound, RalfError
 from ralf.route.load import load_state
-from ralf.storage.journal import stream_of, written
+from ralf.storage.journal import stream_of
 from ralf.transcripts.events import Position
 from ralf_integrations.health import tail
 from ralf_integrations.health.look import look
@@ -159,7 +159,7 @@ class Sessions:
             project = self._reader.project()
             logs = {Path(path) for path in self._logs}
             files = [*session_registry.folder(project).glob("*.json"), *logs, *{path.parent for path in logs}]
-            streams = [sorted(written(project.store, folder).items()) for folder in ("routes", "inbox", "signals")]
+            streams = [sorted(project.store.written(folder).items()) for folder in ("routes", "inbox", "signals")]
             loop = stamp_of(loops.folder(project) / "state.json")
         except (RalfError, OSError):
             return ""
