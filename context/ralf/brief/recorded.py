@@ -170,10 +170,12 @@ def _work(context: RouteContext) -> Iterator[str]:
 
 def handed_over(context: RouteContext) -> Carried:
     """What a route hands over, with the decisions that no other section has; nothing before a first hand-over."""
+    if context.handover.last is None:
+        return Carried()
     carried = context.carried
     apart = {item.id for item in context.decisions if item.kind == "rule" or item.pinned or _is_in_talk(item, context)}
     kept = tuple(entry for entry in carried.kept if entry.id not in apart)
-    return replace(carried, kept=kept) if carried.last is not None else Carried()
+    return replace(carried, kept=kept)
 
 
 def _is_in_talk(item: Decision, context: RouteContext) -> bool:

@@ -15,7 +15,7 @@ _OWN = frozenset(("", "user", "agent", "human-edit"))
 
 def name(text: str) -> str:
     """A path or label as it is, but for a line break, which would begin a line of its own."""
-    return _LINE_BREAK.sub(r"\\n", text)
+    return text if text.isprintable() else _LINE_BREAK.sub(r"\\n", text)
 
 
 def tag(origin: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ralf.document import merge
@@ -22,7 +23,12 @@ def with_header(context: RouteContext, **fields: Any) -> RouteContext:
 
 def said(decision: Decision) -> str:
     """What a decision says, white space and case aside."""
-    return one_line(decision.decision).casefold()
+    return _said(decision.decision)
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str) -> str:
+    return one_line(text).casefold()
 
 
 # ---- labels ----
@@ -77,9 +83,11 @@ def _is_one(known: Decision, new: Decision) -> bool:
     """Whether two decisions say the same, and are one: where documents number them otherwise and give other reasons
     ("Scope", in every run), they are two.
     """
+    if said(known) != said(new):
+        return False
     labels = known.extra.get("label"), new.extra.get("label")
     is_numbered = None not in labels and labels[0] != labels[1]
-    return said(known) == said(new) and (not is_numbered or known.rationale == new.rationale)
+    return not is_numbered or known.rationale == new.rationale
 
 
 def with_decision(context: RouteContext, decision: Decision) -> RouteContext:

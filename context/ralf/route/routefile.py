@@ -281,18 +281,18 @@ def _filed(item: Decision) -> Decision:
     return replace(item, source=None, further_sources=()) if item.source or item.further_sources else item
 
 
-_known_lines: dict[int, tuple[Decision, list[str]]] = {}  # of decisions that were rendered; by their identity
+_known_lines: dict[int, tuple[Decision, str]] = {}  # of decisions that were rendered; by their identity
 
 _MOST_KNOWN = 2_000
 
 
-def _lines_of(item: Decision) -> list[str]:
+def _lines_of(item: Decision) -> str:
     """The lines of a decision in the front matter; most are the same in one file after the other."""
     known = _known_lines.get(id(item))
     if known is None or known[0] is not item:
         if len(_known_lines) >= _MOST_KNOWN:
             _known_lines.clear()
-        known = _known_lines[id(item)] = item, yaml_text.lines({_DECISIONS: [to_tree(_filed(item))]})[1:]
+        known = _known_lines[id(item)] = item, "\n".join(yaml_text.lines({_DECISIONS: [to_tree(_filed(item))]})[1:])
     return known[1]
 
 
@@ -302,8 +302,7 @@ def _front(tree: Tree, decisions: Iterable[Decision], noted: Mapping[str, str]) 
         yield from comments.lines_of(noted, key)
         if key == _DECISIONS:
             yield f"{_DECISIONS}:"
-            for item in decisions:
-                yield from _lines_of(item)
+            yield from map(_lines_of, decisions)
         else:
             yield from yaml_text.lines({key: inner})
     for key in noted:

@@ -1,6 +1,7 @@
 """The state of a route as rows: its context by fields, where each session's transcript ends, and known runs.
 
 context/KEY        a field of the context; `size`: the tokens of its file, at most
+decision/NUMBER    a decision, in their order
 offset/SESSION     how far a session's transcript was ingested
 note/SESSION/SUM   a note of a session whose transcript is rewritten in place
 run/RUN            what was recorded last of a run of a loop
@@ -8,17 +9,18 @@ run/RUN            what was recorded last of a run of a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from ralf.document.rows import Rows
 from ralf.document.tree import from_tree, to_tree
-from ralf.model import RouteContext
+from ralf.model import Decision, RouteContext
 from ralf.storage.journal import Record, digest_of, runs_of, understood
 
-_CONTEXT, _SIZE = "context/", "size"
+_CONTEXT, _DECISION, _SIZE = "context/", "decision/", "size"
 
 # ---- the context ----
 
@@ -29,6 +31,8 @@ def context_of(rows: Rows, empty: Callable[[], RouteContext]) -> RouteContext:
         tree: dict[str, Any] = {}
         for _, part in rows.under(_CONTEXT):
             tree |= part
+        if decisions := [item for _, item in rows.under(_DECISION)]:
+            tree["decisions"] = decisions
         rows.held = replace(from_tree(RouteContext, tree), size=rows.one(_SIZE) or 0) if tree else empty()
     found: RouteContext = rows.held
     return found
@@ -38,10 +42,19 @@ def put_context(rows: Rows, before: RouteContext, after: RouteContext) -> None:
     """Have rows hold another context."""
     for name in (field.name for field in fields(RouteContext) if field.metadata.get("stored", True)):
         now = getattr(after, name)
-        if not before.revision or getattr(before, name) is not now:
+        if name == "decisions":
+            _put_decisions(rows, before.decisions if before.revision else (), after.decisions)
+        elif not before.revision or getattr(before, name) is not now:
             rows.put(f"{_CONTEXT}{name}", partial(to_tree, RouteContext(**{name: now})))
     rows.put(_SIZE, after.size)
     rows.held = after
+
+
+def _put_decisions(rows: Rows, before: Sequence[Decision], after: Sequence[Decision]) -> None:
+    """Have rows hold other decisions: a write of one more costs as much as that one."""
+    for number, (was, now) in enumerate(zip_longest(before, after)):
+        if now is not was:
+            rows.put(f"{_DECISION}{number:06}", None if now is None else partial(to_tree, now))
 
 
 # ---- what was ingested of transcripts, and known runs ----
