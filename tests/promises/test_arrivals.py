@@ -514,7 +514,7 @@ OWN_WAYS: list[Any] = [
     formatted,
     written_by_a_command,
     put_back_from_a_backup,
-    pytest.param(of_a_file_in_git, marks=pytest.mark.xfail(strict=True, reason="a file in git is left as it is")),
+    of_a_file_in_git,
 ]
 
 

@@ -260,10 +260,12 @@ class Writer:
         """Absorb what lies in the file's place."""
         place = self._document.place
         self.content, self.unread = _content(place)
-        if left := f"{place.file}: {self.unread}: left as it is; {_KEPT}" if self.unread else place.left():
+        if self.unread:
+            self._leave(f"{place.file}: {self.unread}: left as it is; {_KEPT}")
+            return
+        self.file = self._absorb(self.content)
+        if not self.is_left and (left := place.left()):
             self._leave(left)
-        else:
-            self.file = self._absorb(self.content)
 
     def _absorb(self, content: bytes, displaced: Path | None = None) -> Judged:
         """Record what somebody changed in a file. What was displaced, and cannot be absorbed, is kept beside it."""

@@ -74,8 +74,6 @@ def judge(
         return Judged(HALF, what=half) if content != rendered and _is_young(path) else Judged(OURS)
     if found.stamp is None and _is_render(state, store, stream, digest):
         return Judged(OURS)
-    if left := place.left():
-        return Judged(NEW, what=left)
     if not accept and not (is_own and _is_of_head(place, state, store, stream)):
         return Judged(NEW, what=f"{place.file}: was not written by your ralf: left as it is")
     is_whole = found.is_whole and found.stamp is not None and found.stamp.layout == state.family.layout

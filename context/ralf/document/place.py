@@ -24,7 +24,7 @@ class Place:
     prev   what a write displaced from there, until the next write has looked at it
     lock   that every writer holds
     index  None where there can be none
-    left   why the file is neither written nor read as an edit, "" where it is: asked before either
+    left   why the file is not written, "" where it is
     head   what git has of the file in HEAD, None for nothing: asked about what is not ours
     most   bytes of a file that is read
     mode   of a new file
