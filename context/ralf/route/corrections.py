@@ -20,7 +20,7 @@ from ralf.route import cap, edits, history
 from ralf.route.closing import CLOSED
 from ralf.route.entries import sessions_of
 from ralf.route.family import redacted
-from ralf.route.load import load_state
+from ralf.route.load import context_at, load_state
 from ralf.route.write import RouteWriter, open_route, utc_now
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, trimmed
@@ -90,7 +90,7 @@ def record_decision(
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
         same = next((one for one in writer.context.active_decisions if edits.said(one) == edits.said(new)), None)
         if supersedes:
-            new = replace(new, supersedes=_replaceable(project, writer.context, history.label(supersedes, "DEC")))
+            new = replace(new, supersedes=_replaceable(project, writer.context, supersedes))
         elif same is not None:
             if _adds_nothing(new, same):
                 return same
@@ -119,11 +119,18 @@ def _adds_nothing(new: Decision, known: Decision) -> bool:
     )
 
 
+def _known(project: Project, context: RouteContext, label: str, what: str = "") -> Decision:
+    """The decision that `label` names, folded out of the file or not. NotFound."""
+    found = history.decision_of(project, context, history.label(label, "DEC"))
+    if found is None or cap.is_buried(context.forgotten, found.id):
+        hint = f"ralf context show {context.route} --section decisions"
+        raise NotFound(context.route, f"has no decision {history.label(label, 'DEC')}{what}", hint)
+    return found
+
+
 def _replaceable(project: Project, context: RouteContext, label: str) -> str:
     """The label of the decision that may be superseded."""
-    found = history.decision_of(project, context, label)
-    if found is None:
-        raise NotFound(context.route, f"has no decision {label} to supersede", f"ralf context show {context.route}")
+    found = _known(project, context, label, " to supersede")
     if found.status != "active":
         by = f" by {found.superseded_by}" if found.superseded_by else ""
         hint = f"ralf context show {context.route} --section decisions"
@@ -150,11 +157,8 @@ def drop(route: str, id: str, *, because: str = "", root: str | os.PathLike[str]
     NotFound (no such decision), UsageError (a refused name), Busy, OSError, DamagedJournal.
     """
     project, found = routing.find(route, root)
-    label = history.label(id, "DEC")
     with open_route(project, found) as writer:
-        decision = history.decision_of(project, writer.context, label)
-        if decision is None or cap.is_buried(writer.context.forgotten, decision.id):
-            raise NotFound(found, f"has no decision {label}", f"ralf context show {found} --section decisions")
+        decision = _known(project, writer.context, id)
         if cap.is_buried(writer.context.dropped, decision.id):
             return Dropped(found, decision, changed=False)
         stone = to_tree(cap.tombstone(decision))
@@ -213,7 +217,7 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
         newest = writer.context
         base = _loaded(project, newest, fields.get("context_checkpoint"))
         try:
-            edited = _of_an_agent(base, from_tree(RouteContext, {**to_tree(base), **fields}))
+            edited = from_tree(RouteContext, {**to_tree(base), **fields})
         except BadTree as error:
             raise UsageError(route, str(error), f"ralf context show {route} --json") from None
         changes = edits.changes_of_edit(base, edits.with_header(edited, route=route), newest)
@@ -221,27 +225,14 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
     return project.route_file(route)
 
 
-def _of_an_agent(base: RouteContext, edited: RouteContext) -> RouteContext:
-    """The context with an agent's origin for each decision that is new in it, or says something else than before."""
-    before = {item.id: item for item in base.decisions if item.id}
-
-    def whose(item: Decision) -> Decision:
-        was = before.get(item.id, Decision())
-        words = (item.decision, item.rationale, item.kind, item.pinned)
-        is_same = words == (was.decision, was.rationale, was.kind, was.pinned)
-        return replace(item, origin=was.origin if is_same else "agent")
-
-    return replace(edited, decisions=tuple(map(whose, edited.decisions)))
-
-
 def _loaded(project: Project, newest: RouteContext, header: object) -> RouteContext:
     """The context that fields were changed in: of the revision that a header names in this history, else the newest."""
     revision = header.get("revision") if isinstance(header, Mapping) else None
-    if not isinstance(header, Mapping) or not isinstance(revision, int) or not 0 < revision < newest.revision:
-        return newest
-    moment = f"r{revision}"
-    then = history.contexts_at(project, newest.route, [moment])[moment]
-    return then if then.context_checkpoint.mark == header.get("mark") else newest
+    if isinstance(revision, int) and 0 < revision < newest.revision:
+        then = context_at(project, newest.route, revision)
+        if then is not None and isinstance(header, Mapping) and then.context_checkpoint.mark == header.get("mark"):
+            return then
+    return newest
 
 
 def close_route(route: str, *, root: str | os.PathLike[str] | None = None) -> None:

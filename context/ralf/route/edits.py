@@ -11,6 +11,7 @@ from ralf.document import merge
 from ralf.document.record import now
 from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.model import BODY, MOST_SOURCES, Decision, RouteContext, Section
+from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.text.cleaning import one_line
 from ralf.text.patterns import regex
@@ -51,25 +52,22 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone
         items = [payload["decision"]]
     if all(item.get("id") for item in items):
         return payload
-    stones = () if is_one else cap.of(context)
-    active = [item for item in context.decisions if item.status == "active"]
-    count = context.context_checkpoint.decision_count
-    new = []
+    stones, new = () if is_one else cap.of(context), []
     for item in items:
-        decision = from_tree(Decision, item)
-        same = next((one for one in reversed(active) if not decision.id and _is_one(one, decision)), None)
-        if not decision.id and cap.cover(stones, decision):
+        made = from_tree(Decision, item)
+        if not made.id and cap.cover(stones, made):
             continue
-        if same is not None and decision.supersedes != same.id and decision.status == "active":
-            again = _again(same, replace(decision, id=same.id))
-            if again == same:
+        if not made.id:
+            active = (one for one in reversed(context.decisions) if one.status == "active")
+            same = next((one for one in active if _is_one(one, made)), None)
+            if same is None or made.supersedes == same.id or made.status != "active":
+                number = context.context_checkpoint.decision_count + 1
+                item = {**item, "id": "-".join(filter(None, (f"DEC-{number:03d}", clone)))}
+            elif _again(same, made) == same:
                 continue
-            active[active.index(same)] = again
-            item = {**item, "id": same.id}
-        elif not decision.id:
-            count += 1
-            active.append(replace(decision, id="-".join(filter(None, (f"DEC-{count:03d}", clone)))))
-            item = {**item, "id": active[-1].id}
+            else:
+                item = {**item, "id": same.id}
+        context = with_decision(context, replace(made, id=item["id"]))
         new.append(item)
     return {**payload, "decision": new[0] if new else {}} if is_one else {**payload, "decisions": new}
 
@@ -112,7 +110,11 @@ def _number(decision: Decision) -> int:
 
 
 def _again(known: Decision, again: Decision) -> Decision:
-    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back."""
+    """A decision with what its being said again adds: where, what it replaces, and whether it was taken back. What
+    rules of earlier versions found again adds nothing.
+    """
+    if again.origin == EXTRACTED != known.origin:
+        return known
     places = [known.source, *known.further_sources]
     further = [place for place in (again.source, *again.further_sources) if place is not None and place not in places]
     status = again.status if known.status == "active" else known.status
@@ -143,20 +145,15 @@ def _distinct(decisions: Sequence[Decision], before: Mapping[str, Decision]) -> 
 
     before  decisions by their labels: the copy that says what that one said keeps the label, else the first
     """
-    owners: dict[str, Decision] = {}
-    for item in decisions:
-        was = before.get(item.id)
-        if item.id not in owners or (was and said(item) == said(was) != said(owners[item.id])):
-            owners[item.id] = item
+    owners = {item.id: item for item in reversed(decisions)}
+    owners |= {item.id: item for item in reversed(decisions) if said(item) == said(before.get(item.id, Decision()))}
     found: list[Decision] = []
-    placed = {""}
     for item in decisions:
-        if item.id and item != owners[item.id]:
+        if not item.id or item is owners[item.id]:
+            found.append(item)
+        elif item != owners[item.id]:
             copy: dict[str, Any] = {"id": "", "origin": BY_HAND, "clone": "", "timestamp": ""}
             found.append(replace(item, **copy, source=None, further_sources=()))
-        elif not item.id or item.id not in placed:
-            placed.add(item.id)
-            found.append(item)
     return found
 
 
@@ -181,21 +178,6 @@ def body_of(changes: Sequence[merge.Change], conflicts: Sequence[merge.Conflict]
 
 BY_HAND, BY_AGENT = "human-edit", "agent"
 """Who made an edit of the file: nobody knows, and a person is most likely; the agent, by the record of its client."""
-
-
-def by_agent(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The same record as the agent's, with what it adds."""
-    payload = body["payload"]
-    return {**body, "payload": {**payload, "origin": BY_AGENT, "changes": _of_agent(payload["changes"])}}
-
-
-def _of_agent(tree: Any) -> Any:
-    if isinstance(tree, list):
-        return [_of_agent(inner) for inner in tree]
-    if not isinstance(tree, Mapping):
-        return tree
-    said = (("origin", BY_HAND), ("author", "file"))
-    return {key: BY_AGENT if (key, inner) in said else _of_agent(inner) for key, inner in tree.items()}
 
 
 def changes_of_edit(
@@ -265,21 +247,17 @@ def _recorded(context: RouteContext, base: RouteContext, newest: RouteContext) -
     A label that the journal has given to another decision meanwhile is taken off.
     """
     before = {item.id for item in base.decisions}
-    since = {item.id: item for item in newest.decisions if item.id not in before}
-    same = {said(item): item for item in since.values()}
+    since = {said(item): item for item in newest.decisions if item.id not in before}
+    given = {"", *(item.id for item in since.values())}
     absorbed = {said(item) for item in base.decisions if not item.id}
     decisions = []
     for item in context.decisions:
-        if not item.id or item.id in since:
-            found = same.pop(said(item), None)
-            if found is not None:
-                fields = {key: getattr(item, key) or getattr(found, key) for key in ("origin", "timestamp", "clone")}
-                item = replace(item, id=found.id, **fields)
-            elif said(item) in absorbed:
-                continue
-            else:
-                item = replace(item, id="")
-        decisions.append(item)
+        found = since.get(said(item)) if item.id in given else item
+        if found is not None:
+            fields = {key: getattr(item, key) or getattr(found, key) for key in ("origin", "timestamp", "clone")}
+            decisions.append(replace(item, id=found.id, **fields))
+        elif said(item) not in absorbed:
+            decisions.append(replace(item, id=""))
     return replace(context, decisions=tuple(decisions))
 
 
@@ -306,18 +284,15 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
     sections = tuple(
         _unnumbered(one) if numbers.get(one.number, one.text) != one.text else one for one in theirs.body.sections
     )
-    header = ours.context_checkpoint
-    kept = {key: getattr(header, key) for key in _BOOKKEEPING}
-    count = max(header.decision_count, theirs.context_checkpoint.decision_count)
+    count = max(context.context_checkpoint.decision_count for context in (ours, theirs))
     added = replace(
-        theirs,
-        context_checkpoint=replace(theirs.context_checkpoint, **kept, decision_count=count),
+        with_header(theirs, decision_count=count),
         decisions=decisions,
         handover=ours.handover if ours.handover.last else theirs.handover,  # one of ours is no half of theirs
         body=replace(theirs.body, sections=sections),
     )
-    tree = to_tree(ours)
-    changes = merge.diff(tree, to_tree(all_labelled(added)))
+    tree = _plain(ours)
+    changes = merge.diff(tree, _plain(all_labelled(added)))
     return [change for change in changes if "value" in change and merge.find(tree, change["at"]) is None]
 
 

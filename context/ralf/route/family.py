@@ -19,9 +19,11 @@ from ralf.errors import DamagedRouteFile
 from ralf.model import LAYOUT, RouteContext
 from ralf.project import Project
 from ralf.route import rows as routes
+from ralf.route.rows import context_of as context_of
 from ralf.storage import journal
 from ralf.storage.journal import Entry
 from ralf.text.frozen import dataclass
+from ralf.text.patterns import regex
 
 if TYPE_CHECKING:
     from ralf.document.merge import Change
@@ -116,32 +118,18 @@ def _of_journal(record: Record) -> journal.Record:
     if found is not None:
         return found  # type: ignore[no-any-return]
     body = record.body
-    if record.by == BY_AGENT:
-        from ralf.route import edits
-
-        body = edits.by_agent(body)
-    made = journal.Record(record.revision, body["kind"], body["payload"], render=record.render)
+    payload = body["payload"] | ({"origin": "agent"} if record.by == BY_AGENT else {})
+    made = journal.Record(record.revision, body["kind"], payload, render=record.render)
     return journal.sealed(replace(made, mark=record.mark, save=record.save))
+
+
+_STAMP = regex(r"([0-9]{1,9})\.([0-9]{1,9})\.(.+)\Z")
 
 
 def stamp_of(context: RouteContext) -> Stamp | None:
     """The stamp that a file's header has; None for none that is ours."""
-    revision, _, rest = context.context_checkpoint.mark.partition(".")
-    layout, _, mark = rest.partition(".")
-    if not (revision.isdecimal() and layout.isdecimal() and mark and len(revision) < 10 and len(layout) < 10):
-        return None
-    return Stamp(int(revision), int(layout), mark)
-
-
-def context_of(rows: Rows, route: str) -> RouteContext:
-    """The context of a route that rows hold."""
-
-    def empty() -> RouteContext:
-        from ralf.route import fold
-
-        return fold.empty(route)
-
-    return routes.context_of(rows, empty)
+    found = _STAMP.match(context.context_checkpoint.mark)
+    return Stamp(int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def document_of(project: Project, route: str, *, redacts: bool = True, is_written: bool = False) -> Document:
@@ -207,11 +195,11 @@ def redacted_file(project: Project, text: str) -> str:
     from ralf.redact import redactor_for
     from ralf.route.routefile import parse, render
 
-    redactor, path = redactor_for(project), project.folder
+    redactor = redactor_for(project)
     plain: str = redactor.text(text)
     try:
-        tree, left = to_tree(parse(text.encode(), path)), to_tree(parse(plain.encode(), path))
+        tree = to_tree(parse(plain.encode(), project.folder))
     except DamagedRouteFile:
         return plain
     clean = redactor.tree(tree)
-    return plain if redactor.tree(left) == left else render(from_tree(RouteContext, clean))
+    return plain if clean == tree else render(from_tree(RouteContext, clean))

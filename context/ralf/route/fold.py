@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from ralf.document import merge
@@ -13,7 +14,6 @@ from ralf.model import (
     FORMAT_VERSION,
     LAYOUT,
     ActiveWork,
-    Carried,
     Checkpoint,
     Decision,
     Facts,
@@ -29,7 +29,7 @@ from ralf.model.handover import KEPT, MOST_IN_FILE, Author, Ended, number_of
 from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.route.closing import CLOSED, KEEPS_CLOSED
-from ralf.route.edits import all_labelled, labelled, with_decision, with_header
+from ralf.route.edits import BY_AGENT, BY_HAND, all_labelled, labelled, with_decision, with_header
 from ralf.route.entries import REVERT as REVERT
 from ralf.route.sections import without
 from ralf.storage.journal import VERSION, Record, runs_of, understood
@@ -52,74 +52,53 @@ def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
     return context
 
 
-def apply(context: RouteContext, record: Record) -> RouteContext:
+def apply(context: RouteContext, record: Record, *, is_capped: bool = True) -> RouteContext:
     """What one more record makes of a context. One of an unknown kind or later format only advances the
     revision.
+
+    is_capped  whether what does not fit into the file leaves the context
 
     DamagedJournal for one whose payload is not what its kind holds: no writer of ours has made it.
     """
     with understood(context.route, record):
-        return cap.within(context, _changed(context, record), record.payload)
+        made = _changed(context, record)
+        return cap.within(context, made, record.payload) if is_capped else made
 
 
 def _changed(context: RouteContext, record: Record) -> RouteContext:
-    change = _KINDS.get(record.kind)
-    if change is not None:
-        changed = change(context, labelled(context, record.kind, record.payload))
-        was_closed = context.active_work.work_status == CLOSED and record.kind not in KEEPS_CLOSED
-        context = changed
-        if was_closed and context.active_work.work_status == CLOSED:
+    before, later, was = context.context_checkpoint, record.version > VERSION, context.active_work.work_status
+    mark = before.mark.rpartition(".")[2] or record.mark
+    if record.kind in _KINDS:
+        context = _KINDS[record.kind](context, labelled(context, record.kind, record.payload))
+        if was == CLOSED == context.active_work.work_status and record.kind not in KEEPS_CLOSED:
             context = replace(context, active_work=replace(context.active_work, work_status=""))
-    later = record.version > VERSION
-    before = context.context_checkpoint
     return with_header(
         context,
         revision=record.revision,
-        mark=_stamp(before.mark, record),
+        mark=f"{record.revision}.{LAYOUT}.{mark}" if mark else "",
         later_records=before.later_records + later,
-        decision_count=max(before.decision_count, record.payload["decision_count"] if later else 0),
+        decision_count=max(context.context_checkpoint.decision_count, record.payload["decision_count"] if later else 0),
         version=FORMAT_VERSION,
     )
 
 
-def _stamp(before: str, record: Record) -> str:
-    """The stamp of the file that shows a record: its revision, the layout, and the route's own mark."""
-    mark = before.rpartition(".")[2] or record.mark
-    return f"{record.revision}.{LAYOUT}.{mark}" if mark else ""
-
-
 def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    header = context.context_checkpoint
-    number = next_number(context)
-    tokens = int(payload.get("tokens", 0))
-    period = [one_line(str(time)) for time in payload.get("period", ("", ""))]
     context = _with_decisions(context, payload)
-    title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
-    entry = from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload})
-    source = payload.get("source", {})
+    header, source = context.context_checkpoint, payload.get("source", {})
+    number, tokens = int(payload.get("number") or next_number(context)), int(payload.get("tokens", 0))
+    begin, end = (one_line(str(time)) for time in payload.get("period", ("", "")))
+    title = _title(payload)
     entry = replace(
-        entry,
+        from_tree(Checkpoint, {key: payload[key] for key in _ENTRY if key in payload}),
         checkpoint_id=f"cp-{number:03d}",
-        timestamp=period[1],
+        timestamp=end,
         tokens=tokens,
         summary_ref=f"### Checkpoint {number}" + (f": {title}" if title else ""),
         session=str(source.get("session", "")),
         lines=f"{int(source.get('from_line', 0)) + 1}-{source.get('to_line', 0)}" if source else "",
     )
-    dates = f"**Period:** {period[0]} → {period[1]}\n" if any(period) else ""
-    head = f"{dates}**Tokens:** {tokens:,}\n"
-    section = Section(
-        number=number, title=title, text=f"{head}\n{as_section(str(payload.get('text', '')))}".rstrip("\n")
-    )
-    header = replace(
-        context.context_checkpoint,
-        agent_type=header.agent_type or str(payload.get("agent_type", "")),
-        created=header.created or period[0],
-        last_checkpoint=period[1] or header.last_checkpoint,
-        checkpoint_count=number,
-        tokens_at_checkpoint=tokens,
-        total_tokens_consumed=header.total_tokens_consumed + tokens,
-    )
+    head = (f"**Period:** {begin} → {end}\n" if begin or end else "") + f"**Tokens:** {tokens:,}"
+    section = Section(number=number, title=title, text=_text(head, payload))
     facts = from_tree(Facts, payload.get("facts", {}))
     work = _work(context.active_work, from_tree(ActiveWork, payload.get("active_work", {})))
     if payload.get("attempt"):
@@ -128,12 +107,17 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         work = with_documents(work, context.checkpoint_history)
     else:
         work = count_attempt(work, entry.session, context.checkpoint_history, context.facts, facts)
-    began_as = context.began_as or str(payload.get("began_as", ""))
-    context = with_goal(context, str(payload.get("goal", "")), str(payload.get("goal_origin", "")))
-    context = replace(context, began_as=began_as) if began_as else context
     return replace(
-        context,
-        context_checkpoint=header,
+        _with_goal(context, payload),
+        context_checkpoint=replace(
+            header,
+            agent_type=header.agent_type or str(payload.get("agent_type", "")),
+            created=header.created or begin,
+            last_checkpoint=end or header.last_checkpoint,
+            checkpoint_count=number,
+            tokens_at_checkpoint=tokens,
+            total_tokens_consumed=header.total_tokens_consumed + tokens,
+        ),
         active_work=work,
         facts=combine(context.facts, facts, from_tree(Facts, payload.get("retracted", {}))),
         checkpoint_history=(*context.checkpoint_history, entry),
@@ -141,17 +125,27 @@ def _checkpoint(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     )
 
 
-def with_goal(context: RouteContext, goal: str, origin: str) -> RouteContext:
+def _title(payload: Mapping[str, Any]) -> str:
+    return one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
+
+
+def _text(head: str, payload: Mapping[str, Any]) -> str:
+    """The text of a section: its first lines, and what a record says."""
+    return f"{head}\n\n{as_section(str(payload.get('text', '')))}".rstrip("\n")
+
+
+def _with_goal(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with what the work is about now; what it was about first stays known. A goal that a person has set
     gives way to a person's alone.
     """
-    is_theirs = context.goal_origin in _BY_HAND and origin not in _BY_HAND
-    if not goal or goal == context.goal or is_theirs:
+    goal, origin = str(payload.get("goal", "")), str(payload.get("goal_origin", ""))
+    context = replace(context, began_as=context.began_as or str(payload.get("began_as", "")))
+    if not goal or goal == context.goal or (context.goal_origin in _BY_PERSON and origin not in _BY_PERSON):
         return context
     return replace(context, goal=goal, goal_origin=origin, began_as=context.began_as or context.goal)
 
 
-_BY_HAND = ("human-edit", "user")
+_BY_PERSON = (BY_HAND, "user")
 
 
 def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -159,27 +153,34 @@ def _handover(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
 
     What a model was asked for says which checkpoints it was shown, what it cost, and why nothing came of it.
     """
-    context = _with_decisions(context, payload)
+    context = _asked(_with_decisions(context, payload), payload)
     if not context.context_checkpoint.created:
         context = with_header(context, created=str(payload.get("timestamp", "")))
     amended = {str(item.get("id")): item for item in payload.get("amended", ())}
-    context = _asked(
-        replace(context, decisions=tuple(_amended(item, amended.get(item.id)) for item in context.decisions)), payload
-    )
-    before = context.handover
-    over = {str(item.get("id")) for item in payload.get("ended", ())}
-    entries = [*(from_tree(Kept, tree) for tree in payload.get("kept", ()))]
-    entries += [entry for entry in before.kept if entry.id not in over and entry.id not in {one.id for one in entries}]
+    before, over = context.handover, {str(item.get("id")) for item in payload.get("ended", ())}
+    entries = [from_tree(Kept, tree) for tree in payload.get("kept", ())]
+    over |= {entry.id for entry in entries}
+    entries += [entry for entry in before.kept if entry.id not in over]
     newest = {kind: [one for one in entries if one.kind == kind][:most] for kind, most in MOST_IN_FILE.items()}
     offers = [from_tree(Kept, tree) for tree in payload.get("offers", ())]
-    after = Carried(
+    after = replace(
+        before,
         last=from_tree(HandOver, payload["moment"]) if "moment" in payload else before.last,
         kept=tuple(entry for entry in entries if entry in newest.get(entry.kind, ())),
         offers=tuple([*offers, *before.offers][:MOST_OFFERS]),
         numbers=_numbers(before.numbers, entries),
-        extra=before.extra,
     )
-    return replace(context, handover=after)
+    decisions = tuple(_amended(item, amended.get(item.id)) for item in context.decisions)
+    return replace(context, handover=after, decisions=decisions)
+
+
+def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
+    """A decision that a hand-over has ended: another took its place, or it was taken back."""
+    if change is None or decision.status != "active":
+        return decision
+    by, ended = str(change.get("superseded_by", "")), from_tree(Ended, change.get("ended", {}))
+    status = "superseded" if by else "reversed"
+    return replace(decision, status=status, superseded_by=by or decision.superseded_by, ended=ended)
 
 
 def _numbers(before: Sequence[str], entries: Iterable[Kept]) -> tuple[str, ...]:
@@ -197,28 +198,28 @@ MOST_OFFERS = 20
 
 def _asked(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     """The context with what became of asking a model about some checkpoints, and what it cost."""
-    names = [str(name) for name in payload.get("checkpoints", ())]
-    reason = one_line(str(payload.get("reason", "")))
-    for name in names:
-        entry = entry_of(context, name)
-        if entry is None:
-            continue
-        changed = replace(
-            entry,
-            refines=entry.refines or ("" if reason else entry.summarizer),
-            summarizer=entry.summarizer if reason else str(payload.get("summarizer", "")),
-            unrefined=reason,
-            settled=entry.settled or bool(payload.get("settled")),
-        )
-        if name == names[-1]:
-            cost = None if payload.get("cost_usd") is None else float(payload["cost_usd"]) + (entry.cost_usd or 0)
-            tokens = (_tokens(payload) + (entry.spent_tokens or 0)) or None
-            changed = replace(
-                changed, spent_tokens=tokens, cost_usd=entry.cost_usd if cost is None else round(cost, _CENTS)
+    names, reason = payload.get("checkpoints", ()), one_line(str(payload.get("reason", "")))
+    if not names:
+        return context
+    history = []
+    for entry in context.checkpoint_history:
+        if entry.checkpoint_id in names:
+            entry = replace(
+                entry,
+                refines=entry.refines or ("" if reason else entry.summarizer),
+                summarizer=entry.summarizer if reason else str(payload.get("summarizer", "")),
+                unrefined=reason,
+                settled=entry.settled or bool(payload.get("settled")),
             )
-        entries = tuple(changed if one is entry else one for one in context.checkpoint_history)
-        context = replace(context, checkpoint_history=entries)
-    return with_header(context, spend=spent(context.context_checkpoint.spend, payload)) if names else context
+        if entry.checkpoint_id == names[-1]:
+            costs = [one for one in (payload.get("cost_usd"), entry.cost_usd) if one is not None]
+            tokens = _tokens(payload) + (entry.spent_tokens or 0)
+            entry = replace(
+                entry, spent_tokens=tokens or None, cost_usd=round(sum(map(float, costs)), _CENTS) if costs else None
+            )
+        history.append(entry)
+    spend = spent(context.context_checkpoint.spend, payload)
+    return with_header(replace(context, checkpoint_history=tuple(history)), spend=spend)
 
 
 def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
@@ -229,10 +230,7 @@ def _with_decisions(context: RouteContext, payload: Mapping[str, Any]) -> RouteC
     for item in payload.get("decisions", ()):
         made = from_tree(Decision, item)
         if by_rules and made.origin in ("user", "agent"):
-            recorded = {known.id for known in context.decisions if known.origin != EXTRACTED}
-            if made.id in recorded:
-                continue
-            made = replace(made, origin=EXTRACTED, supersedes="" if made.supersedes in recorded else made.supersedes)
+            made = replace(made, origin=EXTRACTED, supersedes="")
         context = with_decision(context, made)
     return context
 
@@ -291,50 +289,48 @@ def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
 
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     changes = [one for one in payload.get("changes", ()) if one["at"][:1] != ["unresolved"]]  # of earlier versions
-    edited = from_tree(RouteContext, merge.apply(to_tree(context), changes))
-    by = str(payload.get("origin", "human-edit"))
-    is_here = by in ("human-edit", "agent")
-    if is_here and edited.goal != context.goal and edited.goal_origin == context.goal_origin:
-        edited = replace(edited, goal_origin=by)  # it is theirs now
-    if edited.handover != context.handover:
-        at = str(payload.get("timestamp", "")) if is_here else None
-        author: Author = "agent" if by == "agent" else "file"
-        edited = replace(edited, handover=_written_by_hand(context.handover, edited.handover, at, author))
-    if is_here and edited.decisions != context.decisions:
-        edited = replace(edited, decisions=_worded_by_hand(context.decisions, edited.decisions, by))
-    if is_here and "lost" not in payload and edited.active_work is not context.active_work:
-        edited = replace(edited, active_work=cap.edited(context.active_work, edited.active_work))
-    return cap.as_edited(context, all_labelled(edited))
-
-
-def _written_by_hand(before: Carried, after: Carried, at: str | None, author: Author) -> Carried:
-    """What is handed over after an edit of the file: an entry that it added has an id.
-
-    at  when the edit was made here: what it changed or added is the author's; None where somebody else made it
-    """
-    known = {entry.id: entry for entry in before.kept}
-    kept = list[Kept]()
-    for entry in reversed(after.kept):
+    edited = all_labelled(from_tree(RouteContext, merge.apply(to_tree(context), changes)))
+    kept: list[Kept] = []
+    for entry in reversed(edited.handover.kept):
         if not entry.id and entry.kind in KEPT:
-            ids = [*after.numbers, *(one.id for one in (*after.kept, *kept))]
+            ids = [*edited.handover.numbers, *(one.id for one in (*edited.handover.kept, *kept))]
             entry = replace(entry, id=next_id(KEPT[entry.kind], ids))
-        is_same = at is None or known.get(entry.id) == entry
-        kept.append(entry if is_same else replace(entry, author=author, model="", at=at or entry.at))
-    last = after.last
-    if at is not None and last is not None and last != before.last:
-        last = replace(last, author=author, model="", at=at or last.at)
-    return replace(after, last=last, kept=tuple(reversed(kept)), numbers=_numbers(after.numbers, kept))
+        kept.insert(0, entry)
+    numbers = _numbers(edited.handover.numbers, kept)
+    edited = replace(edited, handover=replace(edited.handover, kept=tuple(kept), numbers=numbers))
+    by = payload.get("origin", BY_HAND)
+    if by in (BY_HAND, BY_AGENT) and "lost" not in payload:
+        edited = _signed(context, edited, by, str(payload.get("timestamp", "")))
+    return cap.as_edited(context, edited)
 
 
-def _worded_by_hand(before: Sequence[Decision], after: Sequence[Decision], by: str) -> tuple[Decision, ...]:
-    """Decisions after an edit of the file: one that it words otherwise is of who edited it, and no model ends it."""
-    known = {item.id: item for item in before}
-    made = list[Decision]()
-    for item in after:
-        was = known.get(item.id)
-        is_other = was is not None and was.origin == item.origin in _AUTHORS and _worded(was) != _worded(item)
-        made.append(replace(item, origin=by, model="") if is_other else item)
-    return tuple(made)
+def _signed(before: RouteContext, after: RouteContext, by: str, at: str) -> RouteContext:
+    """A context after an edit of the file: what was added or worded otherwise is of who edited it, and no model ends
+    it. What an agent writes is the agent's, whatever origin it writes beside it.
+    """
+    author: Author = "agent" if by == BY_AGENT else "file"
+    entries = [before.handover.last, *before.handover.kept, *before.handover.offers]
+    items, handed = {item.id: item for item in before.decisions}, after.handover
+
+    def signed(entry: Any) -> Any:
+        return entry if entry in entries else replace(entry, author=author, model="", at=at or entry.at)
+
+    def whose(item: Decision) -> Decision:
+        was = items.get(item.id)
+        if was is not None and _worded(was) == _worded(item):
+            return replace(item, origin=was.origin) if by == BY_AGENT else item
+        is_theirs = was.origin == item.origin in _AUTHORS if was is not None else item.origin == BY_HAND
+        return replace(item, origin=by, model="") if is_theirs or by == BY_AGENT else item
+
+    is_goal = after.goal != before.goal and after.goal_origin == before.goal_origin
+    kept, offers = (tuple(map(signed, some)) for some in (handed.kept, handed.offers))
+    return replace(
+        after,
+        goal_origin=by if is_goal else after.goal_origin,
+        handover=replace(handed, last=signed(handed.last), kept=kept, offers=offers),
+        decisions=tuple(map(whose, after.decisions)),
+        active_work=cap.edited(before.active_work, after.active_work),
+    )
 
 
 _AUTHORS = ("user", "answer", "agent", "model")
@@ -354,7 +350,7 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     return all_labelled(with_header(imported, route=context.route, spend=spend, later_records=later))
 
 
-UNDO, MERGE = "undo", "merge"
+UNDO = "undo"
 
 
 def next_number(context: RouteContext) -> int:
@@ -363,19 +359,14 @@ def next_number(context: RouteContext) -> int:
 
 
 def _undo(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with some of its content put back; nothing that was purged comes back."""
-    tree = merge.apply(to_tree(context), payload.get("changes", ()))
-    purged = {stone.get("id") for stone in tree.get("forgotten", ())}
-    back = from_tree(RouteContext, tree)
-    return replace(back, decisions=tuple(item for item in back.decisions if item.id not in purged))
-
-
-def _revert(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    """The context with its content put back; no number of a checkpoint is given twice, also where an earlier version
-    gave one to the revert.
+    """The context with some of its content put back; nothing that was purged comes back, and no number of a checkpoint
+    is given twice, also where an earlier version gave one to a revert.
     """
-    count = max(context.checkpoint_count, int(payload.get("number", 0)))
-    return with_header(_undo(context, payload), checkpoint_count=count)
+    back = from_tree(RouteContext, merge.apply(to_tree(context), payload.get("changes", ())))
+    count = max(context.checkpoint_count, back.checkpoint_count, int(payload.get("number", 0)))
+    purged = {stone.id for stone in back.forgotten}
+    decisions = tuple(item for item in back.decisions if item.id not in purged)
+    return with_header(replace(back, decisions=decisions), checkpoint_count=count)
 
 
 IN_A_ROW = 3
@@ -397,16 +388,9 @@ def owed(context: RouteContext) -> tuple[str, ...]:
     One whose evidence is settled is passed over: it is asked about no more.
     """
     newest = context.checkpoint_history[-NEWEST:]
-    if not newest or newest[-1].unrefined:
-        return ()
-    found: list[str] = []
-    for entry in reversed(newest):
-        is_known = entry is entry_of(context, entry.checkpoint_id)  # by hand, an id can be twice
-        if entry.refines or not entry.session or not is_known:  # without a session it came with an old file
-            break
-        if not entry.settled:
-            found.insert(0, entry.checkpoint_id)
-    return tuple(found)
+    is_asked = not newest or bool(newest[-1].unrefined)
+    found = takewhile(lambda entry: entry.session and not entry.refines, () if is_asked else reversed(newest))
+    return tuple(entry.checkpoint_id for entry in found if not entry.settled)[::-1]
 
 
 def spent(before: Spend, payload: Mapping[str, Any]) -> Spend:
@@ -446,38 +430,20 @@ def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
     model = str(payload.get("model") or payload.get("summarizer") or "")
     decisions = [{**item, "origin": "model", "model": model} for item in payload.get("decisions", ())]
     context = _with_decisions(context, {"decisions": decisions})
-    entry, text = entry_of(context, str(payload.get("refines", ""))), as_section(str(payload.get("text", "")))
-    section = section_of(context, entry) if entry is not None else None
-    if entry is None or section is None or not text or payload.get("above"):
+    if not payload.get("text") or payload.get("above"):
         return context
-    title = one_line(str(payload.get("title", ""))).removesuffix("(Current)").rstrip()
-    head = section.text.partition("\n\n")[0]
-    made = replace(section, title=title or section.title, text=f"{head}\n\n{text}".rstrip("\n"))
-    named = replace(entry, summary_ref=f"### Checkpoint {section.number}" + (f": {made.title}" if made.title else ""))
-    history = tuple(named if one is entry else one for one in context.checkpoint_history)
-    sections = tuple(made if one is section else one for one in context.body.sections)
-    return replace(context, checkpoint_history=history, body=replace(context.body, sections=sections))
 
+    def refined(one: Section) -> Section:
+        head = one.text.partition("\n\n")[0]
+        is_it = f"cp-{one.number or 0:03d}" == payload.get("refines")
+        return replace(one, title=_title(payload) or one.title, text=_text(head, payload)) if is_it else one
 
-def section_of(context: RouteContext, entry: Checkpoint) -> Section | None:
-    """The section of a checkpoint, None where it is folded away or was renamed by hand."""
-    return next((one for one in context.body.sections if entry.checkpoint_id == f"cp-{one.number or 0:03d}"), None)
+    return replace(context, body=replace(context.body, sections=tuple(map(refined, context.body.sections))))
 
 
 def entry_of(context: RouteContext, checkpoint_id: str) -> Checkpoint | None:
     """A checkpoint's entry, None where the cap has folded it away."""
     return next((entry for entry in context.checkpoint_history if entry.checkpoint_id == checkpoint_id), None)
-
-
-def _amended(decision: Decision, change: Mapping[str, Any] | None) -> Decision:
-    """A decision that a hand-over has ended: another took its place, or it was taken back."""
-    if change is None or decision.status != "active":
-        return decision
-    by = str(change.get("superseded_by", ""))
-    ended = from_tree(Ended, change.get("ended", {}))
-    return replace(
-        decision, status="superseded" if by else "reversed", superseded_by=by or decision.superseded_by, ended=ended
-    )
 
 
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
@@ -492,7 +458,7 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "import": _import,
     "refinement": _refinement,
     "repair": _edit,
-    REVERT: _revert,
+    REVERT: _undo,
     UNDO: _undo,
-    MERGE: _undo,
+    "merge": _undo,  # of earlier versions, and so are a refinement and a repair
 }

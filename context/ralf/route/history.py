@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import accumulate
-from operator import itemgetter
+from heapq import merge as merged
+from operator import attrgetter
 from typing import Any
 
 from ralf import routing
 from ralf.brief.wording import place, value
 from ralf.document import merge
-from ralf.document.tree import Tree, from_tree, to_tree
+from ralf.document.tree import Tree, to_tree
 from ralf.errors import NotFound
 from ralf.facts.progress import UNSAID
 from ralf.model import BODY, Decision, RouteContext
@@ -45,17 +45,16 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
 
 def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[str, RouteContext]:
     """The contexts of a route at several moments, `cp-002` or `r12`, by one reading of its journal."""
-    context = fold.empty(route)
-    found = {"r0": context} if "r0" in moments else {}
+    context, wanted = fold.empty(route), set(moments)
+    found = {"r0": context} if "r0" in wanted else {}
     for name, record in records(project, route):
-        if len(found) == len(set(moments)):
+        if wanted <= found.keys():
             break
         context = fold.apply(context, record)
-        found |= {one: context for one in (f"r{record.revision}", name) if one and one in moments}
-    for name in moments:
-        if name not in found:
-            what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
-            raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
+        found |= dict.fromkeys({f"r{record.revision}", name} & wanted, context)
+    for name in wanted - found.keys():
+        what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
+        raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
     return found
 
 
@@ -77,24 +76,12 @@ def decisions_ever(records: Iterable[Record]) -> dict[str, Decision]:
     """Every decision that some records of a route bring, whole, as they leave it, by its label; one that was taken out
     has the status dropped.
     """
-    trees: dict[str, Tree] = {}
+    context, ever = fold.empty(""), dict[str, Decision]()
     for record in records:
-        payload = record.payload
-        for item in _items(payload):
-            label, replaced = str(item.get("id", "")), trees.get(str(item.get("supersedes", "")))
-            if replaced is not None and replaced.get("status", "active") == "active":
-                trees[replaced["id"]] = {**replaced, "status": "superseded", "superseded_by": label}
-            trees[label] = {**trees.get(label, {}), **item}
-        stones = [payload["tombstone"]] if payload.get("tombstone") else payload.get("tombstones", ())
-        for change in (*payload.get("amended", ()), *({"id": stone["id"], "status": "dropped"} for stone in stones)):
-            if change["id"] in trees:
-                trees[change["id"]] = {**trees[change["id"]], **change}
-        if changes := [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]:
-            edited = merge.apply({"decisions": [*trees.values()]}, changes).get("decisions", [])
-            there = {str(item.get("id", "")): item for item in edited}
-            trees |= {label: {**tree, "status": "dropped"} for label, tree in trees.items() if label not in there}
-            trees |= there
-    return {label: from_tree(Decision, tree) for label, tree in trees.items() if label}
+        context = fold.apply(context, record, is_capped=False)
+        ever |= {item.id: item for item in context.decisions}
+    there = {item.id for item in context.decisions}
+    return {label: item if label in there else replace(item, status="dropped") for label, item in ever.items()}
 
 
 def _whole(item: Decision, earlier: Decision) -> Decision:
@@ -124,31 +111,17 @@ def with_labels(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
     """
     count = 0
     for record in records:
-        count = counted(count, record)
+        with suppress(*journal.MALFORMED):  # the fold says it
+            count = max(count + (record.kind == "checkpoint"), *_numbers(record.payload))
         yield f"cp-{count:03d}" if record.kind == "checkpoint" else "", record
 
 
-def counted(count: int, record: Record) -> int:
-    """The number of a route's checkpoints with one more record: an import and an edit may bring in higher numbers."""
-    if record.kind == "checkpoint":
-        return count + 1
-    with suppress(*journal.MALFORMED):  # the fold says it
-        return max([count, *_numbers(record.payload)])
-    return count
-
-
 def _numbers(payload: Mapping[str, Any]) -> Iterator[int]:
-    yield int(payload.get("number", 0))  # of a revert, in earlier versions
-    document = payload.get("document", {})
+    """The numbers of checkpoints that a record names: its own, and those of a file that was imported."""
+    document = payload.get("document") or {}
+    yield int(payload.get("number") or 0)
     yield int(document.get("context_checkpoint", {}).get("checkpoint_count", 0))
-    sections = list(document.get(BODY, {}).get("sections", ()))
-    for change in payload.get("changes", ()):
-        if change["at"] == ["context_checkpoint", "checkpoint_count"]:
-            yield int(change.get("value", 0))
-        elif change["at"][:2] == [BODY, "sections"]:
-            brought = change.get("value")
-            sections += brought if isinstance(brought, list) else [brought]
-    yield from (int(section.get("number") or 0) for section in sections if isinstance(section, Mapping))
+    yield from (int(section.get("number") or 0) for section in document.get(BODY, {}).get("sections", ()))
 
 
 def checkpoints(project: Project, route: str) -> Iterator[tuple[str, Record]]:
@@ -164,13 +137,13 @@ def texts_of(project: Project, route: str, session: str) -> Iterator[str]:
                 yield from (line.text for line in read_evidence(project.store, str(record.payload.get("evidence", ""))))
 
 
-def undone(project: Project, route: str) -> set[str]:
+def undone(project: Project, route: str) -> frozenset[str]:
     """The labels of a route's checkpoints that a revert has taken back, and none has brought back since."""
     there: list[frozenset[str]] = [frozenset()]  # at each revision
     for name, record in records(project, route):
-        to = int(record.payload.get("to_revision", 0)) if record.kind == fold.REVERT else None
-        there.append(there[-1] | ({name} if name else set()) if to is None else there[to])
-    return {name for names in there for name in names} - there[-1]
+        is_back = record.kind == fold.REVERT
+        there.append(there[int(record.payload.get("to_revision", 0))] if is_back else there[-1] | ({name} - {""}))
+    return frozenset().union(*there) - there[-1]
 
 
 # ---- what changed between two moments ----
@@ -292,9 +265,7 @@ def log(
     project, found = routing.find(route, root)
     with journal.understood(found):
         own = [event for event, _ in events(project, found)]
-    times = accumulate((event.time for event in own), max)  # a route's own records stay in their order
-    theirs = ((event.time, event) for event in _shared(project, found))
-    ordered = [event for _, event in sorted([*zip(times, own, strict=True), *theirs], key=itemgetter(0))]
+    ordered = list(merged(own, _shared(project, found), key=attrgetter("time")))  # each side in its order
     if since is not None:
         ordered = [event for event in ordered if is_since(event.time, since)]
     return ordered[::-1][:limit]
@@ -340,14 +311,6 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
             ),
             record,
         )
-
-
-def brought(record: Record, label: str) -> Tree:
-    """What a record says of the decision of this label, where it brings one; {} for nothing."""
-    payload = record.payload
-    changes = [change for change in payload.get("changes", ()) if change["at"][:1] == ["decisions"]]
-    items = [*_items(payload), *(merge.apply({"decisions": []}, changes)["decisions"] if changes else ())]
-    return next((item for item in items if str(item.get("id", "")) == label and "decision" in item), {})
 
 
 def _items(payload: Mapping[str, Any]) -> list[Tree]:
@@ -445,7 +408,6 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     "attempts": _runs,
     "document": _brought,
     "ids": lambda _: "its words were purged",
-    "lost": lambda _: "what the file still showed of lost records",
     "changes": _places,
     "conflicts": lambda both: f"instead of {_few([value(one['also'][0], _LONGEST) for one in both], '; ')}",
     "reason": lambda reason: f"no hand-over: {reason}",

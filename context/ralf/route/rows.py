@@ -9,7 +9,7 @@ run/RUN            what was recorded last of a run of a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from itertools import zip_longest
@@ -25,15 +25,19 @@ _CONTEXT, _DECISION, _SIZE = "context/", "decision/", "size"
 # ---- the context ----
 
 
-def context_of(rows: Rows, empty: Callable[[], RouteContext]) -> RouteContext:
-    """The context in rows, `empty` for none."""
+def context_of(rows: Rows, route: str) -> RouteContext:
+    """The context of a route that rows hold."""
     if rows.held is None:
         tree: dict[str, Any] = {}
         for _, part in rows.under(_CONTEXT):
             tree |= part
         if decisions := [item for _, item in rows.under(_DECISION)]:
             tree["decisions"] = decisions
-        rows.held = replace(from_tree(RouteContext, tree), size=rows.one(_SIZE) or 0) if tree else empty()
+        if not tree:
+            from ralf.route import fold  # a read of a route that has records needs none
+
+            return fold.empty(route)
+        rows.held = replace(from_tree(RouteContext, tree), size=rows.one(_SIZE) or 0)
     found: RouteContext = rows.held
     return found
 
@@ -60,22 +64,18 @@ def _put_decisions(rows: Rows, before: Sequence[Decision], after: Sequence[Decis
 # ---- what was ingested of transcripts, and known runs ----
 def take(rows: Rows, record: Record) -> None:
     """Have rows hold what a record says of a transcript, and of runs."""
-    if record.kind not in ("checkpoint", "attempt"):
-        return
-    source = record.payload.get("source") if record.kind == "checkpoint" else None
+    payload = record.payload
     with understood(record.kind, record):
-        if source:
-            session, byte, line = str(source.get("session", "")), source.get("to_byte", 0), source.get("to_line", 0)
-            if min(int(byte), int(line)) < 0:
-                raise ValueError("a place before the beginning")
-            offset: dict[str, Any] = {"byte": int(byte), "line": int(line)}
+        if record.kind == "checkpoint" and payload.get("source"):
+            source = payload["source"]
+            session, notes = str(source.get("session", "")), source.get("notes")
+            offset: dict[str, Any] = {key: int(source.get(f"to_{key}", 0)) for key in ("byte", "line")}
             offset |= {key: str(source.get(key, "")) for key in ("head", "tail")}
-            offset |= {key: record.payload.get(key) or empty for key, empty in (("pending", []), ("tails", {}))}
+            offset |= {key: payload.get(key) or empty for key, empty in (("pending", []), ("tails", {}))}
             rows.put(f"offset/{session}", offset)
-            notes = source.get("notes")
             for digest in notes if isinstance(notes, list) else ():  # earlier versions counted them
                 rows.put(f"note/{session}/{digest}", True)
-        for run in runs_of(record.payload):
+        for run in runs_of(payload) if record.kind in ("checkpoint", "attempt") else ():
             rows.put(f"run/{run.get('run', '')}", _told(run))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ralf import routing
 from ralf.document import merge
-from ralf.document.tree import Tree, to_tree
+from ralf.document.tree import to_tree
 from ralf.errors import Busy, NotFound
 from ralf.model import RouteContext
 from ralf.project import Project
@@ -18,7 +18,6 @@ from ralf.route import fold, history
 from ralf.route.family import redacted
 from ralf.route.history import NOW, Difference, Event
 from ralf.route.write import open_route, utc_now
-from ralf.storage import journal
 from ralf.storage.journal import Record
 from ralf.text.cleaning import clean, one_line
 
@@ -28,8 +27,8 @@ KINDS = ("decision", "drop", "edit", "handover", "pin", fold.UNDO)
 _STAYS = ("context_checkpoint", "forgotten")
 """What is no content: the books, and what was purged, which nothing brings back."""
 
-_Plan = Callable[[RouteContext], tuple[str, dict[str, Any]]]
-"""The kind and the payload of the record that changes a route as it is now."""
+_Plan = Callable[[RouteContext], tuple[str, str, dict[str, Any]]]
+"""What is taken back, in words, and the kind and the payload of the record that does it to a route as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +71,13 @@ def undo(
     DamagedJournal, OSError.
     """
     project, found = routing.find(route, root)
-    events: list[Event] = []
 
-    def plan(now: RouteContext) -> tuple[str, dict[str, Any]]:
+    def plan(now: RouteContext) -> tuple[str, str, dict[str, Any]]:
         event, changes = _chosen(project, now, revision, who)
-        events.append(event)
-        return fold.UNDO, {"undoes": [event.revision], "origin": who or "user", "changes": changes}
+        what = f"r{event.revision} ({' '.join(filter(None, (event.kind, event.id)))})"
+        return what, fold.UNDO, {"undoes": [event.revision], "origin": who or "user", "changes": changes}
 
-    done = _take_back(project, found, plan, because, dry_run=dry_run)
-    label = " ".join(filter(None, (events[-1].kind, events[-1].id)))
-    return TakenBack(found, f"r{events[-1].revision} ({label})", *done)
+    return _take_back(project, found, plan, because, dry_run=dry_run)
 
 
 def revert(
@@ -105,45 +101,35 @@ def revert(
     project, found = routing.find(route, root)
     moment = history.label(to)
 
-    def plan(now: RouteContext) -> tuple[str, dict[str, Any]]:
+    def plan(now: RouteContext) -> tuple[str, str, dict[str, Any]]:
         then = history.contexts_at(project, found, [moment])[moment]
-        return fold.REVERT, {"to": moment, "to_revision": then.revision, "changes": changes_back(now, then)}
+        return moment, fold.REVERT, {"to": moment, "to_revision": then.revision, "changes": changes_back(now, then)}
 
-    return TakenBack(found, moment, *_take_back(project, found, plan, because, dry_run=dry_run))
+    return _take_back(project, found, plan, because, dry_run=dry_run)
 
 
 def changes_back(now: RouteContext, then: RouteContext) -> list[merge.Change]:
     """The changes that give `now` the content of `then`."""
-    return merge.diff(_content(now), _content(then))
+    return [one for one in merge.diff(to_tree(now), to_tree(then)) if one["at"][0] not in _STAYS]
 
 
-def _content(context: RouteContext) -> Tree:
-    return {key: inner for key, inner in to_tree(context).items() if key not in _STAYS}
-
-
-def _take_back(
-    project: Project, route: str, plan: _Plan, because: str, *, dry_run: bool
-) -> tuple[int, Difference, tuple[str, ...], str]:
+def _take_back(project: Project, route: str, plan: _Plan, because: str, *, dry_run: bool) -> TakenBack:
     """Append the record that `plan` makes of a route, if it changes anything."""
     if dry_run:
         now = history.at_present(project, route)
-        kind, payload = plan(now)
+        what, kind, payload = plan(now)
         after = fold.apply(now, Record(now.revision + 1, kind, payload)) if payload["changes"] else now
-        return 0, history.between((NOW, now), (NOW, after)), (), ""
+        return TakenBack(route, what, 0, history.between((NOW, now), (NOW, after)))
     with open_route(project, route) as writer:
-        now = writer.context
-        kind, payload = plan(now)
-        after = now
+        now = after = writer.context
+        what, kind, payload = plan(now)
         if payload["changes"]:
-            payload |= {
-                "timestamp": utc_now(),
-                "because": redactor_for(project).text(one_line(clean(because))),
-                "changes": [redacted(project, change) for change in payload["changes"]],
-            }
-            after = writer.append(kind, payload)
+            changes = [redacted(project, change) for change in payload["changes"]]
+            reason = redactor_for(project).text(one_line(clean(because)))
+            after = writer.append(kind, payload | {"timestamp": utc_now(), "because": reason, "changes": changes})
     difference = history.between((f"r{now.revision}", now), (f"r{after.revision}", after))
     revision = after.revision if after is not now else 0
-    return revision, difference, tuple(writer.warnings), writer.damage
+    return TakenBack(route, what, revision, difference, tuple(writer.warnings), writer.damage)
 
 
 def _chosen(
@@ -151,9 +137,7 @@ def _chosen(
 ) -> tuple[Event, list[merge.Change]]:
     """The write that is taken back, and the changes that do it."""
     route, gone = now.route, set[int]()
-    with journal.understood(route):
-        records = list(history.events(project, route))
-    for event, record in reversed(records):
+    for event, record in reversed(list(history.events(project, route))):
         if not _can_go(record) or record.revision in gone or who not in (None, event.who):
             continue
         if record.kind == fold.UNDO:
@@ -175,7 +159,7 @@ def _can_go(record: Record) -> bool:
     """
     payload = record.payload
     is_write = record.kind in KINDS and "checkpoints" not in payload
-    return is_write and payload.get("decision") != {} and not (payload.get("accepts") or payload.get("lost"))
+    return is_write and payload.get("decision") != {} and not payload.get("accepts")
 
 
 def _changes(project: Project, now: RouteContext, revision: int) -> list[merge.Change]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from ralf.errors import BlobNotFound, NotFound
 from ralf.model import SHA256_DIGITS, Decision, RouteContext, Source
 from ralf.model.entries import Message, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import history, shared
+from ralf.route import fold, history, shared
+from ralf.route.edits import by_label
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
 from ralf.storage.journal import Record, understood
@@ -92,9 +94,8 @@ def why(route: str, id: str, *, root: str | os.PathLike[str] | None = None) -> R
     label = history.label(id, "DEC")
     records = list(history.records(project, found))
     with understood(found):
-        if label.startswith("cp-"):
-            return _checkpoint(project, found, label, records)
-        return _decision(project, found, label, records)
+        explained = _checkpoint if label.startswith("cp-") else _decision
+        return explained(project, found, label, records)
 
 
 # ---- decisions ----
@@ -111,10 +112,12 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     if decision is None:
         raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
     recorded, revision, claim = "edit of the route file", 0, decision.decision
+    then = fold.empty(route)
     for name, record in records:
-        if brought := history.brought(record, decision.id):
+        then = fold.apply(then, record, is_capped=False)
+        if brought := by_label(then.decisions, decision.id):
             recorded, revision = f"{_HOW.get(record.kind, record.kind)} {name}".rstrip(), record.revision
-            claim = str(brought.get("decision", claim))
+            claim = brought.decision
             break
     if context.wholly_foreign:
         recorded = FOREIGN
@@ -144,38 +147,32 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     sessions = sessions_of(project, route)
     command, turn, after = _around(sessions, decision)
     reason = replace(reason, quotes=tuple(command), turn=tuple(turn), after=tuple(after))
-    return _quoted(project, reason, decision.source, sessions, records) if decision.source is not None else reason
+    if decision.source is None:
+        return reason
+    evidence, matches, quotes = _quoted(project, decision.source, sessions, records)
+    return replace(reason, evidence=evidence, matches=matches, quotes=tuple(quotes) or reason.quotes)
 
 
 def _quoted(
-    project: Project,
-    reason: Reason,
-    source: Source,
-    sessions: Sequence[SessionEntries],
-    records: Sequence[tuple[str, Record]],
-) -> Reason:
-    """The reason with the words that it was taken from: a message on record, or lines of the evidence."""
+    project: Project, source: Source, sessions: Sequence[SessionEntries], records: Sequence[tuple[str, Record]]
+) -> tuple[str, bool | None, list[Quote]]:
+    """What is kept of the words that a decision was taken from, whether they are those, and the words: a message on
+    record, or lines of the evidence.
+    """
     entries = (entry for one in sessions if one.session == source.session for entry in one.entries)
     for entry in entries:
         is_there = isinstance(entry, Message) and source.first_line <= entry.line <= source.last_line
         if isinstance(entry, Message) and is_there and _is_of(entry.text, source):
-            return replace(reason, evidence="kept", matches=True, quotes=(_of(entry),))
-    reason = replace(reason, evidence="pruned")
+            return "kept", True, [_of(entry)]
     for payload in (record.payload for name, record in records if name and _covers(record.payload, source)):
-        try:
+        with suppress(BlobNotFound):
             evidence = list(read_evidence(project.store, str(payload.get("evidence", ""))))
-        except BlobNotFound:
-            continue
-        there = [line for line in evidence if source.first_line <= line.line and line.last <= source.last_line]
-        own = [line for line in there if _is_of(line.text, source)]
-        is_purged = not own and any(MARK in line.text for line in there)
-        return replace(
-            reason,
-            evidence="purged" if is_purged else "kept",
-            matches=None if is_purged else bool(own),
-            quotes=tuple(map(_quote, own or there)),
-        )
-    return reason
+            there = [line for line in evidence if source.first_line <= line.line and line.last <= source.last_line]
+            own = [line for line in there if _is_of(line.text, source)]
+            if not own and any(MARK in line.text for line in there):
+                return "purged", None, list(map(_quote, there))
+            return "kept", bool(own), list(map(_quote, own or there))
+    return "pruned", None, []
 
 
 def _covers(payload: Mapping[str, Any], source: Source) -> bool:
@@ -198,15 +195,13 @@ def _around(sessions: Sequence[SessionEntries], decision: Decision) -> tuple[lis
     """The command that recorded a decision without lines, the turn in which it stands, and the next two messages."""
     source = decision.source
     for session in sessions:
-        if source is not None and source.session != session.session:
-            continue
-        turns = thread(session.entries).turns
+        turns = thread(session.entries).turns if source is None or source.session == session.session else ()
         for number, turn in enumerate(turns):
             commands = [step for step in turn.steps if source is None and _records(step, decision)]
             if commands or (source is not None and _has(turn, source)):
                 called = [Quote(step.line, step.line, f"agent, calling {step.tool}", step.object) for step in commands]
-                following = [one.message for one in turns[number + 1 :] if one.message is not None]
-                return called[:1], list(_turn(turn)), [_of(message) for message in following[:_AFTER]]
+                following = [_of(one.message) for one in turns[number + 1 :] if one.message is not None]
+                return called[:1], list(_turn(turn)), following[:_AFTER]
     return [], [], []
 
 
@@ -257,7 +252,11 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
     payload = record.payload
     span, digest = payload.get("source", {}), str(payload.get("evidence", ""))
     first, last = int(span.get("from_line", 0)) + 1, int(span.get("to_line", 0))
-    reason = Reason(
+    evidence, quotes = ("pruned" if digest else "none"), tuple[Quote, ...]()  # an orchestrator's own has no transcript
+    with suppress(BlobNotFound):
+        found = list(read_evidence(project.store, digest)) if digest else []
+        evidence, quotes = ("kept" if digest else "none"), tuple(_quote(one) for one in found if one.kind in _SPEECH)
+    return Reason(
         route=route,
         id=label,
         kind="checkpoint",
@@ -266,14 +265,10 @@ def _checkpoint(project: Project, route: str, label: str, records: Sequence[tupl
         recorded=f"summarizer {payload.get('summarizer', '')}",
         revision=record.revision,
         source=Source(str(span.get("session", "")), first, last, digest) if digest else None,
-        evidence="pruned" if digest else "none",  # an orchestrator's own has no transcript
+        evidence=evidence,
+        matches=True if evidence == "kept" else None,
+        quotes=quotes,
     )
-    try:
-        evidence = list(read_evidence(project.store, digest)) if digest else []
-    except BlobNotFound:
-        return reason
-    quotes = tuple(_quote(line) for line in evidence if line.kind in _SPEECH)
-    return replace(reason, evidence="kept", matches=True, quotes=quotes) if digest else reason
 
 
 def _quote(line: EvidenceLine) -> Quote:

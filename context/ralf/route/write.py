@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from ralf import routing
 from ralf.brief.wording import place, value
 from ralf.document import access
-from ralf.document.access import Body, Writer
+from ralf.document.access import Writer
 from ralf.document.judging import DAMAGED, NEW
+from ralf.document.record import now
 from ralf.document.state import digest_of
 from ralf.errors import RalfError
 from ralf.model import RouteContext
@@ -23,10 +23,8 @@ from ralf.storage import files, journal
 from ralf.storage.journal import Save, Token
 from ralf.text import tokens
 
-
-def utc_now() -> str:
-    """The time as records have it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+utc_now = now
+"""The time as records have it."""
 
 
 class RouteWriter:
@@ -34,10 +32,6 @@ class RouteWriter:
 
     What a person saved into the file is absorbed before, and the file shows the newest revision after the block of
     `open_route`; in between there is any number of `append`.
-
-    warnings  what the caller should know of
-    damage    why the file cannot be read or may not be written, "" for nothing: it stays as it is
-    foreign   whether somebody else has written the file: it stays as it is, too
     """
 
     def __init__(self, project: Project, route: str, writer: Writer) -> None:
@@ -46,13 +40,9 @@ class RouteWriter:
         self._route = route
         self._path = project.route_file(route)
         self._writer = writer
-        self.damage = ""
-        self.foreign = False
-        self._told: list[str] = []
+        self._failed: list[str] = []
         writer.absorb()
-        self._look_at_file()
-        self._tell(writer.absorbed)
-        self._owes = digest_of(writer.content) != writer.state.render  # the journal has more than the file shows
+        self._tracked = project.git.would_commit(self._path)
         if project.git.shares():
             self._share_newest()
 
@@ -67,11 +57,32 @@ class RouteWriter:
         return self._writer.state.token
 
     @property
-    def warnings(self) -> list[str]:
-        """What the caller should know of."""
+    def damage(self) -> str:
+        """Why the file cannot be read or may not be written, "" for nothing: it stays as it is."""
         writer = self._writer
+        error = load.unreadable(self._path, writer.unread) if writer.unread else writer.file.error
+        return str(error) if error is not None else self._tracked
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else has written the file: it stays as it is, too."""
+        return self._writer.file.status == NEW
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the caller should know of: what failed, fields that an edit and the journal have changed, and an editor
+        that shows an older file.
+        """
+        writer = self._writer
+        told = list(self._failed)
+        for body, is_again in writer.absorbed:
+            if is_again:
+                told.append(f"{self._path}: was saved once more from an older version: what it says now counts")
+            for one in body["payload"].get("conflicts", ()):
+                what = "changed by hand, and meanwhile otherwise: the edit counts, the other value was"
+                told.append(f"{self._path}: {place(one['at'])}: {what} {value(one['also'][0])}")
         is_said = self.damage if writer.unread or writer.file.status in (DAMAGED, NEW) else ""
-        return [*self._told, *(() if is_said else writer.warnings)]
+        return told if is_said else [*told, *writer.warnings]
 
     def append(
         self,
@@ -91,23 +102,19 @@ class RouteWriter:
         """
         before, id = self.context, id or f"{kind}-{os.urandom(16).hex()}"  # noqa: A001
         payload = edits.labelled(before, kind, payload, self._project.git.clone)
+        payload = {**payload, "number": fold.next_number(before)} if kind == "checkpoint" else payload
         if self._writer.append({"kind": kind, "payload": payload}, id, is_shown=shown, save=save):
-            self._owes = True
             self._share(kind, before)
         return self.context
 
     def render_file(self) -> None:
         """Make the route file show the newest revision, absorbing what a person saves meanwhile."""
         if self.token is not None:
-            known = len(self._writer.absorbed)
             self._writer.put()
-            self._tell(self._writer.absorbed[known:])
-            self._look_at_file()
-        self._owes = False
 
     def close(self) -> None:
         """Render the file if it is behind the journal."""
-        if self._owes:
+        if digest_of(self._writer.content) != self._writer.state.render:
             with suppress(OSError):  # the write itself has reported its error
                 self.render_file()
 
@@ -119,26 +126,9 @@ class RouteWriter:
         is_same = content == self._writer.content
         self.append(kind, payload, id=id, save=Save(digest_of(content), "") if is_same else None)
         if is_same:
-            self.foreign = False
             self._writer.accept()
         self.render_file()
         return self.context
-
-    def _look_at_file(self) -> None:
-        """Know what the file is, and why it is left as it is."""
-        writer = self._writer
-        self.foreign = writer.file.status == NEW
-        error = load.unreadable(self._path, writer.unread) if writer.unread else writer.file.error
-        self.damage = str(error) if error is not None else self._project.git.would_commit(self._path) or self.damage
-
-    def _tell(self, absorbed: list[tuple[Body, bool]]) -> None:
-        """Warn of fields that an edit and the journal have changed, and of an editor that shows an older file."""
-        for body, is_again in absorbed:
-            if is_again:
-                self._told.append(f"{self._path}: was saved once more from an older version: what it says now counts")
-            for one in body["payload"].get("conflicts", ()):
-                what = "changed by hand, and meanwhile otherwise: the edit counts, the other value was"
-                self._told.append(f"{self._path}: {place(one['at'])}: {what} {value(one['also'][0])}")
 
     def _share_newest(self) -> None:
         """Share what a writer has recorded that was killed before it did."""
@@ -157,7 +147,7 @@ class RouteWriter:
                 shared.publish(project, self._route, self.context.revision, before, self.context)
         except (OSError, RalfError) as error:
             what = f"{error}: what was recorded is not shared yet; the next write shares it"
-            self._told.append(f"{shared.folder_of(project)}: {what}")
+            self._failed.append(f"{shared.folder_of(project)}: {what}")
 
 
 @contextmanager
