@@ -94,16 +94,16 @@ MUTATIONS = (
     Mutation(
         "redaction switched off for one door",
         "context/ralf/route/corrections.py",
-        (("        decision=redacted(said),\n", "        decision=said,\n"),),
+        (("        decision=text_of(text),\n", "        decision=text,\n"),),
         ("test_commands",),
     ),
     Mutation(
         "an undo that does nothing",
-        "context/ralf/route/undoing.py",
+        "context/ralf/route/corrections.py",
         (
             (
-                '            "changes": [state.redacted(project, change) for change in changes],\n',
-                '            "changes": [],\n',
+                "    clean_ = [redacted(project, one) for one in changes]\n",
+                "    clean_ = list[Change]()\n",
             ),
         ),
         ("test_history",),

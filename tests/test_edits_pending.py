@@ -12,8 +12,7 @@ from ralf.errors import UsageError
 from ralf.maintenance.forget import forget
 from ralf.model import Decision
 from ralf.route import routefile
-from ralf.route.corrections import drop
-from ralf.route.undoing import revert
+from ralf.route.corrections import drop, revert
 from storekit import journal_file, route_file
 
 ROUTE = "tide"

@@ -41,7 +41,7 @@ from ralf.maintenance import repair
 from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
-from ralf.route import archive, corrections, undoing
+from ralf.route import archive, corrections
 from ralf.tasks import claims, editing, plan as task_plan, planfile, sequence, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
@@ -91,7 +91,7 @@ def _drop(root: Path, _: rig.Acknowledge) -> None:
 
 
 def _revert(root: Path, _: rig.Acknowledge) -> None:
-    undoing.revert(rig.ROUTE, "r1", root=root)
+    corrections.revert(rig.ROUTE, "r1", root=root)
 
 
 def _archive(root: Path, _: rig.Acknowledge) -> None:

@@ -25,7 +25,7 @@ from ralf.document import merge
 from ralf.document.tree import to_tree
 from ralf.model import BODY, RouteContext, Section
 from ralf.model.handover import number_of
-from ralf.route import edits, fold, routefile, undoing
+from ralf.route import corrections, edits, fold, routefile
 from ralf.route.comparing import in_words
 from ralf.storage.journal import Record
 
@@ -186,7 +186,7 @@ class History:
 
     def revert(self, then: RouteContext) -> RouteContext:
         """Revert to what the route was."""
-        changes = undoing.changes_back(self.now, then)
+        changes = corrections.changes_back(self.now, then)
         payload = {"to": f"r{then.revision}", "to_revision": then.revision, "because": self._words()}
         return self.add(fold.REVERT, {**payload, "timestamp": "2026-03-02", "changes": changes})
 
@@ -297,7 +297,7 @@ def _forgetful(kept: Callable[[merge.Change], bool]) -> Any:
 
 
 def _without_sections() -> Any:
-    real = undoing.changes_back
+    real = corrections.changes_back
     return "reversion.changes_back", lambda now, then: [c for c in real(now, then) if c["at"][:1] != [BODY]]
 
 
@@ -313,7 +313,7 @@ def broken(name: str) -> Iterator[None]:
     """What is under test, broken in one of these ways."""
     place, instead = BROKEN[name]()
     module, attribute = (
-        {"merge": merge, "reversion": undoing}[place.split(".")[0]],
+        {"merge": merge, "reversion": corrections}[place.split(".")[0]],
         place.split(".")[1],
     )
     real = getattr(module, attribute)
