@@ -16,11 +16,14 @@ import ralf
 from ralf.document import index as indexes
 from ralf.document.index import NAME
 from ralf.document.judging import EDITED, NEW
+from ralf.document.state import caught_up, state_at
 from ralf.maintenance.forget import forget
 from ralf.memory import writing
 from ralf.memory.family import delta, new_item
 from ralf.memory.writing import path_of
 from ralf.project import Project, find
+from ralf.route.corrections import drop
+from ralf.route.family import document_of as document_of_route
 
 TEXTS = ["the gauge at Dover speaks feet", "the pier closes at noon", "ask Ada about the cranes"]
 
@@ -240,3 +243,21 @@ def test_an_index_that_becomes_unusable_within_a_write_or_a_read_is_done_without
         shown = ralf.get_context("tide", root=tmp_path).decisions
     assert [item.decision for item in shown] == [f"Decision {number}" for number in range(4)]
     assert ralf.get_context("tide", root=tmp_path).decisions == shown
+
+
+def test_the_file_of_each_of_the_last_revisions_is_known_without_the_journal(project: Project) -> None:
+    for number in range(6):
+        ralf.record_decision("tide", f"Decision {number}", root=project.root)
+        if number % 4 == 1:
+            drop("tide", f"DEC-{number:03d}", root=project.root)
+        if number % 4 == 2:
+            path = project.route_file("tide")
+            path.write_text(path.read_text().replace(f"Decision {number}", f"Another {number}"))
+    document = document_of_route(project, "tide")
+    with indexes.using(document.place.index) as index:
+        state = caught_up(document.family, document.store, document.stream, index)
+        for revision in range(state.revision + 2):
+            found, folded = state.at(revision), state_at(document.family, document.store, document.stream, revision)
+            if revision:
+                assert (found and found.shown()) == (folded and folded.shown()), revision
+    assert state.revision > 8

@@ -87,8 +87,7 @@ def look(document: Document, index: Index | None, work: Callable[[Look], T]) -> 
     found = judge(document.place, state, document.store, document.stream, content)
     shown = state
     if found.status == EDITED and found.body:
-        shown = state.above()
-        shown.add(Record(state.revision, now(), found.body, document.author(), render=state.render))
+        shown = state.with_record(Record(state.revision, now(), found.body, document.author(), render=state.render))
     left = f"{document.place.file}: {unread}: the journal is read" if unread else found.what
     warnings = (*warnings_of(document, state), *filter(None, [left]))
     result = work(Look(state, shown, found, content, unread, warnings))
@@ -224,11 +223,7 @@ class Writer:
         made = Record(state.revision + 1, now(), body, by, save=save)
         if not state.mark:
             made = made._replace(mark=_mark_of(document, made))
-        if is_shown:
-            then = state.above_with(made, name)
-        else:
-            then = state.above()
-            then.add(made, name)
+        then = state.with_record(made, name, is_shown=is_shown)
         line = document.family.encoded(made._replace(render=then.render))
         token = document.store.append(document.stream, line, id=name, after=state.token)
         state.become(then, token)

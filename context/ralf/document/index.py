@@ -11,10 +11,9 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,11 +27,14 @@ _VERSION = 7  # of the tables, and of the rows in them
 
 _WAIT = 0.05  # seconds for another process that writes
 
-_SCHEMA = """
+_SCHEMA = f"""
+begin immediate;
 drop table if exists document;
 drop table if exists row;
 create table document(name text primary key, token text, turn integer) without rowid;
 create table row(name text, key text, value text, primary key(name, key)) without rowid;
+pragma user_version = {_VERSION};
+commit;
 """
 
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -50,7 +52,7 @@ class _Open(NamedTuple):
     shared: int
 
 
-_idle: dict[Path, list[_Open]] = {}  # by file; the longest unused first
+_idle: dict[Path, _Open] = {}  # by file; the longest unused first
 
 
 class Unusable(Exception):
@@ -72,10 +74,8 @@ def with_index(path: Path | None, work: Callable[[Index | None], T]) -> T:
     """What is done with tables of one's own in the index at a path; without one where it is unusable, now or in the
     middle. It may be done twice.
     """
-    with using(path) as index:
-        if index is not None:
-            with suppress(Unusable):
-                return work(index)
+    with using(path) as index, suppress(Unusable):
+        return work(index)
     return work(None)
 
 
@@ -91,20 +91,24 @@ class Index:
     def close(self) -> None:
         """Leave the file open for whoever opens it next in this process."""
         try:
-            if self._db.in_transaction:
-                self._db.execute("rollback")
+            self._db.rollback()
         except sqlite3.Error:
             self._db.close()
             return
-        connections = _idle.pop(self.path, [])
-        _idle[self.path] = [*connections, self._open]
+        other = _idle.pop(self.path, None)  # of another thread
+        _idle[self.path] = self._open
+        if other is not None:
+            _close(self.path, other)
         if len(_idle) > _MOST_OPEN:
-            close_idle(len(_idle) - _MOST_OPEN)
+            close_idle(1)
 
-    def state(self, name: str) -> tuple[str, Kept] | None:
-        """The place up to which a document's journal is folded, and its rows, both of one moment; None for none."""
+    def state(self, name: str, instead: Callable[[str], Source] | None = None) -> tuple[str, Kept] | None:
+        """The place up to which a document's journal is folded, and its rows, both of one moment; None for none.
+
+        instead  what gives the rows up to that place once the index is unusable; without it Unusable is raised then
+        """
         with suppress(sqlite3.Error):
-            self._db.execute("rollback")
+            self._db.rollback()
         self._ask("begin")
         found = self._ask(
             "select user_version, token, turn from pragma_user_version left join document on name = ?", name
@@ -115,7 +119,7 @@ class Index:
         if token is None:
             return None
         self._turns[name] = turn
-        return token, Kept(self, name)
+        return token, Kept(self, name, None if instead is None else partial(instead, token))
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
         """Keep what changed since `state` was asked; nothing where somebody else was first.
@@ -124,8 +128,7 @@ class Index:
         """
         with suppress(sqlite3.Error, OSError, Unusable):
             rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
-            gone = [(name, key) for key, value in changed.items() if value is None]
-            self._db.execute("rollback") if self._db.in_transaction else None
+            self._db.rollback()
             with self._db:
                 self._db.execute("begin immediate")
                 found = self._db.execute("select token, turn from document where name = ?", (name,)).fetchone()
@@ -133,18 +136,10 @@ class Index:
                     self._db.execute("delete from row where name = ?", (name,))
                 elif found != (before, self._turns.get(name)):
                     return
-                self._db.executemany("delete from row where name = ? and key = ?", gone)
-                self._db.executemany("insert or replace into row values(?, ?, ?)", rows)
+                self._db.executemany("delete from row where name = ? and key = ?", [(name, key) for key in changed])
+                self._db.executemany("insert into row values(?, ?, ?)", rows)
                 turn = self._turns[name] = found[1] + 1 if found else 1
                 self._db.execute("insert or replace into document values(?, ?, ?)", (name, token, turn))
-
-    def drop(self, name: str) -> None:
-        """Keep nothing of a document any more."""
-        with suppress(sqlite3.Error):
-            self._db.execute("rollback") if self._db.in_transaction else None
-            with self._db:
-                self._db.execute("delete from row where name = ?", (name,))
-                self._db.execute("delete from document where name = ?", (name,))
 
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         with self.database() as db:
@@ -160,48 +155,43 @@ class Index:
             raise Unusable from error
 
 
+_ROW = "select key, value from row where name = ? and key = ?"
+
+_ROWS = "select key, value from row where name = ? and key >= ? and key < ? order by key"
+
+
 class Kept:
-    """The rows of a document, as they were when its state was asked for.
+    """The rows of a document, as they were when its state was asked for."""
 
-    instead  what gives the same rows once the index is unusable; without it Unusable is raised
-    """
-
-    instead: Callable[[], Source] | None = None
-
-    def __init__(self, index: Index, name: str) -> None:
+    def __init__(self, index: Index, name: str, instead: Callable[[], Source] | None) -> None:
         self._index = index
         self._name = name
+        self._instead = instead
         self._other: Source | None = None
 
     def one(self, key: str) -> Any:
         """See `Source.one`."""
+        found = self._found(_ROW, key)
+        if isinstance(found, list):
+            return found[0][1] if found else None
+        return found.one(key)
 
-        def ask() -> Any:
-            found = self._index._ask("select value from row where name = ? and key = ?", self._name, key)
-            return _value(found[0][0]) if found else None
+    def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
+        """See `Source.under`."""
+        found = self._found(_ROWS, prefix, f"{prefix}\U0010ffff")
+        return found if isinstance(found, list) else found.under(prefix)
 
-        return self._asked(ask, lambda other: other.one(key))
-
-    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
-        """See `Source.under`; each value is read when it is asked for."""
-        statement = "select key, value from row where name = ? and key >= ? and key < ? order by key"
-        texts = self._asked(
-            lambda: self._index._ask(statement, self._name, prefix, f"{prefix}\U0010ffff"), lambda _: None
-        )
-        if texts is None and self._other is not None:
-            yield from self._other.under(prefix)
-        for key, text in texts or ():
-            yield key, self._asked(partial(_value, text), methodcaller("one", key))
-
-    def _asked(self, ask: Callable[[], T], otherwise: Callable[[Source], T]) -> T:
+    def _found(self, statement: str, *keys: str) -> list[tuple[str, Any]] | Source:
+        """Some of the rows, or what has all of them by now."""
         if self._other is None:
             try:
-                return ask()
+                texts = self._index._ask(statement, self._name, *keys)
+                return [(key, _value(text)) for key, text in texts]
             except Unusable:
-                if self.instead is None:
+                if self._instead is None:
                     raise
-                self._other = self.instead()
-        return otherwise(self._other)
+                self._other = self._instead()
+        return self._other
 
 
 def _text(value: Any) -> str:
@@ -217,19 +207,14 @@ def _value(text: Any) -> Any:
 
 
 def _idle_connection(path: Path) -> _Open | None:
-    """A connection of this process to the file that lies at a path, None for none."""
-    connections = _idle.get(path)
-    while connections:
-        try:
-            found = connections.pop()
-        except IndexError:  # another thread has taken it
-            return None
-        if _is_there(path, found):
-            if _is_sound(path, found):
-                return found
-            _remove(path)  # and never touch the connection again
-        else:
-            found.db.close()
+    """The connection of this process to the file that lies at a path, None for none that nobody uses."""
+    found = _idle.pop(path, None)
+    if found is None or (_is_there(path, found) and _is_sound(path, found)):
+        return found
+    if _is_there(path, found):
+        _remove(path)  # and never touch the connection again
+    else:
+        found.db.close()
     return None
 
 
@@ -245,6 +230,21 @@ def _is_sound(path: Path, found: _Open) -> bool:
     with suppress(OSError):
         return os.stat(f"{path}-shm").st_size >= found.shared  # noqa: PTH116
     return False
+
+
+def _close(path: Path, found: _Open) -> None:
+    if not _is_there(path, found) or _is_sound(path, found):
+        found.db.close()
+
+
+def close_idle(most: int = sys.maxsize) -> None:
+    """Close the connections to some files, those that were not used for the longest time first."""
+    for path in list(_idle)[:most]:
+        if (found := _idle.pop(path, None)) is not None:
+            _close(path, found)
+
+
+os.register_at_fork(before=close_idle)  # SQLite allows no connection to be open in both processes
 
 
 def _connected(path: Path) -> _Open:
@@ -265,25 +265,10 @@ def _connected(path: Path) -> _Open:
     if version > _VERSION:
         raise Unusable
     if version < _VERSION:
-        with db:
-            db.execute("begin immediate")
-            for statement in _SCHEMA.strip().split(";\n"):
-                db.execute(statement)
-            db.execute(f"pragma user_version = {_VERSION}")
+        db.executescript(_SCHEMA)
     with suppress(FileNotFoundError):
         return _Open(db, inode, os.stat(f"{path}-shm").st_size)  # noqa: PTH116
     return _Open(db, inode, 0)
-
-
-def close_idle(most: int = sys.maxsize) -> None:
-    """Close the connections to some files, those that were not used for the longest time first."""
-    for path in list(_idle)[:most]:
-        for found in _idle.pop(path, ()):
-            if not _is_there(path, found) or _is_sound(path, found):
-                found.db.close()
-
-
-os.register_at_fork(before=close_idle)  # SQLite allows no connection to be open in both processes
 
 
 def opened(path: Path | None) -> Index | None:

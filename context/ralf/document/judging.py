@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,15 +101,11 @@ def _render_of(state: State, store: Store, stream: str, found: Parsed) -> bytes:
     """The render that a file comes from, b"" where the journal has no such revision."""
     if found.stamp is None:
         return b""
-    try:
-        then = (
-            state
-            if found.stamp.revision == state.revision
-            else state_at(state.family, store, stream, found.stamp.revision)
-        )
-    except DamagedJournal:
-        then = None
-    return then.shown() if then is not None else b""
+    with suppress(DamagedJournal):
+        revision = found.stamp.revision
+        then = state.at(revision) or state_at(state.family, store, stream, revision)
+        return then.shown() if then is not None else b""
+    return b""
 
 
 def _is_render(state: State, store: Store, stream: str, digest: str) -> bool:

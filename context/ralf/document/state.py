@@ -15,7 +15,9 @@ from ralf.document.rows import Rows
 from ralf.errors import UnknownToken
 from ralf.storage.journal import Entry, Store, Token
 
-_HEAD, _IDS, _DISPLACED = "head", "id/", "displaced"
+_HEAD, _IDS, _DISPLACED, _BEFORE = "head", "id/", "displaced", "before/"
+
+_MOST_BEFORE = 32  # records of which the rows are kept that they changed: an editor may show a file of before
 
 _MOST_SAVES = 32  # absorbed saves that may be the base of another one
 
@@ -84,10 +86,6 @@ class State:
             self._shown = self.family.render(self.rows, self.stamp())
         return self._shown
 
-    def above(self) -> State:
-        """The same state, to fold records onto that are not in the journal."""
-        return State(self.family, Rows(self.rows), self.token)
-
     def add(self, record: Record, id_: str = "") -> None:
         """Fold a record."""
         head = self._head | {"revision": record.revision, "at": record.at, "render": record.render}
@@ -101,18 +99,36 @@ class State:
             self.rows.put(f"{_IDS}{id_}", record.revision)
         self.family.fold(self.rows, record)
 
-    def above_with(self, record: Record, id_: str) -> State:
-        """This state with a record that is not in the journal yet, and that says then what file shows it."""
-        made = self.above()
+    def with_record(self, record: Record, id_: str = "", *, is_shown: bool = False) -> State:
+        """This state with a record that is not in the journal; `is_shown`: and that says then what file shows it."""
+        made = State(self.family, Rows(self.rows), self.token)
         made.add(record, id_)
-        made._put(made._head | {"render": digest_of(made.shown())})
+        if is_shown:
+            made._put(made._head | {"render": digest_of(made.shown())})
         return made
 
     def become(self, above: State, token: Token) -> None:
-        """Be what a state above this one is: its record has landed at a place."""
+        """Be what this state is with a record: it has landed at a place."""
+        before = {key: self.rows.one(key) for key in above.rows.changed if not key.startswith(_IDS)}
         self.rows.changed |= above.rows.changed
+        self.rows.put(f"{_BEFORE}{above.revision % _MOST_BEFORE}", [above.revision, before])
         self.rows.held = above.rows.held
         self._head, self._shown, self.token = above._head, above._shown, token
+
+    def at(self, revision: int) -> State | None:
+        """The state at one of the last revisions; None where writers have not kept what has changed since."""
+        if revision >= self.revision:
+            return self if revision == self.revision else None
+        rows, number = Rows(self.rows), self.revision
+        rows.held = None
+        while number > revision:
+            of, before = rows.one(f"{_BEFORE}{number % _MOST_BEFORE}") or (0, {})
+            if of != number:
+                return None
+            for key, value in before.items():
+                rows.put(key, value)
+            number -= 1
+        return State(self.family, rows, None)
 
     @property
     def displaced(self) -> str:
@@ -160,18 +176,17 @@ def caught_up(family: Family, store: Store, stream: str, index: Index | None) ->
 
     What is read of the state later is folded anew where the index has become unusable meanwhile.
     """
-    found = None
+
+    def instead(token: Token) -> Rows:
+        return _folded(family, store, stream, lambda entry, _: entry.token == token).rows
+
+    state = State(family, Rows(), None)
     if index is not None:
         with suppress(Unusable):
-            found = index.state(stream)
-    state = State(family, Rows(), None)
-    if found is not None:
-        token, kept = found
-        kept.instead = lambda: _folded(family, store, stream, lambda entry, _: entry.token == token).rows
-        state = State(family, Rows(kept), token)
-        before = _held.get((index.path, stream)) if index is not None else None
-        if before is not None and before[0] == token:
-            state.rows.held = before[1]
+            if (found := index.state(stream, instead)) is not None:
+                state = State(family, Rows(found[1]), found[0])
+                token, held = _held.get((index.path, stream), ("", None))
+                state.rows.held = held if token == state.token else None
     if store.head(stream) == state.token:
         return state
     try:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ralf import environment, project as projects, routing
-from ralf.document.index import NAME, with_index
 from ralf.document.place import all_displaced
 from ralf.errors import RalfError, UsageError
 from ralf.maintenance.forget import alone, held
@@ -95,7 +94,6 @@ def finish(project: Project, move: Move, because: str = "") -> Moved:
             with suppress(FileExistsError):  # the next one that finishes it has room there
                 durable.rename_free(old, displaced)  # where the next write looks for edits
         durable.removed(all_displaced(document_of(project, move.old).place))  # absorbed before the journal moved
-        with_index(project.room_for(NAME), lambda index: index.drop(stream_of(move.old)) if index is not None else None)
     with open_route(project, new) as writer:
         before = writer.context.revision
         said = redactor_for(project).text(one_line(clean(because)))
