@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ralf.document.tree import BadTree, from_tree
 from ralf.errors import Cycle, UsageError
 from ralf.redact import redactor_for
 from ralf.tasks import folders, store
@@ -15,12 +16,11 @@ from ralf.tasks.book import Book
 from ralf.tasks.model import PRIORITY, STATUSES, Task, TaskState
 from ralf.tasks.records import MOST_CHANGES
 from ralf.tasks.store import Tasks
+from ralf.tasks.taskfile import as_filed
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
 
 Root = str | os.PathLike[str] | None
-
-_LOWEST, _HIGHEST = 1, 10
 
 _FIELDS = ("title", "text", "status", "priority", "tags", "role", "after", "checkpoint", "verify", "route")
 """What `edit` changes."""
@@ -62,40 +62,39 @@ def add_all(new: Sequence[Task], *, root: Root = None) -> list[TaskState]:
     """
     tasks = store.at(root)
     by = store.holder(tasks.project)
-    cleaned = [
-        replace(one, **_checked(tasks, {name: getattr(one, name) for name in _FIELDS if name != "after"}))
-        for one in new
-    ]
+    given = [replace(one, **_checked(tasks, {name: getattr(one, name) for name in _FIELDS})) for one in new]
     made: list[Task] = []
 
     def work(writer: Writer) -> list[TaskState]:
-        book = writer.book
         if not made:
-            names, began = {one.id for one in cleaned if one.id}, datetime.now(UTC)
-            count, taken = sum(book.counts()[status] for status in STATUSES), set[str]()
-            for one in cleaned:
-                id_ = (
-                    cleaning.check(one.id)
-                    if one.id
-                    else folders.new_id(
-                        count + len(made), lambda id_: id_ in names or id_.casefold() in taken or book.named(id_)
-                    )
-                )
-                if id_.casefold() in taken or book.named(id_):
-                    raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
-                taken.add(id_.casefold())
-                ons = [on if on in names else book.resolve(on) for on in one.after]
-                told: dict[str, Any] = {
-                    "created": one.created or _stamp(began, len(made)),
-                    "created_by": one.created_by or by,
-                }
-                made.append(replace(one, id=id_, after=tuple(dict.fromkeys(ons)), **told))
-            _check_cycles(book, {one.id: one.after for one in made})
+            named = _named(writer.book, given, by)
+            _check_cycles(writer.book, {one.id: one.after for one in named})
+            made.extend(named)
         for start in range(0, len(made), MOST_CHANGES):
             writer.append("seen", changes=[writer.new_file(one) for one in made[start : start + MOST_CHANGES]])
         return [writer.state(one.id) for one in made]
 
     return tasks.write(work)
+
+
+def _named(book: Book, given: Sequence[Task], by: str) -> list[Task]:
+    """New tasks with ids of their own, the ids of those that they come after, and times by which they keep their order,
+    in every clone.
+    """
+    names, taken = {one.id for one in given if one.id}, set[str]()
+    began, count = datetime.now(UTC), sum(book.counts()[status] for status in STATUSES)
+    made = []
+    for number, one in enumerate(given):
+        id_ = one.id or folders.new_id(
+            count + number, lambda id_: id_ in names or id_.casefold() in taken or book.named(id_)
+        )
+        if cleaning.check(id_).casefold() in taken or book.named(id_):
+            raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
+        taken.add(id_.casefold())
+        after = tuple(dict.fromkeys(on if on in names else book.resolve(on) for on in one.after))
+        created = one.created or (began + timedelta(microseconds=number)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        made.append(replace(one, id=id_, after=after, created=created, created_by=one.created_by or by))
+    return made
 
 
 def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
@@ -136,48 +135,32 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     if len(names) < 2:
         raise UsageError(task, "name at least two parts", f'ralf task split {task} "TITLE" "TITLE"')
 
-    made: list[str] = []
+    made: list[Task] = []
 
     def work(writer: Writer) -> list[TaskState]:
         book = writer.book
         id_ = book.resolve(task)
-        if writer.has_written():
-            return [writer.state(one) for one in made]
-        state = book.get(id_)
-        store.check_ours(state)
-        book.check_free(id_)
-        if state.task.status not in ("pending", "failed"):
-            raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
-        made[:] = []
-        parts, began = [], datetime.now(UTC)
-        count = sum(book.counts()[status] for status in STATUSES)
-        for number, title in enumerate(names):
-            made.append(folders.new_id(count + number, lambda id_: id_ in made or book.named(id_)))
-            is_last = number == len(names) - 1
-            parts.append(
-                replace(
-                    state.task,
-                    id=made[-1],
-                    title=title,
-                    text="",
-                    status="pending",
-                    created=_stamp(began, number),
-                    after=(made[-2],) if number else state.task.after,
-                    route=state.task.context_route,
-                    checkpoint=state.task.checkpoint and is_last,
-                    verify=state.task.verify if is_last else "",
-                    extra={},
-                )
-            )
-        told = f"Split into {', '.join(made)}."
-        text = f"{state.task.text}\n\n{told}" if state.task.text else told
-        changes = [*map(writer.new_file, parts), writer.change_of(id_, status="cancelled", text=text)]
-        for other, waiting in book.states(book.waiting_for(id_)).items():
-            if not waiting.is_foreign:
-                after = tuple(made[-1] if on == id_ else on for on in waiting.task.after)
-                changes.append(writer.change_of(other, after=after))
-        writer.append("seen", changes=changes)
-        return [writer.state(one) for one in made]
+        if not writer.has_written():
+            whole = book.get(id_)
+            store.check_ours(whole)
+            book.check_free(id_)
+            if whole.task.status not in ("pending", "failed"):
+                raise UsageError(id_, f"is {whole.task.status}", f"ralf task show {id_}")
+            told = whole.task
+            alike = replace(told, id="", text="", status="pending", route=told.context_route, created="", extra={})
+            new = [replace(alike, title=title, after=(), checkpoint=False, verify="") for title in names]
+            new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=told.verify)
+            named = _named(book, new, told.created_by)
+            befores = [told.after, *((one.id,) for one in named)]
+            made[:] = [replace(one, after=before) for one, before in zip(named, befores, strict=False)]
+            text = f"{told.text}\n\nSplit into {', '.join(one.id for one in made)}.".lstrip("\n")
+            changes = [*map(writer.new_file, made), writer.change_of(id_, status="cancelled", text=text)]
+            for other, waiting in book.states(book.waiting_for(id_)).items():
+                if not waiting.is_foreign:
+                    after = tuple(made[-1].id if on == id_ else on for on in waiting.task.after)
+                    changes.append(writer.change_of(other, after=after))
+            writer.append("seen", changes=changes)
+        return [writer.state(one.id) for one in made]
 
     return tasks.write(work)
 
@@ -187,47 +170,25 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
 
 def _checked(tasks: Tasks, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a task as they are stored: cleaned, without secrets. UsageError."""
-    redact = redactor_for(tasks.project).text
-
-    def line(text: str) -> str:
-        return redact(cleaning.one_line(cleaning.clean(text)))
-
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in _FIELDS:
-            raise UsageError(name, f"cannot be changed; fields are: {', '.join(_FIELDS)}")
-        kind, what = _KINDS.get(name, (str, "a text"))
-        if not isinstance(value, kind) or (kind is Iterable and isinstance(value, str)):
-            raise UsageError(name, what)
-        if kind is Iterable:
-            found[name] = tuple(dict.fromkeys(filter(None, map(line, value))))
-        elif name in ("title", "role"):
-            found[name] = line(value)
-        elif name in ("text", "verify"):
-            found[name] = redact(cleaning.clean(value).strip("\n"))
-        else:
-            found[name] = cleaning.check(value) if name == "route" and value else value
-    if found.get("title") == "":
+    if unknown := [name for name in values if name not in _FIELDS]:
+        raise UsageError(unknown[0], f"cannot be changed; fields are: {', '.join(_FIELDS)}")
+    try:
+        tree = {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
+        task = as_filed(from_tree(Task, {"title": "-", **tree}))
+    except BadTree as error:
+        raise UsageError(error.at[0], error.args[0]) from None
+    if not task.title:
         raise UsageError("title", "a task needs a title", 'ralf task add "TITLE"')
-    if found.get("status", "pending") not in STATUSES:
-        raise UsageError(found["status"], f"not a status; choose one of: {', '.join(STATUSES)}")
-    if isinstance(priority := found.get("priority", PRIORITY), bool) or not _LOWEST <= priority <= _HIGHEST:
-        raise UsageError(str(priority), f"a priority is a number from {_LOWEST} to {_HIGHEST}; {_HIGHEST} comes first")
-    return found
-
-
-_KINDS: dict[str, tuple[Any, str]] = {
-    "priority": (int, f"a priority is a number from {_LOWEST} to {_HIGHEST}; {_HIGHEST} comes first"),
-    "tags": (Iterable, "a list of words"),
-    "after": (Iterable, "a list of words"),
-    "checkpoint": (bool, "yes or no"),
-}
-"""What a field has to be, where that is no text, and how that is said."""
-
-
-def _stamp(at: datetime, later: int = 0) -> str:
-    """A time, some microseconds later: by it tasks that are added at once keep their order, in every clone."""
-    return (at + timedelta(microseconds=later)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if task.status not in STATUSES:
+        raise UsageError(task.status, f"not a status; choose one of: {', '.join(STATUSES)}")
+    if task.priority != int(values.get("priority", task.priority)):
+        raise UsageError(str(values["priority"]), "a priority is a number from 1 to 10; 10 comes first")
+    if route := values.get("route"):
+        cleaning.check(route)
+    redact = redactor_for(tasks.project).text
+    found = {name: getattr(task, name) for name in values}
+    found |= {name: redact(value) for name, value in found.items() if isinstance(value, str)}
+    return found | {name: tuple(map(redact, value)) for name, value in found.items() if isinstance(value, tuple)}
 
 
 # ---- dependencies ----
@@ -240,8 +201,6 @@ def _check_cycles(book: Book, changed: Mapping[str, Sequence[str]]) -> None:
     """
     needs: dict[str, Sequence[str]] = dict(changed)
     left = [on for ons in changed.values() for on in ons]
-    if not left:
-        return
     while left:
         if (on := left.pop()) not in needs:
             needs[on] = book.needs(on)
