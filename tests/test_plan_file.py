@@ -14,7 +14,7 @@ from examples import examples
 from ralf.errors import Busy, Damaged, DamagedPlan, UsageError
 from ralf.project import Project, find
 from ralf.storage import durable
-from ralf.tasks import plan as plans, planfile
+from ralf.tasks import plan as plans
 from ralf.tasks.model import Task, TaskState
 from ralf.tasks.plan import serialize
 from ralf.tasks.planfile import parse, path_of, render
@@ -337,15 +337,6 @@ def test_the_guide_shows_what_is_written() -> None:
 # ---- time ----
 
 MANY = 10_000
-
-
-def test_a_plan_that_would_be_too_large_to_read_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    serialize(root=project.root, states=states("a b"))
-    before = text_of(project)
-    monkeypatch.setattr(planfile, "MOST_BYTES", 400)
-    with pytest.raises(UsageError, match="more tasks than one plan can hold"):
-        serialize(root=project.root, states=states("a b c d e f g h i j k l m n o p q r s t u v w x y z"))
-    assert text_of(project) == before
 
 
 @pytest.mark.ci(seconds=2)

@@ -223,7 +223,7 @@ def test_a_change_leaves_every_other_byte(crlf: bool, bom: bool) -> None:
     assert render(replace(task, priority=3), before) == before.replace(b"priority: high", b"priority: low")
     assert render(replace(task, priority=7), before) == before.replace(b"priority: high", b"priority: 7")
     titled = render(replace(task, title="It's done"), before)
-    assert titled == before.replace(b"'Fix it'", b"'It''s done'").replace(b"# Fix it", b"# It's done")
+    assert titled == before.replace(b"'Fix it'", b'"It\'s done"').replace(b"# Fix it", b"# It's done")
 
 
 def test_comments_outlive_the_value_that_they_stand_in() -> None:
@@ -274,7 +274,7 @@ def test_front_matter_in_a_form_that_cannot_be_changed_line_by_line_is_written_a
     task = replace(parse(before, HERE), status="cancelled", role="dev")
     after = render(task, before)
     assert parse(after, HERE) == task
-    assert after.endswith(b"---\n# A\n\n   body as it is\n")
+    assert after.endswith(b"# A\n\n   body as it is\n")
     assert (b"# braces" in after) == (b"# braces" in before)
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from ralf.errors import UsageError
 from ralf.project import Project, find
 from ralf.storage import durable, files, locks, users_files
-from ralf.tasks import planfile, store
+from ralf.tasks import folders, store
 from ralf.tasks.model import TaskState
 from ralf.tasks.planfile import content_at, load as load, parse, path_of as path_of, render as render
 from ralf.tasks.sequence import GUESS, SETTLED, Plan, make_plan, tokens_of
 
 Root = str | os.PathLike[str] | None
 
-_MOST_NAMED = 3  # tasks that are gone
+_ACCEPT = "to accept them: ralf context trust"
 
 
 def serialize(
@@ -57,30 +57,19 @@ def serialize(
         running={state.task.id for state in states if state.claim is not None},
         without={state.task.id for state in states if state.is_foreign},
     )
-    guess = f"no history says how many tokens a task takes: {GUESS:,} is a guess"
-    notes = [*[guess] * bool(budget and not tokens), *_left_out(before or Plan(), states), *damaged]
-    plan = replace(plan, notes=tuple(notes))
+    notes = [f"no history says how many tokens a task takes: {GUESS:,} is a guess"] if budget and not tokens else []
+    if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
+        notes.append(f"left out, as they came with the repository: {foreign} of the tasks; {_ACCEPT}")
+    plan = replace(plan, notes=(*notes, *damaged))
     if not dry_run and before != plan and (plan.chains or content is not None):
         _write(project, content, render(plan, tasks))
     return plan
 
 
-def _left_out(before: Plan, states: Sequence[TaskState]) -> Iterator[str]:
-    known = {state.task.id for state in states}
-    if gone := [id_ for id_ in before if id_ not in known]:
-        more = f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else ""
-        yield f"in the plan, but no such task, so left out: {', '.join(gone[:_MOST_NAMED])}{more}"
-    if foreign := sum(state.is_foreign and state.task.status not in SETTLED for state in states):
-        yield f"left out, as they came with the repository: {foreign} of the tasks; to accept them: ralf context trust"
-
-
 def _write(project: Project, before: bytes | None, content: bytes) -> None:
-    """Write the plan. Busy where somebody has saved it meanwhile; UsageError for a link, and for too much."""
+    """Write the plan. Busy where somebody has saved it meanwhile; UsageError for a link."""
     path = path_of(project)
-    if len(content) > planfile.MOST_BYTES or content.count(b"\n") > planfile.MOST_ITEMS:
-        raise UsageError(path, "more tasks than one plan can hold", "complete or cancel some of them")
-    if path.parent.parent.is_symlink() or path.parent.is_symlink():
-        raise UsageError(path.parent, "is a symbolic link: not followed", "remove the link")
+    folders.check_inside(path, Path(project.root))
     project.prepare()
     with locks.locked(project.folder / "locks" / "plan.lock", str(path)):
         for left in durable.temporaries_of(path):

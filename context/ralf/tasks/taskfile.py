@@ -167,11 +167,10 @@ def _rewritten(task: Task, before: bytes) -> bytes:
     was = _task(form, where)
     if was == task:
         return before
-    for has_new_front in (False, True):
-        made = _joined(form, _edited(form, was, task, has_new_front=has_new_front))
-        with suppress(DamagedTask):
-            if parse(made, where) == task:
-                return made
+    made = _joined(form, _edited(form, was, task))
+    with suppress(DamagedTask):
+        if parse(made, where) == task:
+            return made
     return _joined(form, [*_anew(task, form.lines[1 : max(form.fence, 1)]), ""])
 
 
@@ -192,10 +191,9 @@ def _front(task: Task) -> Tree:
     return tree if in_heading else tree | {"title": task.title}
 
 
-def _edited(form: Form, was: Task, task: Task, *, has_new_front: bool) -> list[str]:
-    """The lines of a file with what has changed from one task to the other, each in its place.
-
-    has_new_front  whether all of the front matter is written anew, as where it stands in braces
+def _edited(form: Form, was: Task, task: Task) -> list[str]:
+    """The lines of a file with what has changed from one task to the other, each in its place. Where they do not say it
+    then, as where front matter stands in braces, the file is to be written anew.
     """
     lines, (first, last), has_front = [*form.lines], form.text, form.fence >= 0
     old, new = _front(was), _front(task)
@@ -216,10 +214,7 @@ def _edited(form: Form, was: Task, task: Task, *, has_new_front: bool) -> list[s
             lines[0:0] = [f"# {task.title}", ""]
         if has_front and (form.front.get("title") is not None or form.heading < 0 or "title" in new):
             front["title"] = task.title
-    if has_new_front:
-        tree = {key: value for key, value in {**form.front, **front}.items() if value is not None or key not in front}
-        lines[: form.fence + 1] = [FENCE, *_front_lines(tree, form.lines[1 : max(form.fence, 1)]), FENCE]
-    elif has_front:
+    if has_front:
         inner = lines[1 : form.fence]
         for key, value in front.items():
             _say_in_front(inner, key, taskform.worded(key, value, form.front.get(key)))
@@ -337,15 +332,12 @@ def _say_in_front(lines: list[str], key: str, value: Any) -> None:
 
 
 def _replaced(key: str, lines: Sequence[str], value: Any) -> list[str]:
-    """The lines of a key with another value. A scalar is replaced where it stands, in the quotes that it has."""
+    """The lines of a key with another value. A scalar is replaced where it stands, in quotes if it has some."""
     found = _VALUE.match(lines[0]) if len(lines) == 1 else None
     if found is None or isinstance(value, (list, dict)) or "\n" in str(value):
         return [*_comments(lines), *_key_lines(key, value)]
-    written, old = yaml_text.flow(value), found[1]
-    if isinstance(value, str) and old[0] == "'" and value.isprintable():
-        written = "'" + value.replace("'", "''") + "'"
-    elif isinstance(value, int) or (old[0] != '"' and _PLAIN.match(value)):
-        written = str(value)
+    is_plain = isinstance(value, int) or (found[1][0] not in "\"'" and _PLAIN.match(value))
+    written = str(value) if is_plain else yaml_text.flow(value)
     return [lines[0][: found.start(1)] + written + lines[0][found.end(1) :]]
 
 
