@@ -400,15 +400,13 @@ def _chosen(project: Project, now: RouteContext, revision: int | None, who: str 
     """The write that is taken back, and the changes that do it."""
     route, gone = now.route, set[int]()
     for event, record in reversed(list(history.events(project, route))):
-        if not _can_go(record) or record.revision in gone or who not in (None, event.who):
-            continue
-        if record.kind == fold.UNDO:
+        if _can_go(record) and record.revision not in gone and who in (None, event.who):
             gone.update(map(int, record.payload.get("undoes", ())))
-        if revision == event.revision or (revision is None and event.kind != fold.UNDO):
-            if changes := _changes(project, now, event.revision):
-                return event, changes
-            if revision is not None:
-                raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf log {route}")
+            if revision == event.revision or (revision is None and event.kind != fold.UNDO):
+                if changes := _changes(project, now, event.revision):
+                    return event, changes
+                if revision is not None:
+                    raise NotFound(route, f"nothing of r{revision} is left to take back", f"ralf log {route}")
     what = f"r{revision} is no write" if revision is not None else "has no write"
     what += f" of the {who}'s" if who else ""
     hint = f"ralf log {route}; a checkpoint is taken back by: ralf context revert {route} CP"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -43,10 +43,14 @@ def context_at(route: str, moment: str, *, root: str | os.PathLike[str] | None =
     return contexts_at(project, found, [name])[name]
 
 
+NOW = "now"
+"""What a route comes to at present."""
+
+
 def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[str, RouteContext]:
-    """The contexts of a route at several moments, `cp-002` or `r12`, by one reading of its journal."""
+    """The contexts of a route at several moments, `cp-002`, `r12` or `NOW`, by one reading of its journal."""
     context, wanted = fold.empty(route), set(moments)
-    found = {"r0": context} if "r0" in wanted else {}
+    found = {"r0": context, **({NOW: at_present(project, route)} if NOW in wanted else {})}
     for name, record in records(project, route):
         if wanted <= found.keys():
             break
@@ -72,16 +76,28 @@ def decision_of(project: Project, context: RouteContext, label: str) -> Decision
     return found or shared.decision_of(project, context.route, label)
 
 
+def decided(records: Iterable[Record]) -> Iterator[tuple[Record, Sequence[Decision]]]:
+    """Every record, with the decisions that there are after it, whole: none has left the file."""
+    context = fold.empty("")
+    for record in records:
+        payload = {key: value for key, value in record.payload.items() if key not in _NO_DECISIONS}
+        context = fold.apply(context, replace(record, payload=payload), is_capped=False)
+        yield record, context.decisions
+
+
+_NO_DECISIONS = ("facts", "retracted", "active_work", "attempt", "attempts", "text")
+"""What a record says beside decisions, and what grows without the cap."""
+
+
 def decisions_ever(records: Iterable[Record]) -> dict[str, Decision]:
     """Every decision that some records of a route bring, whole, as they leave it, by its label; one that was taken out
     has the status dropped.
     """
-    context, ever = fold.empty(""), dict[str, Decision]()
-    for record in records:
-        context = fold.apply(context, record, is_capped=False)
-        ever |= {item.id: item for item in context.decisions}
-    there = {item.id for item in context.decisions}
-    return {label: item if label in there else replace(item, status="dropped") for label, item in ever.items()}
+    ever, now = dict[str, Decision](), dict[str, Decision]()
+    for _, decisions in decided(records):
+        now = {item.id: item for item in decisions}
+        ever |= now
+    return {label: item if label in now else replace(item, status="dropped") for label, item in ever.items()}
 
 
 def _whole(item: Decision, earlier: Decision) -> Decision:
@@ -149,10 +165,6 @@ def undone(project: Project, route: str) -> frozenset[str]:
 # ---- what changed between two moments ----
 
 
-NOW = "now"
-"""What a route comes to at present."""
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """What changed from one moment of a route to another.
@@ -182,14 +194,15 @@ def diff(
     Raises RouteNotFound, NotFound (no such checkpoint or revision), UsageError (a refused name), Damaged.
     """
     project, found = routing.find(route, root)
-    before, after = (label(moment) if moment else moment for moment in (before, after))
-    if before is None:
-        labels = [entry.checkpoint_id for entry in at_present(project, found).checkpoint_history]
-        before = labels[-2] if len(labels) > 1 else "r0"
-    before, after = before or NOW, after or NOW
-    contexts = contexts_at(project, found, {before, after} - {NOW})
-    one, other = (at_present(project, found) if moment == NOW else contexts[moment] for moment in (before, after))
-    return between((before, one), (after, other))
+    before, after = label(before or newest_but_one(project, found)), label(after or NOW)
+    contexts = contexts_at(project, found, {before, after})
+    return between((before, contexts[before]), (after, contexts[after]))
+
+
+def newest_but_one(project: Project, route: str) -> str:
+    """The moment from which a difference counts where nobody names one: the checkpoint before the newest."""
+    gone = undone(project, route)
+    return ["r0", "r0", *(name for name, _ in checkpoints(project, route) if name not in gone)][-2]
 
 
 def between(before: tuple[str, RouteContext], after: tuple[str, RouteContext]) -> Difference:

@@ -41,6 +41,9 @@ foreign  this user's ralf did not write it, and it is no edit of theirs; never t
 """
 
 
+_STATUS: dict[str, FileStatus] = {NEW: "foreign", EDITED: "edited", HALF: "edited"}
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """A route at one moment.
@@ -96,30 +99,28 @@ def load_state(project: Project, route: str, index: Index | None = None) -> Stat
 def _state_of(project: Project, route: str, look: Look) -> State | None:
     recorded, token, path = context_of(look.recorded.rows, route), look.recorded.token, project.route_file(route)
     error = unreadable(path, look.unread) if look.unread else look.file.error
-    context, damage = recorded, ""
-    status: FileStatus = "current" if digest_of(look.content) == look.recorded.render else "stale"
+    context, is_current = recorded, digest_of(look.content) == look.recorded.render
+    status: FileStatus = _STATUS.get(look.file.status, "current" if is_current else "stale")
     if error is not None:
         if token is None:
             raise error
-        damage, status = str(error), "damaged"
-        context = replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint))
-    elif look.file.status == NEW:
-        status = "foreign"
-    elif look.file.status == EDITED:
-        context, status = context_of(look.state.rows, route), "edited"
+        status, context = (
+            "damaged",
+            replace(recorded, warnings=(f"{error}; this is what the journal holds", error.hint)),
+        )
     elif look.file.status == HALF:
-        context, status = replace(recorded, warnings=(look.file.what,)), "edited"
-    elif not look.content and token is not None:
-        status = "missing"
-    elif not look.content:
-        status = "foreign"
-        if not project.store.is_foreign(stream_of(route)):
+        context = replace(recorded, warnings=(look.file.what,))
+    elif status == "edited":
+        context = context_of(look.state.rows, route)
+    elif not look.content and status != "foreign":
+        status = "missing" if token is not None else "foreign"
+        if token is None and not project.store.is_foreign(stream_of(route)):
             return None
     if later := recorded.context_checkpoint.later_records:
         which = "1 record was" if later == 1 else f"{later:,} records were"
         said = f"{route}: {which} written by a later version of ralf: kept, passed over here; update ralf to read on"
         context = replace(context, warnings=(*context.warnings, said))
-    state = State(context, recorded, token, look.content, status, damage)
+    state = State(context, recorded, token, look.content, status, str(error or ""))
     return state if status != "foreign" else replace(state, context=_with_foreign(project, route, state))
 
 

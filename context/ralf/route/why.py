@@ -16,7 +16,7 @@ from ralf.errors import BlobNotFound, NotFound
 from ralf.model import SHA256_DIGITS, Decision, RouteContext, Source
 from ralf.model.entries import Message, SessionEntries, Step
 from ralf.project import Project
-from ralf.route import fold, history, shared
+from ralf.route import history, shared
 from ralf.route.edits import by_label
 from ralf.route.entries import sessions_of
 from ralf.route.load import load_state
@@ -112,12 +112,11 @@ def _decision(project: Project, route: str, label: str, records: Sequence[tuple[
     if decision is None:
         raise NotFound(route, f"has no decision {label}", f"ralf context show {route} --section decisions")
     recorded, revision, claim = "edit of the route file", 0, decision.decision
-    then = fold.empty(route)
-    for name, record in records:
-        then = fold.apply(then, record, is_capped=False)
-        if brought := by_label(then.decisions, decision.id):
-            recorded, revision = f"{_HOW.get(record.kind, record.kind)} {name}".rstrip(), record.revision
-            claim = brought.decision
+    labels = {record.revision: name for name, record in records}
+    for record, decisions in history.decided(record for _, record in records):
+        if brought := by_label(decisions, decision.id):
+            recorded = f"{_HOW.get(record.kind, record.kind)} {labels[record.revision]}".rstrip()
+            revision, claim = record.revision, brought.decision
             break
     if context.wholly_foreign:
         recorded = FOREIGN

@@ -157,7 +157,7 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
     labels = [entry.checkpoint_id for entry in present.checkpoint_history]
     before = _moment(project, name, before) if before else (labels[-2] if len(labels) > 1 else "r0")
     after = _moment(project, name, after) if after else history.NOW
-    contexts = history.contexts_at(project, route, {before, after} - {history.NOW}) | {history.NOW: present}
+    contexts = history.contexts_at(project, route, {before, after})
     one, other = contexts[before], contexts[after]
     found = history.between((before, one), (after, other))
     words: dict[str, list[Told]] = {}
