@@ -338,3 +338,10 @@ def test_a_repair_that_is_broken_off_is_completed_by_the_next(
     ralf.record_decision("tide", "Go on", root=project)  # takes in what the file has
     now = ralf.get_context("tide", root=project)
     assert {section.title for section in now.body.sections} == {section.title for section in shown.body.sections}
+
+
+def test_a_shared_file_that_is_not_what_its_name_and_folder_claim_is_named(project: Path) -> None:
+    folder = context_of(project) / "shared" / ("0" * 16)
+    folder.mkdir(parents=True)
+    (folder / f"000001-{'0' * 16}.json").write_text('{"v": 1, "route": "tide", "by": "Eve", "at": "", "revision": 1}')
+    assert (f"shared/{'0' * 16}/000001-{'0' * 16}.json", False) in found(project)

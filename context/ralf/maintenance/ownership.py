@@ -133,10 +133,11 @@ def _register(project: Project) -> None:
 
 def _share_all(project: Project) -> None:
     """Share what was decided before this clone shared anything."""
+    known = shared.own_routes(project)
     for stream in sorted(project.store.streams("routes/")):
         route = stream.removeprefix("routes/")
         state = load_state(project, route)
-        if state is not None and not state.context.wholly_foreign and not shared.shares(project, route):
+        if state is not None and not state.context.wholly_foreign and route not in known:
             active = replace(state.recorded, decisions=state.recorded.active_decisions, handover=Carried(), dropped=())
             shared.publish(project, route, state.recorded.revision, fold.empty(route), active)
 

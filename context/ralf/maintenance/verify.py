@@ -19,7 +19,7 @@ from ralf.maintenance.documents import ROUTES, Kept, kept
 from ralf.memory import writing as memories
 from ralf.memory.family import stream_of as stream_of_memory
 from ralf.project import Project
-from ralf.route import history
+from ralf.route import history, shared
 from ralf.route.family import MAX_BYTES
 from ralf.route.routefile import parse
 from ralf.storage import blob_files, durable, journal, locks
@@ -245,6 +245,8 @@ def _about(project: Project, routes: Container[str]) -> Iterator[Finding]:
         yield Finding(project.route_file(move.old), what, "absorb it", damage=False)
     for path in sorted(project.routes.glob("*.displaced-*")):
         yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
+    for name in shared.read(project)[1]:
+        yield Finding(project.folder / name, "is not what its name and folder claim: nobody reads it", damage=False)
     for path in leftovers(project):
         yield Finding(path, "is what somebody left who died, or has not finished", "remove it", damage=False)
     names = [path for path in sorted(project.routes.glob("*.md")) if path.stem in routes]

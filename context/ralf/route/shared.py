@@ -46,7 +46,6 @@ class Note(NamedTuple):
 
     path       below the folder of shared files: CLONE/NAME
     by         the person, as git calls them
-    revision   of the route in that clone
     decisions  as they are there from then on, by the labels that all clones use
     dropped    labels of decisions that are taken back
     handed     what was handed over, "" for nothing
@@ -54,21 +53,12 @@ class Note(NamedTuple):
 
     path: str
     clone: str
-    counter: int
     at: str
     by: str
     route: str
-    revision: int
     decisions: tuple[Decision, ...] = ()
     dropped: tuple[str, ...] = ()
     handed: str = ""
-
-
-class Shared(NamedTuple):
-    """What the clones in this checkout share, oldest first; `refused`: files that are not what they claim."""
-
-    notes: tuple[Note, ...] = ()
-    refused: tuple[str, ...] = ()
 
 
 # ---- writing ----
@@ -93,14 +83,11 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     clone, tag = clone_of(project), project.git.clone
     if not clone:
         return
-    own = {item.id for item in before.decisions}
     was, present = ({item.id: item for item in one.decisions if _is_shared(item)} for one in (before, after))
-    is_folded = after.folded.decision_count > before.folded.decision_count
-    gone = [
-        label for label, item in was.items() if label in present and present[label].status == "dropped" != item.status
-    ]
-    gone += [label for label in was if label not in present and not is_folded]
-    gone += [stone.id for stone in after.dropped if stone.id not in own and stone not in before.dropped]
+    unshared = {item.id for item in before.decisions} - was.keys()
+    gone = [stone.id for stone in after.dropped if stone not in before.dropped and stone.id not in unshared]
+    if after.folded.decision_count == before.folded.decision_count:
+        gone += [label for label in was if label not in present and label not in gone]
     changed = [item for label, item in present.items() if was.get(label) != item and label not in gone]
     last = after.handover.last if after.handover.last != before.handover.last else None
     tree = {
@@ -112,26 +99,22 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
         head = {"at": now(), "by": _person(project), "route": route, "revision": revision}
         shared_files.write(folder_of(project), clone, head | {key: value for key, value in tree.items() if value})
     path = _published(project, route)
-    with suppress(OSError):  # a cache: without it the newest record is shared again
+    with suppress(OSError):  # a cache: without it the newest record is shared again, which changes nothing
         project.make_room(path)
         files.replace_undurably(path, b"%d" % revision, path.with_name(f".{path.name}.tmp"))
 
 
 def is_published(project: Project, route: str, revision: int) -> bool:
-    """Whether this clone has shared the records of a route up to one, as a writer that was killed may not have. A file
-    that this clone has written, and that is missing, is git's will.
-    """
+    """Whether this clone has shared the records of a route up to one, as a writer that was killed may not have."""
     with suppress(OSError, ValueError):
-        if int(content_of(_published(project, route), most=32)) >= revision:
-            return True
-    clone = clone_of(project)
-    return any((note.clone, note.route, note.revision) == (clone, route, revision) for note in read(project).notes)
+        return int(content_of(_published(project, route), most=32)) >= revision
+    return False
 
 
-def shares(project: Project, route: str) -> bool:
-    """Whether this clone has shared anything of a route."""
+def own_routes(project: Project) -> set[str]:
+    """The routes of which this clone has shared anything."""
     clone = clone_of(project)
-    return any((note.clone, note.route) == (clone, route) for note in read(project).notes)
+    return {file.route for file in shared_files.read(folder_of(project))[0] if file.clone == clone}
 
 
 def _published(project: Project, route: str) -> Path:
@@ -167,16 +150,16 @@ def _person(project: Project) -> str:
 # ---- reading ----
 
 
-def read(project: Project) -> Shared:
-    """What the clones in this checkout share. What is not what it claims to be is refused, and named."""
+def read(project: Project) -> tuple[list[Note], list[str]]:
+    """What the clones in this checkout share, oldest first; and the files that are not what they claim to be."""
+    notes = list[Note]()
     found, refused = shared_files.read(folder_of(project))
-    notes = []
     for file in found:
         try:
             notes.append(_note(file))
         except MALFORMED:
-            refused.append(f"{shared_files.FOLDER}/{file.path}: holds no record of a route")
-    return Shared(tuple(sorted(notes, key=lambda note: (note.at, note.clone, note.counter))), tuple(refused))
+            refused.append(f"{shared_files.FOLDER}/{file.path}")
+    return sorted(notes, key=lambda note: (note.at, note.path)), refused
 
 
 def _note(file: SharedFile) -> Note:
@@ -184,11 +167,9 @@ def _note(file: SharedFile) -> Note:
     return Note(
         file.path,
         file.clone,
-        file.counter,
         one_line(clean(str(tree["at"])))[:40],
         _name(str(tree["by"])),
         file.route,
-        int(tree["revision"]),
         tuple(_decision(one, str(tree["by"])) for one in tree.get("decisions", ())),
         tuple(map(str, tree.get("dropped", ()))),
         trimmed(one_line(clean(str(tree.get("handed", "")))), 1_000),
@@ -250,11 +231,9 @@ def accept(project: Project, notes: Iterable[Note]) -> None:
 
 def others(project: Project, route: str | None = None) -> Others:
     """What other clones have shared, of one route or of all."""
-    notes = [note for note in read(project).notes if route in (None, note.route)]
-    if not notes:
-        return Others()
-    own, known = clone_of(project), accepted(project)
-    theirs = [note for note in notes if note.clone != own]
+    own = clone_of(project)
+    theirs = [note for note in read(project)[0] if route in (None, note.route) and note.clone != own]
+    known = accepted(project) if theirs else frozenset()
     return Others(
         tuple(note for note in theirs if note.path in known), tuple(note for note in theirs if note.path not in known)
     )

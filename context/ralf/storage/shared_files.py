@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,18 +14,14 @@ from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.text import cleaning
-from ralf.text.cleaning import clean, one_line
+from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
 
 FOLDER = "shared"
 
-_NAME = regex(r"(?P<counter>\d{6,9})-(?P<digest>[0-9a-f]{16})\.json\Z")
-
-_CLONE = regex(r"[0-9a-f]{16}\Z")
+_PATH = regex(r"(?P<clone>[0-9a-f]{16})/(?P<counter>\d{6,9})-(?P<digest>[0-9a-f]{16})\.json\Z")
 
 _MOST_BYTES = 64 << 10  # of one file
-
-_MOST_FILES = 20_000  # of one clone
 
 
 class SharedFile(NamedTuple):
@@ -44,10 +38,17 @@ def write(folder: Path, clone: str, tree: Mapping[str, Any]) -> None:
     """Write the next file of a clone; `tree` has a `route`. OSError."""
     own = folder / clone
     files.make(own, mode=0o755)
-    names = (_NAME.match(name) for name in os.listdir(own))  # noqa: PTH208  # one call
+    names = (_PATH.match(f"{clone}/{path.name}") for path in own.iterdir())
     counter = 1 + max((int(found["counter"]) for found in names if found), default=0)
-    made = {"v": 1, "clone": clone, "counter": counter, **tree}
-    content = json.dumps(made, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+    _put(
+        own,
+        counter,
+        json.dumps({"v": 1, "clone": clone, "counter": counter, **tree}, ensure_ascii=False, indent=1) + "\n",
+    )
+
+
+def _put(own: Path, counter: int, text: str) -> None:
+    content = text.encode("utf-8", "replace")
     durable.write(own / f"{counter:06d}-{hashlib.sha256(content).hexdigest()[:16]}.json", content, mode=0o644)
 
 
@@ -59,46 +60,34 @@ def rewrite(folder: Path, change: Callable[[str], str]) -> list[Path]:
         text = path.read_text(encoding="utf-8")
         made = change(text)
         if made != text:
-            digest = hashlib.sha256(made.encode()).hexdigest()[:16]
-            durable.write(path.with_name(f"{file.counter:06d}-{digest}.json"), made.encode(), mode=0o644)
+            _put(path.parent, file.counter, made)
             gone.append(path)
     durable.removed(gone)
     return gone
 
 
 def read(folder: Path) -> tuple[list[SharedFile], list[str]]:
-    """The files of all clones; and those that are not what they claim to be, each with what is to be said of it."""
+    """The files of all clones; and the paths of those that are not what their name and folder claim."""
     found, refused = list[SharedFile](), list[str]()
-    with suppress(OSError):
-        for clone in sorted(os.listdir(folder)):  # noqa: PTH208  # one call
-            if _CLONE.match(clone):
-                _read_clone(folder, clone, found, refused)
-            else:
-                refused.append(f"{FOLDER}/{one_line(clean(clone))[:80]}: is no clone's folder")
+    for path in sorted(folder.glob("*/*")):
+        name = f"{path.parent.name}/{path.name}"
+        try:
+            found.append(_parsed(name, content_of(path, most=_MOST_BYTES)))
+        except (OSError, *MALFORMED):
+            refused.append(f"{FOLDER}/{trimmed(one_line(clean(name)), _LONGEST)}")
     return found, refused
 
 
-def _read_clone(folder: Path, clone: str, found: list[SharedFile], refused: list[str]) -> None:
-    try:
-        names = sorted(os.listdir(folder / clone))  # noqa: PTH208  # one call
-    except OSError:
-        return
-    if len(names) > _MOST_FILES:
-        refused.append(f"{FOLDER}/{clone}: has {len(names):,} files, and {_MOST_FILES:,} are read")
-    for name in names[:_MOST_FILES]:
-        try:
-            found.append(_parsed(clone, name, content_of(folder / clone / name, most=_MOST_BYTES)))
-        except (OSError, *MALFORMED):
-            refused.append(f"{FOLDER}/{clone}/{one_line(clean(name))[:80]}: is not what its name and folder claim")
+_LONGEST = 100  # characters of a path that is told
 
 
-def _parsed(clone: str, name: str, content: bytes) -> SharedFile:
+def _parsed(name: str, content: bytes) -> SharedFile:
     """A file; ValueError or another of `MALFORMED` for one that is not what its name and folder claim."""
-    match = _NAME.match(name)
+    match = _PATH.match(name)
     if match is None or hashlib.sha256(content).hexdigest()[:16] != match["digest"]:
         raise ValueError(name)
     tree = dict(json.loads(content))
-    counter, route = int(match["counter"]), str(tree["route"])
+    clone, counter, route = match["clone"], int(match["counter"]), str(tree["route"])
     if (tree["clone"], tree["counter"]) != (clone, counter) or not cleaning.is_valid(route):
         raise ValueError(name)
-    return SharedFile(f"{clone}/{name}", clone, counter, route, tree)
+    return SharedFile(name, clone, counter, route, tree)
