@@ -82,29 +82,22 @@ def _has_looked(project: Project) -> None:
 
 def archive(project: Project, route: str) -> bool:
     """Archive a route; whether that is done. One stays whose file somebody has changed, that holds what this user's
-    ralf did not write, or of which git tracks a file. DamagedJournal, Busy, OSError.
+    ralf did not write, or whose file git tracks. DamagedJournal, Busy, OSError.
     """
     from ralf.route.load import load_state  # few hooks and writes archive anything
 
     archiving, live = project.store.files, project.live_file(route)
     with locks.locked(project.route_lock(route), route, 0):
         state = load_state(project, route)
-        if archiving is None or state is None or state.token is None or _is_tracked(project, route):
+        if archiving is None or state is None or state.token is None or state.status in _LEFT:
             return False
-        if state.status in _LEFT or project.git.would_commit(live):
-            return False
-        if not archiving.archive(stream_of(route), state.token):
+        if project.git.would_commit(live) or not archiving.archive(stream_of(route), state.token):
             return False
         if os.path.lexists(live):
             files.make(project.archived_file(route).parent)
             durable.rename_free(live, project.archived_file(route))
             durable.sync_folder(project.archived_file(route).parent)
         return True
-
-
-def _is_tracked(project: Project, route: str) -> bool:
-    kept = project.store.files
-    return kept is not None and project.git.tracks(kept.path(stream_of(route)))
 
 
 def bring_back(project: Project, route: str) -> None:

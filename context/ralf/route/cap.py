@@ -74,8 +74,6 @@ def forgotten(context: RouteContext, stones: Sequence[Tombstone]) -> RouteContex
 def raised(context: RouteContext, decision: Decision) -> RouteContext:
     """The context without the tombstones over a decision that a person brings back."""
     gone = {stone.id for stone in covering(of(context), decision)} | {decision.id}
-    if not any(stone.id in gone for stone in of(context)):
-        return context
     dropped, forgotten = (
         tuple(stone for stone in stones if stone.id not in gone) for stones in (context.dropped, context.forgotten)
     )
@@ -85,14 +83,16 @@ def raised(context: RouteContext, decision: Decision) -> RouteContext:
 def as_edited(before: RouteContext, edited: RouteContext) -> RouteContext:
     """A context that a person edited: decisions that they took out are dropped, those brought back are not."""
     was, now = ({item.id: item for item in context.decisions} for context in (before, edited))
-    for label, item in was.items():
-        after = now.get(label)
-        if after is None or (after.status == "dropped" and item.status != "dropped"):
-            edited = replace(edited, dropped=_with(edited.dropped, [tombstone(item)]))
+    there = {label for label, item in now.items() if item.status != "dropped"}
+    gone = [
+        tombstone(item)
+        for label, item in was.items()
+        if label not in there and (label not in now or item.status != "dropped")
+    ]
+    edited = replace(edited, dropped=_with(edited.dropped, gone))
     buried = {stone.id for stone in of(edited)}
     for label, item in now.items():
-        old = was.get(label)
-        if item.status == "active" and (old is None or old.status == "dropped" or (label in buried)):
+        if item.status == "active" and (label not in was or was[label].status == "dropped" or label in buried):
             edited = raised(edited, item)
     return edited
 

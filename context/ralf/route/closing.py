@@ -55,9 +55,8 @@ def _done(project: Project, task: str) -> float:
 
 def _is_opened(project: Project, route: str, done: float, last: float) -> bool:
     """Whether something was recorded after a task was done that is not the end of the work at it."""
-    if last <= done:
-        return False
-    with suppress(Damaged, OSError):
-        newest = journal.newest(project.store, route)
-        return last > done + _END or (newest is not None and newest.kind not in _OF_THE_END)
-    return False
+    newest = None
+    if done < last <= done + _END:
+        with suppress(Damaged, OSError):
+            newest = journal.newest(project.store, route)
+    return last > done + _END or (newest is not None and newest.kind not in _OF_THE_END)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,7 +30,7 @@ from ralf.talk.names import Quotes, Shown, marked, texts_of
 from ralf.talk.turns import joined
 from ralf.text import cleaning
 from ralf.text.patterns import regex
-from ralf.transcripts.events import read_evidence
+from ralf.transcripts.events import Event, EvidenceLine, read_evidence
 from ralf.transcripts.reader import log_of_session, open_transcript
 
 AUTHORS = {"agent": "agent", "user": "person"}
@@ -151,22 +152,32 @@ def _texts(project: Project, route: str, session: str, sessions: Sequence[Sessio
     not to be found: then nobody can tell which names there are. Hand-overs themselves prove no name.
     """
     entries = [entry for one in sessions for entry in one.entries]
-    texts = [*texts_of(entry for entry in entries if not (isinstance(entry, Step) and _hands_over(entry)))]
-    texts += _seen(project, route)
-    if not session:
-        return texts
-    path = log_of_session(session)
-    if path is None:
-        return []
-    try:
-        source = open_transcript(path)
-        events = [*source.events(ingest_offset(project, route, source.session).position)]
-    except (RalfError, OSError):
-        return []
-    ended = {event.call_id for event in events if event.kind == "result"}
-    own = {event.call_id for event in events if event.kind == "call" and _OWN.search(f"{event.tool} {event.text}")}
-    texts += [event.text for event in events if event.kind != "call" or event.call_id in ended - own]
-    return texts
+    texts = [
+        *texts_of(one for one in entries if not (isinstance(one, Step) and _OWN.search(f"{one.tool} {one.object}")))
+    ]
+    seen: list[Event | EvidenceLine] = []
+    for _, record in deque(history.checkpoints(project, route), _MOST_SEEN):
+        with suppress(BlobNotFound, DamagedBlob):
+            seen += read_evidence(project.store, str(record.payload.get("evidence", "")))
+    if session:
+        log = log_of_session(session)
+        if log is None:
+            return []
+        try:
+            source = open_transcript(log)
+            events = [*source.events(ingest_offset(project, route, source.session).position)]
+        except (RalfError, OSError):
+            return []
+        ended = {event.call_id for event in events if event.kind == "result"}
+        seen += (event for event in events if event.kind != "call" or event.call_id in ended)
+    is_own = (one.kind == "call" and _OWN.search(f"{one.tool} {one.text}") for one in seen)
+    return texts + [cleaning.outside(one.text) for one, own in zip(seen, is_own, strict=True) if not own]
+
+
+_OWN = regex(r"\bhand_?over\s")
+
+_MOST_SEEN = 32
+"""Newest checkpoints whose evidence is looked into."""
 
 
 def _offered(entry: Kept, *, is_checked: bool) -> Kept:
@@ -176,26 +187,6 @@ def _offered(entry: Kept, *, is_checked: bool) -> Kept:
     if entry.author == "person":
         return replace(entry, by="person", words=entry.text)
     return entry if is_checked else replace(entry, marks=(entry.text,))
-
-
-_OWN = regex(r"\bhand_?over\s")
-
-_MOST_SEEN = 32
-"""Newest checkpoints whose evidence is looked into."""
-
-
-def _seen(project: Project, route: str) -> Iterator[str]:
-    """What the sessions of a route said, did and saw, by the evidence that was kept."""
-    kept = [str(record.payload.get("evidence", "")) for _, record in history.checkpoints(project, route)]
-    for digest in kept[-_MOST_SEEN:]:
-        with suppress(BlobNotFound, DamagedBlob):
-            for line in read_evidence(project.store, digest):
-                if not (line.kind == "call" and _OWN.search(f"{line.tool} {line.text}")):
-                    yield cleaning.outside(line.text)
-
-
-def _hands_over(step: Step) -> bool:
-    return bool(_OWN.search(f"{step.tool} {step.object}"))
 
 
 def _is_again(context: RouteContext, made: HandOver, talk: Sequence[Entry]) -> bool:
