@@ -7,46 +7,43 @@ line it was about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from ralf.text.cleaning import clean, one_line, trimmed
 from ralf.text.patterns import regex
 
-# Possessive: else every character of a long scalar is kept on a stack.
-_QUOTED = regex(
-    r"""(?<![^\s\[{,])(?:"(?:[^"\\]|\\.|\\\n)*+"|'(?:[^']|'')*+')(?=[\s:,\]}]|\Z)|(?P<comment>(?<!\S)#[^\n]*)"""
-)
-
-_BLOCK = regex(r"((?: *- +)*+ *)([^\s#].*?: +)?[|>][-+0-9]*[ \t]*(?:#.*)?\Z")
-
-_KEY = regex(r"(?m)^([^\s#,\]}\-][^\n]*?) *:(?=\s|\Z)")
+_COMMENT = regex(r"(?<!\S)#")
 
 _ABOUT = 80  # characters of the line that a comment was about
 
 
-def found(front: str, ours: str = "") -> dict[str, str]:
-    """The comments of front matter that can be loaded, by the top-level key above which they belong, "" for the end.
-
-    ours  a comment that is no person's: it is left out
-    """
+def found(front: str) -> dict[str, str]:
+    """The comments of front matter that can be loaded, by the top-level key above which they belong, "" for the end."""
     if "#" not in front:
         return {}
-    bare = _QUOTED.sub(lambda match: match[0] if match["comment"] else _blank(match[0]), _without_blocks(front))
-    if "#" not in bare:
-        return {}
-    keys = [(match.start(), _name(front[match.start() : match.end(1)])) for match in _KEY.finditer(bare)]
-    comments: dict[str, list[str]] = {}
-    for match in (one for one in _QUOTED.finditer(bare) if one["comment"]):
-        said, place = clean(front[match.start() : match.end()]).rstrip(), match.start()
-        begin = bare.rfind("\n", 0, place) + 1
-        if said == ours:
+    from ralf.document import guarded_yaml  # the parser: most files have no comment
+
+    lines, keys, comments = front.split("\n"), list[tuple[int, str]](), dict[str, list[str]]()
+    bare = [*lines]  # without what the scalars hold
+    for scalar in guarded_yaml.scalars(front):
+        if scalar.top:
+            keys.append((scalar.line, scalar.text))
+        is_block = scalar.style in ("|", ">")  # behind its sign there may be a comment
+        for number in range(scalar.line + is_block, scalar.last + 1):
+            begin = scalar.column if number == scalar.line else 0
+            end = scalar.end if number == scalar.last else len(lines[number])
+            bare[number] = f"{bare[number][:begin]}{'_' * (end - begin)}{bare[number][end:]}"
+    for number, line in enumerate(bare):
+        if (match := _COMMENT.search(line)) is None:
             continue
-        if place == begin:
-            key = next((name for at, name in keys if at > place), "")
+        said, own = clean(lines[number][match.start() :]).rstrip(), lines[number][: match.start()].strip()
+        if match.start():
+            at, key = max(((at, name) for at, name in keys if at <= number), default=(-1, ""), key=itemgetter(0))
+            below = (line.strip() for line in lines[number + 1 :])
+            about = own if own else next((line for line in below if line and not line.startswith("#")), "")
+            said += f" ← {trimmed(one_line(about).removeprefix('- '), _ABOUT)}" if about and at != number else ""
         else:
-            at, key = max(((at, name) for at, name in keys if at <= place), default=(-1, ""))
-            own = front[begin:place].strip()
-            if (about := own if at != begin else "") or (not own and (about := _line_below(front, place))):
-                said = f"{said} ← {_shown(about)}"
+            key = next((name for at, name in keys if at > number), "")
         comments.setdefault(key, []).append(said)
     return {key: "\n".join(said) for key, said in comments.items()}
 
@@ -56,40 +53,3 @@ def lines_of(comments: Mapping[str, str], key: str) -> Iterable[str]:
     for line in clean(comments.get(key, "")).split("\n"):
         if line.strip():
             yield line if line.startswith("#") else f"# {line}"
-
-
-def _without_blocks(front: str) -> str:
-    """Front matter with spaces for the text of block scalars."""
-    found, inside = list[str](), -1
-    for line in front.split("\n"):
-        indent = len(line) - len(line.lstrip(" "))
-        if inside >= 0 and (not line.strip() or indent >= inside):
-            found.append(" " * len(line))
-            continue
-        match = _BLOCK.match(line)
-        inside = -1
-        if match is not None:
-            inside = len(match[1]) + 1 if match[2] else len(match[1].rstrip())
-        found.append(line)
-    return "\n".join(found)
-
-
-def _blank(text: str) -> str:
-    return "\n".join("_" * len(line) for line in text.split("\n"))
-
-
-def _name(raw: str) -> str:
-    if raw[:1] not in "\"'":
-        return raw
-    from ralf.document import guarded_yaml  # the parser: only a key in quotes needs it
-
-    return next(iter(guarded_yaml.load(f"{raw}: x")))
-
-
-def _line_below(front: str, place: int) -> str:
-    lines = (line.strip() for line in front[place:].split("\n")[1:])
-    return next((line for line in lines if line and not line.startswith("#")), "")
-
-
-def _shown(about: str) -> str:
-    return trimmed(one_line(about).removeprefix("- "), _ABOUT)
