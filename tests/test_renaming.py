@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -255,18 +254,12 @@ for number in range(count):
         break
 """
 
-_MOVER = """
-import sys
-from ralf.errors import Busy, RalfError
-from ralf.maintenance.renaming import rename_route
-(root,) = sys.argv[1:]
-while True:
-    try:
-        rename_route("tide", "tables", root=root)
-        break
-    except Busy:
-        continue
-"""
+
+def move_beside_others(root: Path) -> None:
+    while True:
+        with suppress(Busy):
+            move(root)
+            return
 
 
 @pytest.mark.release(seconds=15)
@@ -281,12 +274,7 @@ def test_what_others_write_while_a_route_moves_and_its_process_is_killed_is_ther
         told = [("tide", "a"), ("tide", "b"), ("gates", "c")]
         writers = [storekit.start(_WRITER, root, name, 6, who, cwd=root) for name, who in told]
         time.sleep(dice.uniform(0.3, 1.2))  # where in the work of the others it comes is left to chance
-        mover = storekit.start(_MOVER, root, cwd=root)
-        with suppress(subprocess.TimeoutExpired):
-            mover.wait(dice.uniform(0.2, 0.9))
-        killed += mover.poll() is None
-        mover.kill()
-        mover.communicate()
+        killed += killed_at(dice.randrange(30), partial(move_beside_others, root))
         acknowledged = [line for text in storekit.finished(writers) for line in text.splitlines()]
         assert len(acknowledged) == 18
         repair(root=root)

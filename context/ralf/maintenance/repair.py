@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from ralf.document import index, place as places
 from ralf.document.access import Document
 from ralf.document.record import Record, now
 from ralf.document.state import digest_of
-from ralf.errors import Damaged, RalfError
+from ralf.errors import Damaged
 from ralf.maintenance import renaming, verify
 from ralf.maintenance.documents import Kept, kept
 from ralf.maintenance.verify import VerifyReport
 from ralf.project import Project, find
 from ralf.storage import locks
 from ralf.storage.blob_files import Blobs
-from ralf.storage.check import DAMAGED, Scan, aside, mend, scan
+from ralf.storage.check import DAMAGED, Finding, Scan, aside, mend, scan
 from ralf.storage.durable import removed
 from ralf.storage.filestore import Stream
 
@@ -57,11 +57,10 @@ def repair(route: str | None = None, *, root: str | os.PathLike[str] | None = No
     mending = _Repair(project)
     if before.findings:
         mending.run(before, is_whole=route is None)
-    still = None
-    with suppress(RalfError):
-        still = routing.existing(project, route) if route is not None else None
-    after = verify.verify(still, root=root) if mending.done else before
-    return RepairReport(before, tuple(mending.done), after)
+    if not mending.done:
+        return RepairReport(before, (), before)
+    is_left = route is not None and routing.known(project, route) is not None
+    return RepairReport(before, tuple(mending.done), verify.verify(route if is_left else None, root=root))
 
 
 @dataclass
@@ -70,10 +69,6 @@ class _Repair:
 
     project: Project
     done: list[Done] = field(default_factory=list)
-
-    @property
-    def _is_file(self) -> bool:
-        return self.project.store.files is not None
 
     def note(self, path: Path, what: str) -> None:
         self.done.append(Done(path, what))
@@ -88,14 +83,14 @@ class _Repair:
         for path in verify.links(project) if is_whole else ():
             self.note(path, f"removed: it led to {os.readlink(path)}")  # noqa: PTH115  # as it stands there
             path.unlink()
+        blobs, named = Blobs(project.folder), set[str]()
         for finding in before.findings:
             if finding.damage and project.folder / "blobs" in finding.path.parents and os.path.lexists(finding.path):
                 self.aside(finding.path)
-        named = set[str]()
         for stream in verify.streams_of(project, list(before.routes), is_whole=is_whole):
-            named |= {digest for _, digest in verify.evidence(self._stream(stream))}
-        blobs = Blobs(project.folder)
-        lost = sorted(digest for digest in named - blobs.gone() if not blobs.has(digest)) if self._is_file else []
+            named |= {digest for _, digest in verify.named_in(self._stream(stream))}
+        is_file = project.store.files is not None
+        lost = sorted(digest for digest in named - blobs.gone() if not blobs.has(digest)) if is_file else []
         blobs.note_gone(lost)  # so that it is reported once
         for digest in lost:
             self.note(blobs.path_of(digest), "noted as lost")
@@ -104,35 +99,31 @@ class _Repair:
 
     def _stream(self, stream: str) -> Scan:
         """Mend a journal, and the file of the document that it is of; the journal as it was."""
-        project, one, journal = self.project, kept(self.project, stream), Stream(self.project.folder, stream)
-        if one is None:
-            with journal.writing():
-                return self._journal(stream)
-        with locks.locked(one.document.place.lock, one.document.name):
-            with journal.writing():
+        project, one, findings = self.project, kept(self.project, stream), list[Finding]()
+        with nullcontext() if one is None else locks.locked(one.document.place.lock, one.document.name):
+            with Stream(project.folder, stream).writing():
                 found = self._journal(stream)
-            if found.is_damaged:
+            if one is not None and found.is_damaged:
                 removed(index.files_in(project.cache))  # they tell of what is lost
                 self._tell(one.document, found)
-            findings = [finding for finding in verify.of_document(one) if finding.repair]
+            if one is not None:
+                findings = [finding for finding in verify.of_document(one) if finding.repair]
             for path in {finding.path for finding in findings if finding.damage and os.path.lexists(finding.path)}:
                 self.aside(path)
-        if found.is_damaged or findings:
+        if one is not None and (found.is_damaged or findings):
             self._show(one)
         return found
 
     def _journal(self, stream: str) -> Scan:
         """Write a damaged or torn journal anew, for who holds it; else remove what dead writers left."""
         found = scan(self.project.store, self.project.folder, stream)
-        if not self._is_file:
+        if self.project.store.files is None:
             return found
-        swept = mend(self.project.folder, found)
-        if found.is_damaged or found.torn:
-            what = f"written anew: {len(found.lines):,} records are whole"
-            bad = len(found.damaged)
-            self.note(found.path, what + (f", {bad:,} damaged lie in {found.path.stem}{DAMAGED}" if bad else ""))
-        for path in swept:
+        for path in mend(self.project.folder, found):
             self.note(path, _LEFT)
+        if found.is_damaged or found.torn:
+            bad = f", {len(found.damaged):,} damaged lie in {found.path.stem}{DAMAGED}" if found.damaged else ""
+            self.note(found.path, f"written anew: {len(found.lines):,} records are whole{bad}")
         return found
 
     def _tell(self, document: Document, found: Scan) -> None:
@@ -141,7 +132,7 @@ class _Repair:
         The mark of a document whose first record is lost is the one in its file, where a record names that as its own.
         """
         last = max((line.number for line in found.lines), default=0)
-        if not found.lines or not last:
+        if not last:
             return
         mark = ""
         with suppress(Damaged, OSError):
@@ -151,8 +142,7 @@ class _Repair:
             mark = stamp.mark if stamp is not None and is_own and found.lines[0].number > 1 else ""
         damaged = [f"{Stream(self.project.folder, found.stream).path.stem}{DAMAGED}"] if found.damaged else []
         payload = {"damaged": damaged, "missing": [list(gap) for gap in found.missing]}
-        body = {"kind": "repair", "payload": payload}
-        line = document.family.encoded(Record(last + 1, now(), body, mark=mark))
+        line = document.family.encoded(Record(last + 1, now(), {"kind": "repair", "payload": payload}, mark=mark))
         store = self.project.store
         store.append(found.stream, line, id=f"repair-{last + 1}", after=store.head(found.stream))
 
@@ -172,9 +162,8 @@ class _Repair:
             self.note(project.route_file(move.old), f"absorbed: it was left of the rename to {move.new}")
         left = verify.leftovers(project)
         project.store.sweep()
+        old = [path for path in left if path.exists() and time.time() - path.stat().st_mtime > _DEAD]
+        removed(old)
         for path in left:
-            with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > _DEAD:
-                    path.unlink()
             if not path.exists():
                 self.note(path, _LEFT)

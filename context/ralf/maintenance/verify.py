@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ralf.agent import contents, records
 from ralf.document import access
 from ralf.document.access import Document, Look
 from ralf.document.judging import DAMAGED as UNREADABLE, EDITED, HALF, NEW
-from ralf.errors import Busy, Damaged, DamagedBlob, DamagedJournal, UnknownToken, UsageError
+from ralf.errors import Damaged, DamagedBlob, DamagedJournal, RalfError, UnknownToken, UsageError
 from ralf.maintenance import renaming
 from ralf.maintenance.documents import ROUTES, Kept, kept
 from ralf.memory import writing as memories
@@ -35,10 +35,6 @@ _AGAIN = "write it anew from the journal"
 _KEPT = ("journal", "blobs", "cache", "locks", "routes", "memory")
 
 _APPENDED = ("journal", "locks")  # in whose folders lie files that are opened for writing again and again
-
-_DEEP = 2  # folders below the store's own that are asked whether they can be written
-
-_MOST_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +69,17 @@ def verify(
     routes = [routing.existing(project, route)] if route is not None else routing.names_of(project)
     chosen = routes if newest is None else _written_last(project, routes)[:newest]
     is_whole = route is None and len(chosen) == len(routes)
-    findings = [*_about(project, routes)] if is_whole else []
-    count, named, runs = 0, dict[Digest, list[str]](), list[Scan]()
+    findings = [*_about(project)] if is_whole else []
+    count, named = 0, dict[Digest, list[str]]()
     for stream in streams_of(project, chosen, is_whole=is_whole):
         journal_, found = of_stream(project, stream)
         findings += found
         count += len(journal_.lines)
-        for label, digest in evidence(journal_):
-            named.setdefault(digest, []).append(f"{stream.removeprefix(ROUTES)} {label}")
-        if stream.startswith((records.RUNS, records.SIGNALS, records.OUTPUT)):
-            runs.append(journal_)
+        for whose, digest in named_in(journal_):
+            named.setdefault(digest, []).append(whose)
     blobs, found = _blobs(project, None if is_whole else named)
-    findings += [*found, *_lost(project, named)]
-    for journal_ in runs:
-        for entry in (line.entry for line in journal_.lines):
-            for digest in set(contents.blobs_in(entry.record)) - blobs:
-                what = f"the record {entry.id} has a content whose blob {digest} is lost"
-                findings.append(Finding(journal_.path, what))
-    unique = tuple(dict.fromkeys(findings))
-    return VerifyReport(tuple(chosen), count, len(blobs), unique, len(routes) - len(chosen))
+    unique = tuple(dict.fromkeys([*findings, *found, *_lost(project, named)]))
+    return VerifyReport(tuple(chosen), count, blobs, unique, len(routes) - len(chosen))
 
 
 def _written_last(project: Project, routes: list[str]) -> list[str]:
@@ -112,24 +100,24 @@ def streams_of(project: Project, routes: list[str], *, is_whole: bool) -> list[s
 
 def of_stream(project: Project, stream: str) -> tuple[Scan, list[Finding]]:
     """Check a journal and, where it is a document's, the file; if damage shows, again while no one writes."""
-    found = _looked(project, stream)
-    if any(finding.damage for finding in found[1]):
-        one, journal_ = kept(project, stream), Stream(project.folder, stream)
-        lock = one.document.place.lock if one is not None else project.folder / "locks" / "forget.lock"
-        # Where nobody can write, no lock can be had either, and none is needed.
-        with suppress(OSError, UsageError), locks.locked(lock, stream), journal_.writing():
-            found = _looked(project, stream)
-    return found
-
-
-def _looked(project: Project, stream: str) -> tuple[Scan, list[Finding]]:
     one = kept(project, stream)
-    for _ in range(_MOST_TRIES):
-        with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
-            found = scan(project.store, project.folder, stream)
-            of_file = of_document(one) if one is not None and not found.is_damaged else []
-            return found, [*_of_journal(found), *of_file]
-    raise Busy(stream, "its journal is rewritten again and again", "try again")
+    with suppress(UnknownToken, FileNotFoundError):  # somebody has rewritten the journal meanwhile
+        found = _looked(project, stream, one)
+        if not any(finding.damage for finding in found[1]):
+            return found
+    with ExitStack() as stack:
+        # Where nobody can write, no lock can be had either, and none is needed.
+        with suppress(OSError, UsageError):
+            if one is not None:
+                stack.enter_context(locks.locked(one.document.place.lock, stream))
+            stack.enter_context(Stream(project.folder, stream).writing())
+        return _looked(project, stream, one)
+
+
+def _looked(project: Project, stream: str, one: Kept | None) -> tuple[Scan, list[Finding]]:
+    found = scan(project.store, project.folder, stream)
+    of_file = of_document(one) if one is not None and not found.is_damaged else []
+    return found, [*_of_journal(found), *of_file]
 
 
 def _of_journal(found: Scan) -> Iterator[Finding]:
@@ -183,29 +171,35 @@ def _of_file(document: Document, look: Look) -> Iterator[Finding]:
 # ---- blobs ----
 
 
-def evidence(found: Scan) -> list[tuple[str, Digest]]:
-    """The label of each checkpoint of a route, and the digest of its evidence."""
+def named_in(found: Scan) -> list[tuple[str, Digest]]:
+    """The blobs that the records of a journal cannot be read without, each with whose it is: the evidence of a route's
+    checkpoints, the contents of a run.
+    """
     made = list[tuple[str, Digest]]()
-    with suppress(DamagedJournal):
-        parsed = (journal.parsed(found.stream, line.entry) for line in found.lines)
-        for label, record in history.with_labels(parsed) if found.stream.startswith(ROUTES) else ():
-            if label and record.kind == "checkpoint" and record.payload.get("evidence"):
-                made.append((label, str(record.payload["evidence"])))
+    if found.stream.startswith((records.RUNS, records.SIGNALS, records.OUTPUT)):
+        for line in found.lines:
+            made += [(f"{found.stream} {line.entry.id}", digest) for digest in contents.blobs_in(line.entry.record)]
+    elif found.stream.startswith(ROUTES):
+        with suppress(DamagedJournal):
+            parsed = (journal.parsed(found.stream, line.entry) for line in found.lines)
+            for label, record in history.with_labels(parsed):
+                if label and record.kind == "checkpoint" and record.payload.get("evidence"):
+                    made.append((f"{found.stream.removeprefix(ROUTES)} {label}", str(record.payload["evidence"])))
     return made
 
 
-def _blobs(project: Project, only: Container[Digest] | None) -> tuple[set[Digest], list[Finding]]:
-    """The blobs that are whole, and what is wrong with others; None: of all of them."""
-    held, found = set[Digest](), list[Finding]()
+def _blobs(project: Project, only: Container[Digest] | None) -> tuple[int, list[Finding]]:
+    """How many blobs are whole, and what is wrong with others; None: of all of them."""
+    whole, found = 0, list[Finding]()
     for digest in _digests(project):
         if only is None or digest in only:
             try:
                 project.store.open_blob(digest).close()
-                held.add(digest)
+                whole += 1
             except DamagedBlob as error:
-                repair = f"keep it as {digest}{DAMAGED}; `why` says that it is gone"
+                repair = f"keep it as {digest}{DAMAGED}; what needs it says that it is gone"
                 found.append(Finding(Path(error.where), error.what, repair))
-    return held, found
+    return whole, found
 
 
 def _digests(project: Project) -> list[Digest]:
@@ -220,7 +214,7 @@ def _lost(project: Project, named: Mapping[Digest, list[str]]) -> Iterator[Findi
     blobs = blob_files.Blobs(project.folder)
     gone, is_told = blobs.gone(), project.store.files is not None
     for digest, labels in named.items():
-        path, what = project.folder / "blobs" / digest[:2] / digest, f"the evidence of {', '.join(labels)}"
+        path, what = project.folder / "blobs" / digest[:2] / digest, f"what {', '.join(labels)} refers to"
         if os.path.lexists(path) or project.store.has_blob(digest):
             continue
         if digest in gone or not is_told:
@@ -232,7 +226,7 @@ def _lost(project: Project, named: Mapping[Digest, list[str]]) -> Iterator[Findi
 # ---- what lies about ----
 
 
-def _about(project: Project, routes: Container[str]) -> Iterator[Finding]:
+def _about(project: Project) -> Iterator[Finding]:
     """What is to be said of the settings, and of what lies about in the store."""
     try:
         config.load(project.config_file)
@@ -240,31 +234,31 @@ def _about(project: Project, routes: Container[str]) -> Iterator[Finding]:
         yield Finding(project.config_file, error.what)
     for path in links(project):
         yield Finding(path, "is a symbolic link: nothing is written through it", "remove it")
-    for move in renaming.unfinished(project):
-        what = f"is left of the rename of {move.old} to {move.new}"
-        yield Finding(project.route_file(move.old), what, "absorb it", damage=False)
-    for path in sorted(project.routes.glob("*.displaced-*")):
-        yield Finding(path, "was set aside when somebody saved it: merge it by hand, then delete it", damage=False)
-    for name in shared.read(project)[1]:
-        yield Finding(project.folder / name, "is not what its name and folder claim: nobody reads it", damage=False)
-    for path in leftovers(project):
-        yield Finding(path, "is what somebody left who died, or has not finished", "remove it", damage=False)
-    names = [path for path in sorted(project.routes.glob("*.md")) if path.stem in routes]
-    for path in [*routing.strays(project), *names]:
-        whose = _said_route(path, routes)
-        if path.stem not in routes:
-            what = f"is a copy of the file of the route {whose}" if whose else "has a name that no route can have"
-            yield Finding(path, f"{what}: nobody reads it", damage=False)
-        elif whose not in ("", path.stem) and project.store.head(stream_of(path.stem)) is None:
-            what = f"is a copy of the file of the route {whose}, and a route of its own by its name alone"
-            yield Finding(path, what, damage=False)
+    notes = [
+        (project.route_file(move.old), f"is left of the rename of {move.old} to {move.new}", "absorb it")
+        for move in renaming.unfinished(project)
+    ]
+    aside = "was set aside when somebody saved it: merge it by hand, then delete it"
+    notes += [(path, aside, "") for path in sorted(project.routes.glob("*.displaced-*"))]
+    left = "is what somebody left who died, or has not finished"
+    notes += [(path, left, "remove it") for path in leftovers(project)]
+    strays = list(routing.strays(project))
+    notes += [(path, "has a name that no route can have: nobody reads it", "") for path in strays]
+    claimed = "is not what its name and folder claim: nobody reads it"
+    notes += [(project.folder / name, claimed, "") for name in shared.read(project)[1]]
+    for path in sorted(set(project.routes.glob("*.md")) - set(strays)):
+        if whose := _renamed_from(project, path):
+            notes.append((path, f"is a copy of the file of the route {whose}, and a route by its name alone", ""))
+    for path, what, repair in notes:
+        yield Finding(path, what, repair, damage=False)
 
 
-def _said_route(path: Path, routes: Container[str]) -> str:
-    """The route of these that a file says it is of, "" for none of them."""
-    with suppress(Damaged, OSError):
+def _renamed_from(project: Project, path: Path) -> str:
+    """The route of which a file is a copy that somebody has named after another; "" for none."""
+    with suppress(RalfError, OSError):
         said = parse(content_of(path, most=MAX_BYTES), path).route
-        return said if said in routes else ""
+        is_alone = project.store.head(stream_of(path.stem)) is None
+        return said if is_alone and project.store.head(stream_of(said)) is not None else ""
     return ""
 
 
@@ -287,21 +281,13 @@ def _all(project: Project) -> Iterator[Path]:
 
 
 def unwritable(project: Project) -> list[Path]:
-    """The folders and files of the store into which this user may not write; asked of the system, and nothing is
-    written.
+    """The folders of the store, and its journals and locks, into which this user may not write; asked of the system,
+    and nothing is written.
     """
-    effective = os.access in os.supports_effective_ids
-    refused = []
-    folders = [(project.folder, 0)] if project.folder.is_dir() else []
-    while folders:
-        folder, depth = folders.pop()
-        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK, effective_ids=effective):
-            refused.append(folder)
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    if folder.parent.name in _APPENDED and not os.access(entry.path, os.W_OK, effective_ids=effective):
-                        refused.append(Path(entry.path))
-                elif depth < _DEEP:
-                    folders.append((Path(entry.path), depth + 1))
-    return refused
+    effective, found = os.access in os.supports_effective_ids, [project.folder]
+    for folder, folders, names in os.walk(project.folder):
+        appended = names if Path(folder).parent.name in _APPENDED else ()
+        found += [Path(folder, name) for name in (*folders, *appended)]
+    writable = os.R_OK | os.W_OK
+    modes = ((path, writable | os.X_OK if path.is_dir() else writable) for path in found if os.path.lexists(path))
+    return [path for path, mode in modes if not os.access(path, mode, effective_ids=effective)]
