@@ -145,8 +145,9 @@ def target(root: Path, rng: random.Random) -> tuple[str, str | None, str | None,
     records = [record for _, record in journal.read(project.store, route)]
     kind = rng.choice(("decision", "decision", "section", "text"))
     context = ralf.get_context(route, root=root)
-    if kind == "decision" and context.decisions:
-        item = rng.choice(context.decisions)
+    labelled = [item for item in context.decisions if item.id]
+    if kind == "decision" and labelled:
+        item = rng.choice(labelled)
         return route, item.id, None, [item.decision, *filter(_long, (item.rationale, *item.alternatives))]
     digests = [str(record.payload["evidence"]) for record in records if record.payload.get("evidence")]
     if kind == "section" and digests:

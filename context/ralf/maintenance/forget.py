@@ -21,7 +21,7 @@ from ralf.document.tree import to_tree
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance import session_logs
 from ralf.maintenance.documents import ROUTES, Kept, all_kept, kept
-from ralf.maintenance.purge import holds, line_of, remains
+from ralf.maintenance.purge import Wording, holds, line_of, remains
 from ralf.maintenance.target import Item, Target, of_item, of_text
 from ralf.project import Project
 from ralf.route import history
@@ -42,10 +42,11 @@ _ENVELOPE = ("v", "n", "revision", "parent", "kind", "at", "mark", "render", "di
 
 _OF_RUNS = (records.RUNS, records.SIGNALS, records.OUTPUT)
 
-_APART = ("cache", "installed", "locks", "shared")
-"""Folders of the store whose files are dropped, or are not to be changed: what holds the words there is named."""
-
-_STORED = regex(r"journal/.*\.jsonl(?:\.gz)?|blobs/[0-9a-f]{2}/[0-9a-f]{64}|blobs/gone|\.gitignore|config[a-z.]*\.yaml")
+_APART = regex(
+    r"(?:cache|installed|locks|shared)/|(?:journal/.*\.jsonl(?:\.gz)?|blobs/[0-9a-f]{2}/[0-9a-f]{64}|blobs/gone|\.gitignore"
+    r"|config[a-z.]*\.yaml)\Z"
+)
+"""Files of the store that are not masked: they are rewritten as what they are, or dropped, or named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +151,17 @@ class _Forgetting:
         self._route, self._stream = route, journal.stream_of(route)
         self._item, self._wording = target.item, target.wording
         self._target = target
-        self._rewritten = set[Path]()  # files that show purged records by now
-        streams = list(self._store.streams(""))
+        streams = sorted(self._store.streams(""))
         self._named = named_digests(self._store, streams)
         self._digests: dict[Digest, Digest] = {}  # old to new
         self._gone: list[Digest] = []
         self._find_blobs()
         self._documents = {one.document.stream: one for one in all_kept(project)}
-        self._records = {stream: count for stream in sorted(streams) if (count := self._count(stream))}
-        self._files = [path for path in _files(project) if holds(path, self._wording)]
-        shared = sorted((project.folder / shared_files.FOLDER).glob("*/*"))
-        self._shared = [path for path in shared if holds(path, self._wording)]
+        self._records = {stream: count for stream in streams if (count := self._count(stream))}
+        found, shared = _found(project, self._wording), project.folder / shared_files.FOLDER
+        tasks = {project.folder.parents[1] / name for name in folders.scan(_tasks(project))}
+        self._files = [path for path in found if path in tasks or self._is_masked(path)]
+        self._shared = [path for path in found if shared in path.parents]
         self._segments = session_logs.segments(project, route, target.item.revisions)
         self._logs = session_logs.with_words(project, self._wording)
 
@@ -168,14 +169,12 @@ class _Forgetting:
 
     def _find_blobs(self) -> None:
         """The blobs that hold the words; those that no record names need no copy without them."""
-        own = journal.read(self._store, self._route)
-        renders = {found.render for _, found in own}  # of which some are kept
         for blob in list(self._store.blobs()):
             streams = self._named.get(blob.digest, set())
             is_own = blob.digest in self._target.evidence and streams == {self._stream}
             content = self._content(blob.digest)
             made = self._wording.masked(content)
-            if blob.digest in renders or is_own or (made != content and not streams):
+            if is_own or (made != content and not streams):
                 self._gone.append(blob.digest)
             elif made != content and not all(stream.startswith(_OF_RUNS) for stream in streams):
                 self._digests[blob.digest] = hashlib.sha256(made).hexdigest()
@@ -183,6 +182,11 @@ class _Forgetting:
     def _content(self, digest: Digest) -> bytes:
         with self._store.open_blob(digest) as file:
             return file.read()
+
+    def _is_masked(self, path: Path) -> bool:
+        """Whether a file of the store is masked. What a writer is about to put in place is its own."""
+        is_below = self._project.folder in path.parents
+        return is_below and not durable.is_temporary(path.name) and not _APART.match(self._project.name_of(path))
 
     def _count(self, stream: str) -> int:
         """How many records of a stream hold something that is to be forgotten; of what goes as a whole, all."""
@@ -311,8 +315,6 @@ class _Forgetting:
             one.settle()
         if is_left:
             self._mask(document.place.file)
-        else:
-            self._rewritten |= {*one.files}
 
     def _mask(self, path: Path) -> None:
         """Purge a file that is not made from a journal: brought, damaged, or set aside."""
@@ -323,11 +325,9 @@ class _Forgetting:
 
     def report(self, *, done: bool) -> Forgotten:
         """What was found, and once it is done what is left of it."""
-        project, left = self._project, list[str]()
-        if done:
-            found = {*remains(project.folder, self._wording), *remains(_tasks(project), self._wording)}
-            left = [project.name_of(path) for path in sorted(found - self._rewritten)]
-            left += map(str, session_logs.with_words(project, self._wording))
+        project = self._project
+        left = [*map(project.name_of, _found(project, self._wording))] if done else []
+        left += map(str, session_logs.with_words(project, self._wording) if done else ())
         files = [project.name_of(path) for path in (*self._files, *self._shared)]
         files += map(str, sorted({*self._logs, *(segment.log for segment in self._segments)}))
         return Forgotten(
@@ -345,18 +345,9 @@ def _tasks(project: Project) -> Path:
     return project.folder.parent / folders.TASKS
 
 
-def _files(project: Project) -> Iterator[Path]:
-    """Every file of the store that no journal, blob or setting is, and those of tasks. What a writer is about to put in
-    place is its own: the next writer sweeps it.
-    """
-    found = [project.folder.parents[1] / name for name in folders.scan(_tasks(project))]
-    for top, inner, names in os.walk(project.folder):
-        inner[:] = [name for name in inner if Path(top) != project.folder or name not in _APART]
-        found += [Path(top, name) for name in names]
-    for path in sorted(found):
-        is_apart = durable.is_temporary(path.name) or _STORED.fullmatch(project.name_of(path)) is not None
-        if not is_apart and path.is_file() and not path.is_symlink():
-            yield path
+def _found(project: Project, wording: Wording) -> list[Path]:
+    """Every file of the store and of tasks in which the words stand."""
+    return sorted({*remains(project.folder, wording), *remains(_tasks(project), wording)})
 
 
 # ---- a whole route ----
@@ -380,8 +371,7 @@ def forget_route(route: str, *, dry_run: bool = False, root: str | os.PathLike[s
 
 def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bool) -> Forgotten:
     stream, store = journal.stream_of(route), project.store
-    named = named_digests(project.store)
-    files = _files_of(project, names)
+    named, files = named_digests(project.store), _files_of(project, names)
     own = {digest for digest, streams in named.items() if streams == {stream}}
     for path in files:  # of records that were damaged
         with suppress(OSError):
@@ -390,20 +380,18 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
     files += [path for path in sorted((project.folder / "blobs").rglob("*.damaged")) if path.name[:64] in own]
     count = sum(1 for _ in project.store.read(stream))
     segments = session_logs.segments(project, route)
-    left = list[Path]()
     if not dry_run:
         for segment in segments:
             segment.blank()
         removed(files)
         for digest in blobs:
             store.drop_blob(digest)
-        _remove_caches(_caches_of(project, names))
+        _remove_caches(project, names)
         for dropped in (*routing.streams_of_moves(project, route), stream):
             store.drop(dropped)
         store.sweep()
-        _remove_caches(_caches_of(project, names))  # a search may have come in between
+        _remove_caches(project, names)  # a search may have come in between
         sync_below(project.folder)
-        left = [*_files_of(project, names), *_caches_of(project, names)]
     return Forgotten(
         route=route,
         ids=(),
@@ -412,7 +400,7 @@ def _forget_route(project: Project, route: str, names: list[str], *, dry_run: bo
         records={route: count} if count else {},
         files=(*map(project.name_of, files), *sorted({str(segment.log) for segment in segments})),
         blobs=len(blobs),
-        left=tuple(map(project.name_of, left)),
+        left=() if dry_run else tuple(map(project.name_of, _files_of(project, names))),
     )
 
 
@@ -426,21 +414,14 @@ def _files_of(project: Project, names: Iterable[str]) -> list[Path]:
     return sorted(path for path in found if pattern.fullmatch(path.name))
 
 
-def _caches_of(project: Project, names: Iterable[str]) -> list[Path]:
-    """What the caches of all users have of a route, by a name of it in a path or a file, and the indexes."""
-    ours = "|".join(map(re.escape, names)).encode()
-    named = re.compile(rb"(?<![\w.-])(?:%s)(?![\w-])" % ours)
-    found = []
+def _remove_caches(project: Project, names: Iterable[str]) -> None:
+    """Remove what the caches of all users have of a route, by a name of it in a path or a file, and the indexes."""
+    named = re.compile(rb"(?<![\w.-])(?:%s)(?![\w-])" % "|".join(map(re.escape, names)).encode())
+    files = index.files_in(project.cache)
     for path in (project.folder / "cache").rglob("*"):
         with suppress(OSError):
-            if named.search(os.fsencode(path.name)) or (path.is_file() and named.search(content_of(path))):
-                found.append(path)
-    return sorted({*found, *index.files_in(project.cache)})
-
-
-def _remove_caches(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            removed([path])
+            if path.is_dir() and named.search(os.fsencode(path.name)):
+                shutil.rmtree(path)
+            elif named.search(os.fsencode(path.name)) or named.search(content_of(path)):
+                files.append(path)
+    removed(files)
