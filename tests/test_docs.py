@@ -14,8 +14,7 @@ import pytest
 
 import storekit
 from ralf import config, model
-from ralf.config import local_config
-from ralf.maintenance import settings
+from ralf.config import local_config, settings
 from ralf.route.fold import _KINDS
 from ralf_cli.main import main
 from ralf_integrations.blackbox5 import dropins

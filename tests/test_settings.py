@@ -14,10 +14,10 @@ from hypothesis import given, strategies as st
 from contexts import quick
 from kit.git import commit, git, repository
 from ralf import config
-from ralf.config import Config, with_setting
+from ralf.config import Config, settings, with_setting
 from ralf.config.local_config import LocalConfig, load_local_config
 from ralf.errors import RalfError, UsageError
-from ralf.maintenance import ownership, settings
+from ralf.maintenance import ownership
 from ralf.project import Project
 from ralf.storage import locks
 from storekit import HANGS, configure, finished, start

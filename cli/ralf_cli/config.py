@@ -15,7 +15,7 @@ from ralf_cli.pager import with_pager
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ralf.maintenance.settings import Setting
+    from ralf.config.settings import Setting
 
 
 class _Config(LazyGroup):
@@ -59,7 +59,7 @@ config = _Config(
 def _complete_key(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from ralf.maintenance import settings
+    from ralf.config import settings
 
     known = settings.known(local=ctx.params.get("local") or None)
     return [CompletionItem(key) for key in known if key.startswith(incomplete)]
@@ -84,7 +84,7 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 a key or value in a file makes no sense · 4 a file is no configuration
     """
     from ralf import project as projects
-    from ralf.maintenance.settings import DEFAULT, list_settings
+    from ralf.config.settings import DEFAULT, list_settings
     from ralf_cli.output import emit_json, fields_of, say, table
 
     project = projects.find(root)
@@ -106,7 +106,7 @@ def list_(only_set: bool, root: str | None, as_json: bool) -> None:
 
 def _value(setting: Setting) -> str:
     from ralf.config import SECRET
-    from ralf.maintenance.settings import DEFAULT
+    from ralf.config.settings import DEFAULT
 
     if setting.key in SECRET:
         return "-" if setting.source == DEFAULT else "(set, not shown)"
@@ -116,7 +116,7 @@ def _value(setting: Setting) -> str:
 def _source(setting: Setting) -> str:
     """Where a value comes from, and the default where it is another."""
     from ralf.config import SECRET
-    from ralf.maintenance.settings import DEFAULT
+    from ralf.config.settings import DEFAULT
 
     default = _text(setting.default)
     if setting.source == DEFAULT or setting.key in SECRET or default == _text(setting.value):
@@ -149,7 +149,7 @@ def get(key: str, root: str | None, as_json: bool) -> None:
     Exit status: 0 · 2 unknown key, a key or value in a file makes no sense · 4 a file is no configuration
     """
     from ralf import project as projects
-    from ralf.maintenance.settings import get_setting as setting_of
+    from ralf.config.settings import get_setting as setting_of
     from ralf_cli.output import emit_json, fields_of, say
 
     found = setting_of(projects.find(root), key)
@@ -200,7 +200,7 @@ def set_(key: str, values: tuple[str, ...], local: bool, to_default: bool, root:
     not opted in · 4 the file is no configuration · 5 busy
     """
     from ralf import project as projects
-    from ralf.maintenance import settings
+    from ralf.config import settings
     from ralf_cli.output import emit_json, fields_of
 
     if to_default == bool(values):

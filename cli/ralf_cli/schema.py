@@ -23,6 +23,6 @@ def schema(file: str) -> None:
     \b
     Exit status: 0 · 2 another file
     """
-    from ralf.maintenance import settings
+    from ralf.config import settings
 
     click.echo(json.dumps(settings.schema(local=file == "config.local"), indent=1, ensure_ascii=False))

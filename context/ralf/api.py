@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from ralf.brief.views import render as render
     from ralf.checkpointing.flow import CheckpointReport as CheckpointReport, checkpoint as checkpoint
     from ralf.checkpointing.progress import status as status, watch as watch
+    from ralf.config.settings import (
+        change_setting as change_setting,
+        get_setting as get_setting,
+        list_settings as list_settings,
+    )
     from ralf.conversation.summary import summarize as summarize
     from ralf.conversation.truncation import truncate as truncate
     from ralf.finding.reader import (
@@ -50,11 +55,6 @@ if TYPE_CHECKING:
     from ralf.maintenance.ownership import init as init, switch as switch, uninstall as uninstall
     from ralf.maintenance.renaming import rename_route as rename_route
     from ralf.maintenance.repair import repair as repair
-    from ralf.maintenance.settings import (
-        change_setting as change_setting,
-        get_setting as get_setting,
-        list_settings as list_settings,
-    )
     from ralf.maintenance.trust import accept_route as accept_route
     from ralf.maintenance.verify import verify as verify
     from ralf.memory.selection import get_memory as get_memory
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> Any:
     elif name == "rename_route":
         from ralf.maintenance import renaming as home
     elif name in ("list_settings", "get_setting", "change_setting"):
-        from ralf.maintenance import settings as home
+        from ralf.config import settings as home
     elif name == "hand_over":
         from ralf.route import handing_over as home
     elif name == "drop_evidence":

@@ -174,7 +174,7 @@ def uninstall(project: Project) -> list[Step]:
 
 def switch(project: Project, *, on: bool) -> bool:
     """Switch the clients' hooks in this project; whether that changed anything. Errors: `settings.change_setting`."""
-    from ralf.maintenance.settings import change_setting  # seldom
+    from ralf.config.settings import change_setting  # seldom
 
     return change_setting(project, "hooks", ["on" if on else "off"])
 

@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralf import config, environment
 from ralf.config import CHOICES, SECRET, Config, local_config
 from ralf.config.local_config import LocalConfig
 from ralf.errors import UsageError
-from ralf.project import Project
 from ralf.storage import durable, files, locks
+
+if TYPE_CHECKING:
+    from ralf.config import Configured
 
 DEFAULT = "default"
 """Where the value of a setting comes from that nobody has set."""
@@ -48,7 +50,7 @@ class Setting:
     does: str = ""
 
 
-def list_settings(project: Project) -> list[Setting]:
+def list_settings(project: Configured) -> list[Setting]:
     """All settings of a project, those of `config.yaml` first, each group in the order of the documentation.
 
     Errors: `config.load`, `local_config.load_local_config`.
@@ -80,7 +82,7 @@ def _settings(path: Path, loaded: Any, in_force: Any) -> list[Setting]:
     return found
 
 
-def get_setting(project: Project, key: str, *, local: bool | None = None) -> Setting:
+def get_setting(project: Configured, key: str, *, local: bool | None = None) -> Setting:
     """The setting of this name; for one that both files may have, the one of the file that sets it, else that of
     `config.yaml`. UsageError for an unknown key; other errors as for `list_settings`.
 
@@ -111,7 +113,7 @@ def meanings(*, local: bool = False) -> dict[str, str]:
 # ---- a change of one setting ----
 
 
-def change_setting(project: Project, key: str, values: Sequence[str] | None, *, local: bool = False) -> bool:
+def change_setting(project: Configured, key: str, values: Sequence[str] | None, *, local: bool = False) -> bool:
     """Set one setting in its file, whose other lines and comments stay; whether that changed anything.
 
     values  as a person types them, several for a list; None: back to the default
@@ -131,7 +133,7 @@ def change_setting(project: Project, key: str, values: Sequence[str] | None, *, 
     if key in SECRET:
         raise UsageError(path, f"{key} may hold a secret, which a shell would keep", f"write it into the file: {path}")
     if not project.owner.has_opted_in:
-        raise UsageError(project.root, "this project has not opted in", "ralf init")
+        raise UsageError(project.folder.parents[1], "this project has not opted in", "ralf init")
     cls: Any = LocalConfig if local else Config
     value = None if values is None else _value(path, key, values, {field.name: field for field in fields(cls)}[key])
     if local:
