@@ -78,7 +78,7 @@ def trust(name: str | None, root: str | None, as_json: bool) -> None:
         names = f"{kind} {these[0].name}" if len(these) == 1 else f"these {len(these):,} ({kind})"
         if click.confirm(f"Did you read {names}, and may agents be handed it?", default=False, err=True):
             for one in these:
-                for line in (f"{one.name}: imported", *one.accept()):
+                for line in (f"{one.name}: imported", *(one.accept() or ())):
                     click.echo(line)
 
 

@@ -32,7 +32,7 @@ _LONGEST = 4_000  # characters of a text that count; few models read more
 
 _FIRST_BATCH, _LARGEST_BATCH = 32, 512  # texts that the command is given at once
 
-_DIGITS = 32  # bytes of a number that is printed, at most
+_PRINTED = 8  # bytes of a number that is printed, at most, for each byte that is kept of it
 
 _NUMBER = 4  # bytes of a number that is kept
 
@@ -79,23 +79,19 @@ def _vectors(project: Project, settings: LocalConfig, texts: Sequence[str], warn
     rows = with_database(project, lambda db, _: db.execute(_KNOWN, (key, json.dumps([*named]))).fetchall())
     vectors = {named[digest]: numbers for digest, numbers in rows}
     missing, made = [text for text in named.values() if text not in vectors], dict[str, bytes]()
-    redact = redactor_for(project).text
-    length, size = len(rows[0][1]) if rows else 0, _FIRST_BATCH
-    deadline, problem = time.monotonic() + settings.embedder_timeout, ""
-    while left := missing[len(made) :]:
-        if made and time.monotonic() >= deadline:
-            problem = f"{len(left):,} of {len(missing):,} new texts have no vector yet: the next search goes on"
-            break
-        try:
-            found = _asked(settings, [redact(text) for text in left[:size]], length)
-        except (NoAnswer, ValueError) as error:
-            problem = redact(one_line(clean(str(error))))
-            break
-        made |= zip(left, found, strict=False)
-        length = len(found[0])
-        size = min(2 * size, _LARGEST_BATCH, MOST_OUTPUT // (_DIGITS * length // _NUMBER) or 1)
-    if problem:
-        warnings.append(f"embedder: {problem}")
+    redact, deadline = redactor_for(project).text, time.monotonic() + settings.embedder_timeout
+    size = _FIRST_BATCH
+    try:
+        while (left := missing[len(made) :]) and (not made or time.monotonic() < deadline):
+            known = next(iter((*vectors.values(), *made.values())), b"")
+            found = _asked(settings, [redact(text) for text in left[:size]], known)
+            made |= zip(left, found, strict=False)
+            size = min(2 * size, _LARGEST_BATCH, MOST_OUTPUT // (_PRINTED * len(found[0])) or 1)
+        if left:
+            what = f"{len(left):,} of {len(missing):,} new texts have no vector yet: the next search goes on"
+            warnings.append(f"embedder: {what}")
+    except (NoAnswer, ValueError) as error:
+        warnings.append(f"embedder: {redact(one_line(clean(str(error))))}")
 
     def keep(db: sqlite3.Connection, _: object) -> None:
         with db:
@@ -109,8 +105,8 @@ def _vectors(project: Project, settings: LocalConfig, texts: Sequence[str], warn
     return vectors | made
 
 
-def _asked(settings: LocalConfig, texts: Sequence[str], length: int) -> list[bytes]:
-    """Vectors of texts, of `length` bytes unless that is 0. NoAnswer, ValueError where the command gives none."""
+def _asked(settings: LocalConfig, texts: Sequence[str], known: bytes) -> list[bytes]:
+    """Vectors of texts, as long as a known one, if any. NoAnswer, ValueError where the command gives none."""
     command = Command("it", settings.embedder, timeout=settings.embedder_timeout)
     given = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     status, printed = command.run(given, environment.of_a_summarizer(settings.environment))
@@ -119,7 +115,7 @@ def _asked(settings: LocalConfig, texts: Sequence[str], length: int) -> list[byt
     found = [_packed(line) for line in printed.out.splitlines() if line.strip()]
     if len(found) != len(texts):
         raise ValueError(f"printed {len(found):,} vectors for {len(texts):,} texts")
-    expected = length or len(found[0])
+    expected = len(known or found[0])
     if wrong := next((len(one) for one in found if len(one) != expected), 0):
         what = f"printed a vector of {wrong // _NUMBER:,} numbers, not {expected // _NUMBER:,} as before"
         raise ValueError(f"{what}; another command line makes all of them anew")

@@ -104,12 +104,12 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
             trust.begin(project)
             project.owner.update(hooks=True, unaccepted=refused, accepted=accepted)
     project.prepare()
-    for step in steps:
-        if step.path == project.config_file:
-            durable.write(step.path, CONFIG_TEXT.encode())
-        elif step.path.name == ".gitignore" and share:
-            project.git.share()
+    planned = {step.path.name for step in steps}
+    if project.config_file.name in planned:
+        durable.write(project.config_file, CONFIG_TEXT.encode())
     if share:
+        if ".gitignore" in planned:
+            project.git.share()
         _share_all(project)
     return steps
 
@@ -164,11 +164,9 @@ def plan_uninstall(project: Project) -> list[Step]:
 def uninstall(project: Project) -> list[Step]:
     """Opt a project out. Routes, journals, blobs and the keys stay. Returns what was done."""
     steps = plan_uninstall(project)
-    for step in steps:
-        if step.path == project.config_file:
-            step.path.unlink()
-        else:
-            project.owner.update(hooks=False)
+    project.config_file.unlink(missing_ok=True)
+    if project.owner.hooks:
+        project.owner.update(hooks=False)
     return steps
 
 

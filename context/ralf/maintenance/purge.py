@@ -109,16 +109,12 @@ class Wording:
         return text
 
     def taken_out(self, tree: Any) -> Any:
-        """A plain tree without the words, keys included; the same object where they do not stand in it."""
+        """A plain tree without the words, keys included."""
         if isinstance(tree, str):
             return self.without(tree)
         if isinstance(tree, dict):
-            pairs = {self.without(key): self.taken_out(value) for key, value in tree.items()}
-            return tree if _are_same(pairs, tree) and _are_same(pairs.values(), tree.values()) else pairs
-        if isinstance(tree, list):
-            items = [self.taken_out(inner) for inner in tree]
-            return tree if _are_same(items, tree) else items
-        return tree
+            return {self.without(key): self.taken_out(value) for key, value in tree.items()}
+        return [self.taken_out(inner) for inner in tree] if isinstance(tree, list) else tree
 
     def masked(self, content: bytes) -> bytes:
         """The bytes of a file without the words: of lines of JSON, in each string; of any other text, in the whole."""
@@ -138,7 +134,7 @@ class Wording:
     def _line(self, line: bytes) -> bytes:
         tree = json.loads(line) if line.strip() else None
         made = self.taken_out(tree)
-        return line if made is tree else line_of(made)
+        return line if made == tree else line_of(made)
 
 
 def line_of(tree: Any) -> bytes:
@@ -154,11 +150,6 @@ def is_telling(text: str, words: int = 3) -> bool:
 def weight(text: str) -> int:
     """How many characters of a text count."""
     return len(_essence(text))
-
-
-def _are_same(one: Iterable[Any], other: Iterable[Any]) -> bool:
-    pairs = [*zip(one, other, strict=False)]
-    return all(a is b for a, b in pairs)
 
 
 def _head(piece: str, key: str) -> int:

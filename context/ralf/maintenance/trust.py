@@ -43,7 +43,7 @@ class Foreign(NamedTuple):
     kind: str
     name: str
     text: str
-    accept: Callable[[], Sequence[str]]
+    accept: Callable[[], Sequence[str] | None]
 
 
 def everything(project: Project, name: str = "") -> list[Foreign]:
@@ -80,12 +80,11 @@ def _tasks(project: Project, name: str) -> Iterator[Foreign]:
         yield Foreign("task", name or f"({len(found):,})", "\n".join(texts), partial(_accept_tasks, project, found))
 
 
-def _accept_tasks(project: Project, seen: Mapping[str, Mapping[Path, str]]) -> Sequence[str]:
+def _accept_tasks(project: Project, seen: Mapping[str, Mapping[Path, str]]) -> None:
     from ralf.tasks import records, trust
 
     _make_room(project, records.STREAM)
     trust.accept(project, seen)
-    return ()
 
 
 def _memories(project: Project) -> Iterator[Foreign]:
@@ -111,12 +110,7 @@ def _clones(project: Project) -> Iterator[Foreign]:
     for by in sorted({note.by for note in new}):
         notes = [note for note in new if note.by == by]
         lines = [f"{note.route}: {line}" for note in notes for line in shared.lines_of(note)]
-        yield Foreign("clone", by, "\n".join(lines), partial(_accept_notes, project, notes))
-
-
-def _accept_notes(project: Project, notes: Sequence[shared.Note]) -> Sequence[str]:
-    shared.accept(project, notes)
-    return ()
+        yield Foreign("clone", by, "\n".join(lines), partial(shared.accept, project, notes))
 
 
 def _settings(project: Project) -> Iterator[Foreign]:
