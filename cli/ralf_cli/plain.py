@@ -15,9 +15,11 @@ import gc
 import posix
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from ralf_cli import tables
+from ralf.errors import RalfError
+from ralf_cli import answers, tables
 from ralf_integrations.hooks import instant
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def run() -> NoReturn:
     try:
         if text := _answer(sys.argv[1:], wrote):
             instant.say(text)
+            _keep(text)
             _end()
     except BrokenPipeError:  # nobody reads on
         sys.exit(0)
@@ -56,6 +59,17 @@ def run() -> NoReturn:
     run_commands(raised)
 
 
+_watches: list[answers.Watch] = []
+"""What looks on while an answer is made that may be kept."""
+
+
+def _keep(text: str) -> None:
+    """Keep an answer for whoever asks the same again. The asker has it, so no error is said."""
+    for watch in _watches:
+        with suppress(Exception):
+            watch.keep(sys.argv[1:], text)
+
+
 def _end() -> NoReturn:
     """End the process at once: to free all that it holds first is a twentieth of a short command."""
     import atexit
@@ -67,10 +81,7 @@ def _end() -> NoReturn:
 
 def _show_life() -> None:
     """Every command of an agent that holds a task is a sign of life. What is wrong is said by whatever needs it."""
-    from contextlib import suppress
-
     from ralf import project
-    from ralf.errors import RalfError
 
     lease = posix.environ[b"RALF_LEASE"].replace(b":", b"-")
     with suppress(RalfError, OSError, ValueError):
@@ -98,12 +109,21 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     name = " ".join(rest[:2] if rest[:1] in _GROUPS else rest[:1])
     if name not in _COMMANDS:
         return ""
-    does, least, most, allowed = _COMMANDS[name]
+    _, least, most, allowed = _COMMANDS[name]
     options = _parsed(rest[name.count(" ") + 1 :], allowed)
     if options is None or (_FOR in allowed and _FOR not in options) or not least <= ("" in options) <= most:
         return ""
+    if name not in answers.COMMANDS:
+        return _made(name, options, root, wrote)
+    with answers.Watch() as watch:
+        _watches.append(watch)
+        return _made(name, options, root, wrote)
+
+
+def _made(name: str, options: _Options, root: str | None, wrote: list[str]) -> str:
+    """What a command prints, as `_answer` has it."""
+    does = _COMMANDS[name][0]
     from ralf import extensions
-    from ralf.errors import RalfError
 
     if _may_exchange(root):
         return ""
@@ -126,7 +146,6 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
 def _may_exchange(root: str | None) -> bool:
     """Whether the command has to do with other machines, too (`options.with_root`, `reading.show`)."""
     from ralf import project
-    from ralf.errors import RalfError
     from ralf_integrations.stores import choosing
 
     try:
@@ -159,10 +178,7 @@ def _is_positive(value: str) -> bool:
 
 def _typed(text: str, root: str | None) -> str:
     """A hint with the commands in it as they are typed in the project that is meant."""
-    from contextlib import suppress
-
     from ralf import config, project
-    from ralf.errors import RalfError
     from ralf_integrations.blackbox5 import installing
 
     with suppress(RalfError, OSError):
@@ -172,8 +188,6 @@ def _typed(text: str, root: str | None) -> str:
 
 def _say(lines: Iterable[str]) -> None:
     """Print what is not data; whoever reads no more of it gets the answer all the same."""
-    from contextlib import suppress
-
     for line in lines:
         with suppress(OSError):
             posix.write(2, f"{tables.bounded(line)}\n".encode("utf-8", "backslashreplace"))

@@ -229,6 +229,7 @@ def decide(
     import ralf
     from ralf import project as projects, routing
     from ralf.document.tree import to_tree
+    from ralf.route.load import load_state
     from ralf_cli.output import emit_json, say
     from ralf_cli.tables import echoed
 
@@ -258,8 +259,8 @@ def decide(
         emit_json(to_tree(decision))
     else:
         click.echo(f"{called_now(root, route)}: {decision.id}: {echoed(decision.decision)}")
-    damage = ralf.get_context(route, root=root).warnings
-    if _complained(damage[0] if damage else ""):
+    state = load_state(*routing.find(route, root))
+    if _complained(next(iter(state.context.warnings), "") if state is not None else ""):
         ctx.exit(4)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ralf.errors import MEND_JOURNAL, DamagedJournal
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 def now() -> str:
     """The time as records have it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
 
 
 def encoded(record: Record) -> bytes:

@@ -9,9 +9,6 @@ from contextlib import suppress
 from ralf.errors import RalfError
 from ralf.model import RouteContext
 from ralf.project import Project
-from ralf.route import offsets
-from ralf.transcripts.events import session_of_log
-from ralf.transcripts.reader import estimate_since, newest_logs, open_transcript
 
 _READ = 1 << 20  # bytes of a transcript that are read; what is beyond is estimated
 
@@ -21,6 +18,10 @@ _SESSIONS = 4  # of the newest transcripts are looked at
 def tokens_since(project: Project, context: RouteContext) -> int:
     """The tokens of the newest known session that no checkpoint covers; never fails, whatever its log holds."""
     if any(entry.session for entry in context.checkpoint_history):
+        from ralf.route import offsets  # a route without a checkpoint needs none of these
+        from ralf.transcripts.events import session_of_log
+        from ralf.transcripts.reader import estimate_since, newest_logs, open_transcript
+
         with suppress(OSError):
             for path in newest_logs(project)[:_SESSIONS]:
                 with suppress(OSError, RalfError):

@@ -5,6 +5,7 @@ record opens it.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 
@@ -41,7 +42,21 @@ def why_closed(project: Project, route: str, status: str, task: str, last: Writt
     done = next(filter(None, (_done(project, one) for one in (task, route))), 0.0)
     if done and not _is_opened(project, route, done, seconds):
         return "task done"
-    return f"{IDLE_DAYS} days" if 0 < seconds < time.time() - IDLE_DAYS * 86_400 else ""
+    return f"{IDLE_DAYS} days" if seconds and _is_over(round((seconds + IDLE_DAYS * 86_400) * 1e9)) else ""
+
+
+_to_come: set[int] = set()  # moments that were not over yet, in nanoseconds
+
+
+def _is_over(moment: int) -> bool:
+    if (found := moment < time.time_ns()) is False:
+        _to_come.add(moment)
+    return found
+
+
+def holds_until() -> int:
+    """The time, in nanoseconds, until which every answer of this process holds: no route closes before by itself."""
+    return min(_to_come, default=sys.maxsize)
 
 
 def _done(project: Project, task: str) -> float:

@@ -293,13 +293,13 @@ def log_of_session(session: str, *, most: int = LOOKED_AT) -> Path | None:
 
 def logs_of_gemini(project: Project) -> Iterator[tuple[float, Path]]:
     """Gemini CLI's transcripts of a project, and when each was last written, in no particular order."""
-    from ralf.transcripts import gemini
-
     home, roots = environment.gemini_folder(), _roots(project)
     for folder in _named(home / "tmp") if home is not None else ():
-        logs = [path for path in _named(folder / "chats") if path.suffix in (".jsonl", ".json")]
-        if logs and gemini.project_of(logs[0]) in roots:
-            yield from _own(logs)
+        if logs := [path for path in _named(folder / "chats") if path.suffix in (".jsonl", ".json")]:
+            from ralf.transcripts import gemini  # few have any
+
+            if gemini.project_of(logs[0]) in roots:
+                yield from _own(logs)
 
 
 def logs_of_opencode(project: Project, *, most: int = LOOKED_AT) -> Iterator[tuple[float, Path]]:

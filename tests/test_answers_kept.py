@@ -1,0 +1,352 @@
+"""An answer of `list` or `show` that was kept is given again only where it is what would be made now, to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import storekit
+from promises.user import Session, User, save
+
+pytestmark = pytest.mark.ci
+
+FOLDER = Path(".autonomous/context")
+COMMANDS = (("show", "tide"), ("list",))
+TRIES = 40
+
+
+class World:
+    """A user, a route of a session in a repository, and how answers come about."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.user = User.initialized(folder)
+        self.store = self.user.project / FOLDER
+        (self.user.project / "levels.py").write_text("LEVEL = 1\n", encoding="utf-8")
+        self.user.git("add", "levels.py")
+        self.user.git("commit", "-qm", "Add the levels")
+        self.session: Session = self.user.session()
+        self.session.says("Log the tides of the harbour.")
+        self.session.answers("They are logged.")
+        self.user.does("checkpoint", "tide", "--transcript", self.session.log)
+        self.user.does("decide", "tide", "Keep levels for 15 seconds", "--because", "the gauge is slow")
+        self.user.does("decide", "boat", "Paint the boat red")
+        self.session.says("And the gauge?")
+        self.more: dict[str, Any] = {}
+
+    @property
+    def index(self) -> Path:
+        """The index of the project."""
+        (found,) = (self.store / "cache").glob("*/index.db")
+        return found
+
+    def journal(self, route: str = "tide") -> Path:
+        """The journal of a route."""
+        return self.store / f"journal/routes/{route}.jsonl"
+
+    def newest(self) -> int:
+        """How often an answer was kept, 0 for never."""
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{self.index}?mode=ro", uri=True)) as index:
+            return int(index.execute("select coalesce(max(rowid), 0) from answer").fetchone()[0])
+        return 0
+
+    def is_given_again(self) -> bool:
+        """Whether the answers are those that were kept."""
+        before = self.newest()
+        self.answers()
+        return 0 < before == self.newest()
+
+    def settle(self) -> list[tuple[int, str, str]]:
+        """The answers, once each was kept and given again: what was just changed may change once more unseen."""
+        for _ in range(TRIES):
+            before = self.newest()
+            found = self.answers()
+            if 1 < before == self.newest():
+                return found
+            time.sleep(0.05)
+        raise AssertionError("no answer was given again")
+
+    def answers(self, **more: Any) -> list[tuple[int, str, str]]:
+        """What is answered, and what it says on the other stream."""
+        found = [self.user.ralf(*words, **self.more, **more) for words in COMMANDS]
+        return [(ran.status, ran.out, ran.err) for ran in found]
+
+
+def unchanged_times(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file in its place to as many bytes, and put its time back."""
+    before = path.stat()
+    data = change(path.read_bytes())
+    assert len(data) == before.st_size
+    with path.open("r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def config(world: World, text: str) -> None:
+    (world.store / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def shared(world: World, text: str = "Paint it blue") -> Path:
+    """What another clone has shared, as it would lie here."""
+    folder = world.store / "shared" / "c0ffee"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "0001-abcdef.json"
+    path.write_text(json.dumps({"route": "tide", "text": text}), encoding="utf-8")
+    return path
+
+
+def registered(world: World) -> Path:
+    (found,) = (world.user.home / ".config/ralf/projects").glob("*.json")
+    return found
+
+
+def linked(world: World) -> None:
+    path = registered(world)
+    path.rename(world.folder / "registration")
+    path.symlink_to(world.folder / "registration")
+
+
+def moves(world: World) -> None:
+    """Another project takes the place of this one."""
+    top = world.user.project
+    top.rename(top.with_name("elsewhere"))
+    world.user.project.mkdir()
+    world.user.does("init")
+    world.user.does("decide", "tide", "Something else")
+    world.user.does("decide", "boat", "Something else")
+
+
+def another_index(world: World) -> None:
+    """The index of another store of this user lies in the place of this one's, its answers, too."""
+    other = World(world.folder / "other")
+    other.settle()
+    for path in world.index.parent.glob("index.db*"):
+        path.unlink()
+    with closing(sqlite3.connect(other.index)) as index:
+        index.execute("pragma wal_checkpoint(truncate)")
+    place = next((world.store / "cache").iterdir())
+    shutil.copy(other.index, place / "index.db")
+
+
+def piped(world: World) -> None:
+    path = world.index
+    path.unlink()
+    os.mkfifo(path)
+
+
+def waits(world: World) -> None:
+    """An edit that no write has absorbed has the time at which it is read."""
+    world.user.edit(world.user.route_file("tide"), "15 seconds", "20 seconds")
+    for _ in range(4):
+        world.answers()
+        time.sleep(0.3)
+
+
+def ages(world: World) -> None:
+    """The journal is nearly as old as one of a route that is closed, and gets as old meanwhile."""
+    for route in ("tide", "boat"):
+        then = time.time() - 30 * 86_400 + 3
+        os.utime(world.journal(route), (then, then))
+    world.settle()
+    time.sleep(3.1)
+
+
+def written(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def with_index(world: World, statement: str) -> None:
+    with closing(sqlite3.connect(world.index)) as index:
+        index.execute(statement)
+        index.commit()
+
+
+def sets(**variables: str) -> Callable[[World], None]:
+    return lambda world: world.more.update(env=variables)
+
+
+CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
+    # commands, also by other processes
+    "a decision": (True, lambda w: w.user.does("decide", "tide", "Round up")),
+    "a decision by the API": (True, lambda w: w.user.has_decided("tide", "Round up")),
+    "a decision in a new route": (True, lambda w: w.user.does("decide", "mast", "Keep the mast")),
+    "a decision dropped": (True, lambda w: w.user.does("drop", "tide", "DEC-001")),
+    "a hand-over": (True, lambda w: w.user.does("handover", "tide", stdin="## Now\nMending the gauge\n")),
+    "a checkpoint": (True, lambda w: w.user.does("checkpoint", "tide", "--transcript", w.session.log)),
+    "an undo": (True, lambda w: w.user.does("undo", "tide")),
+    "a route renamed": (True, lambda w: w.user.does("route", "rename", "tide", "tides")),
+    "a route closed": (True, lambda w: w.user.does("route", "close", "tide")),
+    "words forgotten": (True, lambda w: w.user.does("forget", "--text", "15 seconds", "--yes")),
+    "a route forgotten": (True, lambda w: w.user.does("forget", "boat", "--yes")),
+    "a setting by a command": (False, lambda w: w.user.does("config", "set", "health_repeats", "9")),
+    # files of the store
+    "an edit by rename": (True, lambda w: w.user.edit(w.user.route_file("tide"), "15 seconds", "20 seconds")),
+    "an edit of as many bytes at the same time": (
+        True,
+        lambda w: unchanged_times(w.user.route_file("tide"), lambda data: data.replace(b"15 sec", b"16 sec")),
+    ),
+    "an edit that was read a while ago": (True, waits),
+    "a note": (True, lambda w: w.user.write_note("tide", "The gauge sticks.")),
+    "a route file touched": (False, lambda w: w.user.route_file("tide").touch()),
+    "a route file deleted": (False, lambda w: w.user.route_file("tide").unlink()),
+    "a route file emptied": (False, lambda w: w.user.route_file("tide").write_text("")),
+    "a route file cut": (True, lambda w: os.truncate(w.user.route_file("tide"), 900)),
+    "a route file that cannot be parsed": (True, lambda w: save(w.user.route_file("tide"), "---\n- [\n")),
+    "a conflicted copy": (True, lambda w: shutil.copy(w.user.route_file("tide"), w.store / "routes/tide (copy).md")),
+    "a foreign route file": (True, lambda w: written(w.store / "routes/gift.md", "# Do as I say\n")),
+    "a save that a write displaced": (
+        False,
+        lambda w: shutil.copy(w.user.route_file("tide"), w.store / "prev/routes/tide.md"),
+    ),
+    "a damaged line": (True, lambda w: w.journal().write_bytes(w.journal().read_bytes() + b"{ no record\n")),
+    "a byte of the journal, at the same time": (
+        True,
+        lambda w: unchanged_times(w.journal(), lambda data: data.replace(b"the gauge is slow", b"the gauge is slaw")),
+    ),
+    "a journal deleted": (True, lambda w: w.journal().unlink()),
+    "a journal put back": (
+        True,
+        lambda w: (
+            shutil.copy2(w.journal(), w.folder / "kept"),
+            w.user.does("decide", "tide", "Round up"),
+            w.settle(),
+            os.replace(w.folder / "kept", w.journal()),
+        ),
+    ),
+    "a file of another clone": (False, shared),
+    "a file of another clone, changed": (
+        False,
+        lambda w: (shared(w), w.answers(), written(shared(w), "{}")),
+    ),
+    "settings that cannot be parsed": (False, lambda w: config(w, "route_by: [")),
+    "no settings": (False, lambda w: (w.store / "config.yaml").unlink(missing_ok=True)),
+    "a store on servers": (True, lambda w: written(w.store / "config.local.yaml", "store: nats\nnats_url: x\n")),
+    "no .gitignore": (True, lambda w: (w.store / ".gitignore").unlink()),
+    "a folder that is a link": (
+        True,
+        lambda w: (shutil.move(w.store / "routes", w.folder), (w.store / "routes").symlink_to(w.folder / "routes")),
+    ),
+    "an archive that is a link": (True, lambda w: (w.store / "routes/archive").symlink_to(w.folder)),
+    "a store of another user": (True, lambda w: os.chown(w.store, 12_345, -1)),
+    "another project in its place": (True, moves),
+    "a task that is done": (True, lambda w: written(w.store.parent / "tasks/completed/tide.md", "done\n")),
+    "the time at which a route closes": (True, ages),
+    # the user's own
+    "a registration removed": (True, lambda w: registered(w).unlink()),
+    "a registration that others may read": (True, lambda w: registered(w).chmod(0o644)),
+    "a registration that is a link": (True, linked),
+    "more work in the session": (True, lambda w: w.session.answers("It is slow. " * 2_000)),
+    "a log removed": (True, lambda w: w.session.log.unlink()),
+    "another session": (False, lambda w: w.user.session().says("Good morning")),
+    # git
+    "a commit": (True, lambda w: w.user.git("commit", "-qm", "Nothing", "--allow-empty")),
+    "another branch": (True, lambda w: w.user.git("switch", "-qc", "deltas")),
+    "a file in the repository changed": (True, lambda w: written(w.user.project / "levels.py", "LEVEL = 2\n")),
+    "a file in the repository changed, at the same time": (
+        True,
+        lambda w: unchanged_times(w.user.project / "levels.py", lambda data: data.replace(b"1", b"2")),
+    ),
+    "a new file in the repository": (True, lambda w: written(w.user.project / "new.py", "")),
+    "a filter": (True, lambda w: w.user.git("config", "filter.x.clean", "cat")),
+    "no repository": (True, lambda w: shutil.rmtree(w.user.project / ".git")),
+    "the store in git": (True, lambda w: w.user.git("add", "-f", str(w.user.route_file("tide")))),
+    "a slow git": (
+        True,
+        lambda w: (
+            written(w.folder / "bin/git", "#!/bin/sh\nsleep 30\n"),
+            (w.folder / "bin/git").chmod(0o755),
+            sets(PATH=f"{w.folder / 'bin'}:{os.environ['PATH']}")(w),
+        ),
+    ),
+    # what is given to the process
+    "another name of the command": (False, sets(RALF_COMMAND="./r")),
+    "another home": (True, sets(HOME="/nonexistent")),
+    "another project by a variable": (True, lambda w: sets(RALF_PROJECT_DIR=str(w.folder))(w)),
+    "another session by a variable": (False, sets(CLAUDE_CODE_SESSION_ID="s-2")),
+    "another folder": (True, lambda w: w.more.update(cwd=w.folder)),
+    "a folder below": (False, lambda w: ((w.user.project / "src").mkdir(), w.more.update(cwd=w.user.project / "src"))),
+    # the index
+    "an index deleted": (False, lambda w: w.index.unlink()),
+    "an index cut": (False, lambda w: os.truncate(w.index, 5_000)),
+    "an index of zeros": (False, lambda w: w.index.write_bytes(bytes(40_960))),
+    "an index that is a pipe": (False, piped),
+    "an index of a later version": (False, lambda w: with_index(w, "pragma user_version = 99")),
+    "an answer changed": (
+        False,
+        lambda w: with_index(w, "update answer set body = cast(replace(body, 'Keep', 'Kill') as blob)"),
+    ),
+    "an answer under the name of another": (
+        False,
+        lambda w: with_index(w, "update answer set body = (select body from answer order by rowid limit 1)"),
+    ),
+    "another table": (False, lambda w: with_index(w, "drop table answer")),
+    "the index of another store": (False, another_index),
+}
+"""What may change, and whether what is answered does."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, Path]:
+    """A world, and a copy of all that it has."""
+    world = World(tmp_path_factory.mktemp("world"))
+    return world, shutil.copytree(world.folder, tmp_path_factory.mktemp("kept") / "world", symlinks=True)
+
+
+@pytest.fixture
+def world(made: tuple[World, Path]) -> World:
+    """The world as it was made."""
+    found, kept = made
+    found.more.clear()
+    shutil.rmtree(found.folder)
+    shutil.copytree(kept, found.folder, symlinks=True)
+    return found
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_after_a_change_the_answer_is_the_one_that_is_made_now(world: World, what: str) -> None:
+    before = world.settle()
+    differs, change = CHANGES[what]
+    change(world)
+    after = world.answers()
+    assert after == world.answers(way=storekit.PLAIN)
+    assert (after != before) is differs
+
+
+def test_what_is_recorded_is_in_the_next_answer_also_beside_readers(world: World) -> None:
+    """A reader that looked while a writer wrote keeps nothing that is not so any more."""
+    world.settle()
+    for number in range(12):
+        readers = [world.user.start(*COMMANDS[0]) for _ in range(2)]
+        world.user.does("decide", "tide", f"Round up to {number} decimetres")
+        readers.append(world.user.start(*COMMANDS[0]))
+        assert f"Round up to {number} decimetres" in world.user.does(*COMMANDS[0]).out
+        assert [reader.wait() for reader in readers] == [0, 0, 0]
+        assert world.answers() == world.answers(way=storekit.PLAIN)
+
+
+def test_an_answer_that_is_given_again_is_a_sign_of_life(world: World) -> None:
+    task = world.user.adds("Mend the gauge")
+    number = world.user.does("task", "claim", task, "--json").json()["claim"]["number"]
+    world.more["env"] = {"RALF_LEASE": f"{task}:{number}"}
+    world.settle()
+    (path,) = (world.store / "cache").glob(f"*/leases/{task}-{number}")
+    os.utime(path, (0, 0))
+    assert world.is_given_again()
+    assert path.stat().st_mtime > 0
+
+
+def test_many_answers_are_kept_of_which_the_oldest_go(world: World) -> None:
+    for most in range(1_000, 1_020):
+        world.user.does("show", "tide", "--max-tokens", most)
+    with closing(sqlite3.connect(world.index)) as index:
+        assert index.execute("select count(*) from answer").fetchone()[0] <= 16
