@@ -35,7 +35,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
     made = Project(tmp_path)
-    ownership.init(made, share=False)  # what is written from now on is this user's
+    ownership.init(made, share=False)
+    made.owner.update(pinned={str(tmp_path / "context-checkpoint.sh"): "0" * 64})  # as `init --client ralf` does
     folder = tmp_path / ".autonomous" / "tasks" / "active" / f"{TASK}-tide-table"
     folder.mkdir(parents=True)
     (folder / "task.md").write_text(WRITTEN)

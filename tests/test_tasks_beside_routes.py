@@ -67,12 +67,13 @@ def test_a_store_that_is_taken_over_keeps_its_tasks(tmp_path: Path) -> None:
     assert (state.summary, state.is_foreign) == ("Quokka summary", False)
 
 
-def test_what_a_person_wrote_is_theirs_by_the_records_once_something_was_written(tmp_path: Path) -> None:
+def test_what_a_person_edited_is_theirs_by_the_records_once_something_was_written(tmp_path: Path) -> None:
     root = made(tmp_path)
-    path = root / ".autonomous" / "tasks" / "active" / "TASK-hand.md"
-    path.write_text("# By hand\n")
-    assert not store.get("TASK-hand", root=root).is_foreign
+    path = store.get("TASK-one", root=root).path
+    assert path is not None
+    path.write_text(path.read_text() + "\nBy hand\n")
+    assert not store.get("TASK-one", root=root).is_foreign
     editing.add("Two", root=root)
     without_index(root)
     ownership.uninstall(store.at(root).project)
-    assert not store.get("TASK-hand", root=root).is_foreign
+    assert not store.get("TASK-one", root=root).is_foreign

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -133,7 +132,7 @@ def test_what_a_loss_of_power_has_taken_of_files_is_made_anew_by_the_records(
     assert len(store.list_tasks(root=root).tasks) == 2
 
 
-def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_it(tmp_path: Path) -> None:
+def test_a_file_that_is_new_is_foreign_whatever_changes_it_until_it_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / ".autonomous" / "tasks" / "active" / "TASK-there.md"
     path.parent.mkdir(parents=True)
     path.write_text("# Theirs\n")
@@ -144,11 +143,11 @@ def test_what_was_there_before_the_user_opted_in_stays_foreign_whatever_changes_
         assert store.get("TASK-there", root=tmp_path).is_foreign
         with pytest.raises(NothingReady):
             claims.claim(by="me", root=tmp_path)
-    path.with_name("TASK-mine.md").write_text("# Mine\n")
-    assert not store.get("TASK-mine", root=tmp_path).is_foreign
+    path.with_name("TASK-new.md").write_text("# Theirs or mine\n")
+    assert store.get("TASK-new", root=tmp_path).is_foreign
     accept_tasks(tmp_path)
-    assert os.path.exists(path)
-    assert not store.get("TASK-there", root=tmp_path).is_foreign
+    for id_ in ("TASK-there", "TASK-new"):
+        assert not store.get(id_, root=tmp_path).is_foreign
 
 
 @pytest.mark.ci

@@ -37,6 +37,7 @@ def write(root: Path, name: str, status: str = "pending", more: str = "", folder
 
 def test_what_a_person_writes_and_edits_is_read_as_it_stands(root: Path) -> None:
     path = write(root, "TASK-hand", more="priority: high\nmood: fine\n")
+    accept_tasks(root)
     state = store.get("TASK-hand", root=root)
     assert (state.task.title, state.task.priority, state.is_foreign) == ("Task TASK-hand", 8, False)
     assert state.task.extra == {"mood": "fine"}
@@ -208,9 +209,10 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
     assert claims.retry("One", root=clone).task.text == "Do something else"
 
 
-def test_what_a_person_wrote_and_ralf_read_stays_theirs_when_they_commit_it(root: Path) -> None:
+def test_what_a_person_edited_and_ralf_read_stays_theirs_when_they_commit_it(root: Path) -> None:
     repository(root)
-    write(root, "TASK-hand")
+    path = of(editing.add("By hand", id="TASK-hand", root=root))
+    path.write_text(path.read_text() + "\nMore words.\n")
     assert not store.get("TASK-hand", root=root).is_foreign
     commit(root)
     git(root, "rm", "-q", "-r", ".autonomous/tasks")
@@ -219,8 +221,7 @@ def test_what_a_person_wrote_and_ralf_read_stays_theirs_when_they_commit_it(root
 
 
 def test_an_archive_brings_foreign_tasks_and_so_does_a_store_that_is_not_opted_in(root: Path, tmp_path: Path) -> None:
-    path = write(root, "TASK-packed")
-    os.utime(path, (1_700_000_000, 1_700_000_000))
+    write(root, "TASK-packed")
     assert store.get("TASK-packed", root=root).is_foreign
     other = tmp_path / "other"
     write(other, "TASK-there")

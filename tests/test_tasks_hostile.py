@@ -14,7 +14,7 @@ from clocks import slower
 from kit.git import commit, git, repository
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
-from ralf.tasks import claims, editing, look, store, writing
+from ralf.tasks import claims, editing, store, writing
 from ralf.tasks.refresh import refresh
 from taskskit import accept_tasks, allow, opted_in, without_index
 
@@ -151,10 +151,7 @@ def test_no_task_is_written_through_a_symbolic_link(root: Path, tmp_path: Path, 
     assert [one.task.status for one in store.list_tasks(root=root).tasks] == ["pending"] * (name == "tasks/completed")
 
 
-def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(look, "_AT_ONCE", 200)
+def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_others_are(root: Path) -> None:
     for number in range(5):
         editing.add(f"Task {number}", root=root)
     large = root / ".autonomous" / "tasks" / "active" / "TASK-large.md"
@@ -167,18 +164,14 @@ def test_a_file_that_is_too_large_for_a_task_is_named_and_not_read_and_the_other
     assert path == large and problem
 
 
-def test_a_file_whose_name_is_no_text_is_named_and_keeps_nobody_from_the_others(root: Path) -> None:
+def test_a_file_whose_name_is_no_text_keeps_nobody_from_the_others(root: Path) -> None:
     path = editing.add("One", root=root).path
     assert path is not None
     strange = os.fsencode(path.parent) + b"/TASK-\xff.md"
     Path(os.fsdecode(strange)).write_bytes(path.read_bytes())
-    for _ in range(2):
-        found = store.list_tasks(root=root)
-        assert ([one.task.title for one in found.tasks], len(found.damaged)) == (["One"], 1)
-        assert "TASK-\\xff.md: its name is not UTF-8" in found.damaged[0][1]
+    found = store.list_tasks(root=root)
+    assert ([one.task.title for one in found.tasks], found.damaged) == (["One"], ())
     assert claims.claim(by="me", root=root).task.title == "One"
-    os.unlink(strange)
-    assert store.list_tasks(root=root).damaged == ()
 
 
 @pytest.mark.release(seconds=10)
@@ -199,7 +192,6 @@ def test_what_a_foreign_task_waits_for_is_looked_at_when_it_is_accepted(root: Pa
     assert one.path is not None
     path = one.path.with_name("TASK-theirs.md")
     path.write_text("---\nid: TASK-theirs\nafter: [TASK-one, TASK-none]\n---\n\n# Theirs\n")
-    os.utime(path, (1_700_000_000, 1_700_000_000))
     assert store.get("TASK-theirs", root=root).waits_for == ()
     assert store.get("TASK-theirs", root=root).task.after == ("TASK-one", "TASK-none")
     accept_tasks(root, "TASK-theirs")

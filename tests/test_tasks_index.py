@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import examples  # noqa: F401  # the profile
-from ralf.errors import NothingReady, RalfError
+from ralf.errors import RalfError
 from ralf.maintenance import ownership
 from ralf.tasks import claims, editing, folders, plan, store
 from ralf.tasks.model import Task
@@ -122,21 +121,3 @@ def test_many_tasks_with_dependencies_are_added_at_once_and_a_circle_is_named(tm
     assert store.list_tasks(root=tmp_path).counts["pending"] == 300
     with pytest.raises(RalfError, match="TASK-0 → TASK-299"):
         editing.edit("TASK-0", after=["TASK-299"], root=tmp_path)
-
-
-def test_a_command_that_names_its_task_looks_at_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("T-a", "T-b", "T-c"):
-        editing.add(name, id=name, after=["T-a"] if name == "T-b" else [], root=tmp_path)
-    store.list_tasks(root=tmp_path)
-    time.sleep(0.1)  # a file that has just changed is looked at again
-    store.list_tasks(root=tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(folders, "scan", lambda folder: pytest.fail("all files were looked at"))
-        claims.claim("T-a", by="me", root=tmp_path)
-        claims.progress("Half", task="T-a", by="me", root=tmp_path)
-        claims.done("Done", task="T-a", by="me", root=tmp_path)
-    needed = store.get("T-a", root=tmp_path).path
-    assert needed is not None
-    needed.rename(tmp_path / ".autonomous" / "tasks" / "active" / needed.name)  # opened again, by hand
-    with pytest.raises(NothingReady, match="T-a"):
-        claims.claim("T-b", by="me", root=tmp_path)

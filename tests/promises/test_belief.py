@@ -137,11 +137,7 @@ def test_a_strange_route_is_shown_on_request_and_labelled(receiver: User) -> Non
     assert [row["foreign"] for row in receiver.does("list", "--json").json()] == [True]
 
 
-def test_a_strange_task_is_not_claimed_and_its_command_does_not_run(
-    receiver: User, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if request.node.callspec.params["receiver"] is copied_with_new_times:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="attack/turn3/02"))
+def test_a_strange_task_is_not_claimed_and_its_command_does_not_run(receiver: User, tmp_path: Path) -> None:
     receiver.ralf("init", "--verify-commands", "--yes")
     assert receiver.ralf("task", "claim", "TASK-900").status != 0
     assert "STRANGE" not in receiver.ralf("task", "claim").out

@@ -99,9 +99,6 @@ def init(project: Project, *, share: bool, accept: bool = False) -> list[Step]:
         _register(project)
         project.prepare()
         if not project.owner.hooks:
-            from ralf.tasks import trust  # an opt-in is rare
-
-            trust.begin(project)
             project.owner.update(hooks=True, unaccepted=refused, accepted=accepted)
     project.prepare()
     planned = {step.path.name for step in steps}

@@ -6,12 +6,10 @@ longer than the lease lasts, and nothing else ends it but its holder.
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import time
 import weakref
-from contextlib import suppress
 
 from ralf.errors import Claimed, Fenced, RalfError
 from ralf.storage.journal import Leases, Token
@@ -25,7 +23,7 @@ _PAUSE = 0.5  # seconds before a renewal is tried again that the engine did not 
 
 
 class KeptLease:
-    """A lease that this process takes, and then renews until `end` is called, the object is dropped, or its holder is
+    """A lease that this process takes, and then renews until `end` is called, the object is gone, or its holder is
     silent. It has the methods by which a holder shows signs of life.
 
     leases   of the store
@@ -36,33 +34,30 @@ class KeptLease:
     """
 
     def __init__(self, leases: Leases, name: str, holder: str, silence: float) -> None:
-        self.is_away = False
-        self._leases = leases
+        self.is_away = self.is_lost = False
+        self.leases = leases
         self._name = name
         self._holder = holder
         self._silence = silence
         self._token: Token | None = None  # None before it was taken, and once it was ended
-        self._lost: Fenced | None = None
         self._touched = 0.0
         self._process = 0
         self._lock = threading.Lock()  # whoever has it talks to the engine about this lease
         self._wake = threading.Event()
-        self._finalizer: weakref.finalize[..., KeptLease] | None = None
 
     # ---- taking it ----
 
     def take(self) -> None:
         """Take it. Claimed, Fenced as `Leases.take`."""
-        _release_dropped()
-        self._keep(self._leases.take(self._name, self._holder))
+        self._keep(self.leases.take(self._name, self._holder))
 
     def resume(self) -> None:
         """Keep it from now on, which another process has taken in this holder's name. Fenced as `Leases.resume`."""
-        token = self._leases.resume(self._name, self._holder)
-        self._keep(self._leases.renew(self._name, token, seconds=self._leases.seconds))
+        token = self.leases.resume(self._name, self._holder)
+        self._keep(self.leases.renew(self._name, token, seconds=self.leases.seconds))
 
     def take_within(self, patience: float) -> None:
-        """The same, waiting so many seconds for whoever is about to release it."""
+        """Take it, waiting so many seconds for whoever is about to release it."""
         end, pause = time.monotonic() + patience, 0.01
         while True:
             try:
@@ -74,32 +69,17 @@ class KeptLease:
             pause = min(2 * pause, 0.1)
 
     def _keep(self, token: Token) -> None:
-        self._token, self._lost, self.is_away = token, None, False
+        self._token, self.is_lost, self.is_away = token, False, False
         self._touched, self._process, self._wake = time.monotonic(), os.getpid(), threading.Event()
-        self._finalizer = weakref.finalize(
-            self, _drop, self._wake, self._process, self._leases, self._name, self._holder
-        )
-        self._finalizer.atexit = False
-        if not _kept:  # by now the store has registered what ends its connections: that runs later
-            atexit.unregister(_release_all)
-            atexit.register(_release_all)
-        _kept.add(self)
-        pause = self._leases.seconds / _SHARE
-        threading.Thread(
-            target=_renew, args=(weakref.ref(self), self._wake, pause), name="ralf-lease", daemon=True
-        ).start()
+        given = weakref.ref(self), self._wake, self.leases.seconds / _SHARE
+        threading.Thread(target=_renew, args=given, name="ralf-lease", daemon=True).start()
 
     # ---- having it ----
 
     @property
     def is_held(self) -> bool:
         """Whether we have it, as far as this process knows."""
-        return self._token is not None and self._lost is None
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether we had it and it has ended without us."""
-        return self._token is not None and self._lost is not None
+        return self._token is not None and not self.is_lost and self._process == os.getpid()
 
     def is_fresh(self) -> bool:
         """Whether a sign of life was shown within the last second."""
@@ -107,13 +87,11 @@ class KeptLease:
 
     def touch(self) -> bool:
         """Show a sign of life; whether that could be done."""
-        if self._token is None:
-            return False
         was_silent = time.monotonic() - self._touched > self._silence
         self._touched = time.monotonic()
         if was_silent:
             self._wake.set()
-        return True
+        return self._token is not None
 
     def renew(self) -> bool:
         """Renew it, unless its holder is silent, and note what became of it; whether the engine answered."""
@@ -123,8 +101,7 @@ class KeptLease:
             try:
                 token = self._renewed(self._token)
             except Fenced as error:
-                self.is_away = not error.lost
-                self._lost = error if error.lost else None
+                self.is_away, self.is_lost = not error.lost, error.lost
                 return error.lost
             except (RalfError, OSError):  # the engine answers, but not as it should
                 return False
@@ -132,18 +109,18 @@ class KeptLease:
             if self.is_held:
                 self._token = token
             else:  # it was ended meanwhile
-                self._leases.release(self._name, token)
+                self.leases.release(self._name, token)
             return True
 
     def _renewed(self, token: Token) -> Token:
-        seconds = self._leases.seconds
+        seconds = self.leases.seconds
         try:
-            return self._leases.renew(self._name, token, seconds=seconds)
+            return self.leases.renew(self._name, token, seconds=seconds)
         except Fenced as error:
             if not error.lost:
                 raise
             # Another process may have renewed it in our name.
-            return self._leases.renew(self._name, self._leases.resume(self._name, self._holder), seconds=seconds)
+            return self.leases.renew(self._name, self.leases.resume(self._name, self._holder), seconds=seconds)
 
     # ---- ending it ----
 
@@ -152,74 +129,36 @@ class KeptLease:
         as `Leases.renew`.
         """
         with self._lock:
-            if (token := self._let_go()) is not None:
-                self._leases.renew(self._name, token, seconds=seconds)
+            token, self._token = self._token, None
+            self._wake.set()
+            if token is not None:
+                self.leases.renew(self._name, token, seconds=seconds)
 
     def end(self) -> None:
         """Release it, unless the engine is away or the lease is lost: then it ends, or has ended, by itself. Nothing in
         a forked process: the lease is its parent's.
         """
-        token = self._let_go()
-        if token is None or self._lost is not None or self.is_away or os.getpid() != self._process:
+        is_held, token, self._token = self.is_held, self._token, None
+        self._wake.set()
+        if token is None or not is_held or self.is_away:
             return
         if self._lock.acquire(timeout=_PAUSE):  # else a renewal waits for the engine, and releases it
             try:
-                self._leases.release(self._name, token)
+                self.leases.release(self._name, token)
             except (RalfError, OSError):
                 self.is_away = True
             finally:
                 self._lock.release()
 
-    def _let_go(self) -> Token | None:
-        token, self._token = self._token, None
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        self._wake.set()
-        return token
-
-
-# ---- what this process keeps ----
-
-_kept: weakref.WeakSet[KeptLease] = weakref.WeakSet()
-
-_dropped: list[tuple[int, Leases, str, str]] = []
-"""Leases of objects that were dropped and are to be released: process, engine, name and holder."""
-
 
 def _renew(ref: weakref.ref[KeptLease], wake: threading.Event, pause: float) -> None:
-    """Renew a lease until it is lost, ended or dropped."""
+    """Renew a lease until it is lost, ended or gone."""
     wait = pause
     while True:
         wake.wait(wait)
         kept = ref()
-        if kept is None or not kept.is_held:
-            return _release_dropped()
+        if kept is None or not kept.is_held or kept._wake is not wake:
+            return
         wake.clear()
         wait = pause if kept.renew() else min(pause, _PAUSE)
         del kept
-
-
-def _drop(wake: threading.Event, *lease: int | Leases | str) -> None:
-    """An object that has a lease was dropped: its thread releases it. This may run at any point of any thread."""
-    _dropped.append(lease)  # type: ignore[arg-type]
-    wake.set()
-
-
-def _release_dropped() -> None:
-    with suppress(IndexError):
-        while True:
-            process, leases, name, holder = _dropped.pop()
-            with suppress(RalfError, OSError):
-                if process == os.getpid():
-                    leases.release(name, leases.resume(name, holder))
-
-
-def _release_all() -> None:
-    for kept in list(_kept):
-        kept.end()
-        if kept.is_away:
-            return  # each of the others would wait as long
-
-
-# A forked process has no such threads, and the leases are its parent's.
-os.register_at_fork(after_in_child=_kept.clear)

@@ -7,11 +7,12 @@ binds one store. A later claim of a task has a higher number, so whoever shows t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralf import environment
 from ralf.errors import (
@@ -25,7 +26,7 @@ from ralf.errors import (
     UsageError,
 )
 from ralf.redact import redactor_for
-from ralf.tasks import elsewhere, leases, origin, records, store
+from ralf.tasks import elsewhere, folders, leases, origin, records, store
 from ralf.tasks.book import Book
 from ralf.tasks.model import ENDED_ITSELF, Claim, Evidence, TaskState
 from ralf.tasks.store import Tasks
@@ -40,6 +41,8 @@ OUTCOMES = ("released", "crashed", "killed", "hung", "unfinished", "limit", "han
 _MOST_NAMED = 3  # tasks that a message names of each kind
 
 _ANOTHER = "ralf task claim"  # what to type where somebody has the task that is wanted
+
+_NONE = "no such task"
 
 _LONGEST_LEASE = 366 * 86_400  # seconds
 
@@ -88,7 +91,7 @@ def claim(
     def work(writer: Writer) -> TaskState:
         return _take(tasks, writer, _chosen(tasks, writer.book, task, wanted, role), wanted, keep=keep)
 
-    made = tasks.write(work, near=task or "")
+    made = tasks.write(work)
     return elsewhere.noted(tasks.project, [made])[0]
 
 
@@ -131,8 +134,7 @@ def _take(tasks: Tasks, writer: Writer, id_: str, wanted: Claim, *, keep: bool) 
     if old is not None and _is_same(old, wanted) and writer.book.is_held(id_):
         # The claim that its holder has, once more: a sign of life.
         leases.renew(tasks.project, id_, old, keep=keep)
-        if not writer.has_written():
-            writer.append("renew", task=id_, lease=old.number, **process)
+        writer.append("renew", task=id_, lease=old.number, **process)
         return writer.state(id_, f"{id_}: you already hold this task, since {old.claimed}; this is the same claim")
     new = replace(wanted, number=writer.book.state.revision + (2 if old is not None else 1))
     with leases.taken(tasks.project, id_, new, is_free=old is None, keep=keep):
@@ -141,7 +143,6 @@ def _take(tasks: Tasks, writer: Writer, id_: str, wanted: Claim, *, keep: bool) 
             writer.append("lost", task=id_, lease=old.number, note=note)
             leases.end_file(tasks.project, old.lease(id_))
         writer.append("claim", wanted.by, task=id_, seconds=wanted.seconds, **process)
-    writer.book.look_again()
     again = old is not None and old.by == wanted.by
     made = writer.state(id_, *([f"{id_}: your earlier lease had run out; this is a new one"] if again else []))
     is_seen = origin.is_running(wanted.process, wanted.born, wanted.machine)  # then its process is the sign of life
@@ -163,9 +164,12 @@ def _check_claimable(book: Book, state: TaskState) -> None:
 
 
 def _waits(book: Book, id_: str, ons: Sequence[str]) -> str:
-    told = [f"{on} ({book.status(on) or 'no such task'})" for on in ons]
-    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return f"{id_} waits for {', '.join(told[:_MOST_NAMED])}{more}"
+    return f"{id_} waits for {_some([f'{on} ({book.status(on) or _NONE})' for on in ons])}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _never(state: TaskState) -> list[str]:
@@ -175,48 +179,48 @@ def _never(state: TaskState) -> list[str]:
 
 def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ...]:
     """What keeps each kind of task from being claimed."""
-    counts, reasons = book.counts(), list[str]()
-
-    def named(ids: Sequence[str], line: str, one: str = "") -> None:
-        if ids:
-            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-            reasons.append(line.format(", ".join(ids[:_MOST_NAMED]) + more))
-
-    blocked = list(islice(book.of_kind("blocked"), _MOST_NAMED))
-    reasons += [_waits(book, id_, book.waits(id_)) for id_ in blocked]
+    counts, blocked = book.counts(), list(islice(book.of_kind("blocked"), _MOST_NAMED))
+    reasons = [_waits(book, id_, book.waits(id_)) for id_ in blocked]
     reasons += [line for state in book.states(blocked).values() for line in _never(state)]
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
-    named([f"{id_} (by {one.by})" for id_ in held if (one := book.claim(id_)) is not None], "claimed: {}")
-    named(list(book.of_kind("failed")), "failed: {}")
-    named(list(book.of_kind("foreign")), "foreign, not accepted yet: {}")
+    kinds = {
+        "claimed": [f"{id_} (by {one.by})" for id_ in held if (one := book.claim(id_)) is not None],
+        "failed": list(book.of_kind("failed")),
+        "foreign, not accepted yet": list(book.of_kind("foreign")),
+    }
+    reasons += [f"{what}: {_some(ids)}" for what, ids in kinds.items() if ids]
     if role is not None and counts["ready"]:
         reasons.append(f"{counts['ready']} ready for other roles than {role or 'none'!r}")
-    problems = book.problems()
-    if problems:
+    if problems := book.problems():
         reasons.append(f"{len(problems)} cannot be read: {problems[0][1]}")
-    if not reasons:
-        total = counts["completed"] + counts["cancelled"]
-        reasons.append(f"all {total} are done" if total else "there are no tasks")
-    return tuple(reasons)
+    total = counts["completed"] + counts["cancelled"]
+    return tuple(reasons or [f"all {total} are done" if total else "there are no tasks"])
 
 
 def _way_out(book: Book) -> str:
     """What to type where nothing is ready: for the kind of task that a person has to see to, or for none at all."""
     if failed := next(book.of_kind("failed"), ""):
         return f"ralf task show {failed}"
-    if any("foreign" in one.kinds for one in book.listed(["pending"])):
+    if any(book.status(id_) == "pending" for id_ in book.of_kind("foreign")):
         return "ralf context trust"
-    return "ralf task list" if next(book.listed(), None) or book.problems() else 'ralf task add "TITLE"'
+    return "ralf task list" if any(map(book.status, book.all_ids())) or book.problems() else 'ralf task add "TITLE"'
 
 
 # ---- signs of life ----
 
 
-def _show_engine(tasks: Tasks, state: TaskState, number: int) -> None:
-    """Show a sign of life of a claim's holder to the engine, where the store has leases. StaleLease, Fenced."""
-    if state.claim is not None and state.claim.number == number:
-        leases.renew(tasks.project, state.task.id, state.claim)
+def _signs(tasks: Tasks, kind: str, held: Callable[[Book], Held], **values: Any) -> TaskState:
+    """Record what is a sign of life of a claim's holder, and show it to the engine, where the store has leases."""
+
+    def work(writer: Writer) -> TaskState:
+        state, number, _ = held(writer.book)
+        if state.claim is not None and state.claim.number == number:
+            leases.renew(tasks.project, state.task.id, state.claim)
+        writer.append(kind, task=state.task.id, lease=number, **values)
+        return writer.state(state.task.id)
+
+    return tasks.write(work)
 
 
 def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None) -> TaskState:
@@ -231,15 +235,9 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         raise UsageError(
             "lease", "name the lease that `ralf task claim` printed, such as TASK-7k3q:17", "ralf task claim"
         )
-
-    def work(writer: Writer) -> TaskState:
-        state, number, _ = _lease(tasks, writer.book, None, told, "")
-        start, machine = (born or origin.born(process), origin.machine()) if process else (0, "")
-        _show_engine(tasks, state, number)
-        writer.append("renew", task=state.task.id, lease=number, process=process, born=start, machine=machine)
-        return writer.state(state.task.id)
-
-    return tasks.write(work, near=_near(None, told))
+    start, machine = (born or origin.born(process), origin.machine()) if process else (0, "")
+    held = partial(_held, tasks, task=None, lease=told, by="")
+    return _signs(tasks, "renew", held, process=process, born=start, machine=machine)
 
 
 # ---- what a holder says ----
@@ -250,15 +248,8 @@ def progress(
 ) -> TaskState:
     """Say how a task goes; it stands until something else is said. Errors as for `done`."""
     tasks = store.at(root)
-    words = _text(tasks, text, "progress")
-
-    def work(writer: Writer) -> TaskState:
-        state, number, _ = _lease(tasks, writer.book, task, lease, by)
-        _show_engine(tasks, state, number)
-        writer.append("progress", task=state.task.id, lease=number, text=words)
-        return writer.state(state.task.id)
-
-    return tasks.write(work, near=_near(task, lease))
+    held = partial(_held, tasks, task=task, lease=lease, by=by)
+    return _signs(tasks, "progress", held, text=_text(tasks, text, "progress"))
 
 
 def done(
@@ -285,43 +276,32 @@ def done(
     words = _text(tasks, summary, "summary")
     proof: Evidence | None = evidence
 
-    def look(book: Book) -> TaskState | None:
-        """The task, where something is left to be done."""
-        state, number, ended = _lease(tasks, book, task, lease, by, closing="done")
-        id_ = state.task.id
-        if ended or (state.task.status == "completed" and not number):
-            return None
-        if not number:  # whoever has it claimed it before a pull changed it, and when it waited for nothing
-            store.check_ours(state)
+    def look(book: Book) -> Held:
+        held = _held(tasks, book, task=task, lease=lease, by=by, closing="done")
+        id_ = held.state.task.id
+        if (
+            not held.number and not held.has_ended
+        ):  # whoever has it claimed it when it waited for nothing, before a pull
+            store.check_ours(held.state)
             if unmet := book.unmet(id_):
                 raise Busy(id_, _waits(book, id_, unmet).removeprefix(f"{id_} "), f"ralf task show {unmet[0]}")
-        return state
+        return held
 
-    found = tasks.read(look, near=_near(task, lease))
-    if found is not None:  # before the lock is taken: a command may take long
+    found = tasks.read(look)
+    if evidence is None and not found.has_ended:  # before the lock is taken: a command may take long
         from ralf.tasks import evidence as proofs  # few commands complete a task
 
-        proof = evidence if evidence is not None else proofs.of_completed(tasks.project, found)
-        if evidence is None and proof is not None and proofs.has_failed(tasks.project, found.task, proof):
-            record_evidence(found.task.id, proof, root=root)
+        proof = proofs.of_completed(tasks.project, found.state)
+        if proof is not None and proofs.has_failed(tasks.project, found.state.task, proof):
+            record_evidence(found.state.task.id, proof, root=root)
             status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
-            raise NotVerified(found.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
-
-    def work(writer: Writer) -> TaskState:
-        state, number, _ = _lease(tasks, writer.book, task, lease, by, closing="done")
-        id_ = state.task.id
-        if look(writer.book) is None:
-            return writer.state(id_, f"{id_}: already completed; nothing changed")
-        change = writer.change_of(id_, status="completed")
-        tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
-        said = {"summary": words, "tokens": tokens, "evidence": tree}
-        writer.append("done", store.holder(tasks.project, by), task=id_, lease=number, changes=[change], **said)
-        leases.end(tasks.project, id_, number)
-        if proof is not None and proof.state == "failed":
-            return writer.state(id_, f"{id_}: recorded as completed, but the last test run failed: {proof.command}")
-        return writer.state(id_)
-
-    return tasks.write(work, near=_near(task, lease))
+            raise NotVerified(found.state.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
+    tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
+    made = _close(tasks, "done", look, by, "completed", summary=words, tokens=tokens, evidence=tree)
+    if proof is not None and proof.state == "failed" and not found.has_ended:
+        what = f"{made.task.id}: recorded as completed, but the last test run failed: {proof.command}"
+        made = replace(made, warnings=(*made.warnings, what))
+    return made
 
 
 def fail(
@@ -329,23 +309,18 @@ def fail(
 ) -> TaskState:
     """Give a task up: what waits for it waits until it is tried again. Errors as for `done`."""
     tasks = store.at(root)
-    words = _text(tasks, reason, "reason")
 
-    def work(writer: Writer) -> TaskState:
-        state, number, ended = _lease(tasks, writer.book, task, lease, by, closing="failed")
-        id_ = state.task.id
-        if ended or (state.task.status == "failed" and not number):
-            return writer.state(id_, f"{id_}: already failed; nothing changed")
-        if state.task.status in ("completed", "cancelled") and not number:
-            raise UsageError(id_, f"is {state.task.status}", f"ralf task show {id_}")
-        if not number:
-            store.check_ours(state)
-        change = writer.change_of(id_, status="failed")
-        writer.append("fail", store.holder(tasks.project, by), task=id_, lease=number, reason=words, changes=[change])
-        leases.end(tasks.project, id_, number)
-        return writer.state(id_)
+    def look(book: Book) -> Held:
+        held = _held(tasks, book, task=task, lease=lease, by=by, closing="failed")
+        if not held.number and not held.has_ended:
+            if held.state.task.status in folders.CLOSED:
+                raise UsageError(
+                    held.state.task.id, f"is {held.state.task.status}", f"ralf task show {held.state.task.id}"
+                )
+            store.check_ours(held.state)
+        return held
 
-    return tasks.write(work, near=_near(task, lease))
+    return _close(tasks, "fail", look, by, "failed", reason=_text(tasks, reason, "reason"))
 
 
 def release(
@@ -364,37 +339,49 @@ def release(
     tasks = store.at(root)
     if outcome not in OUTCOMES:
         raise UsageError(outcome, f"not an outcome; choose one of: {', '.join(OUTCOMES)}")
-    words = _text(tasks, note, "note", empty=True)
+
+    def look(book: Book) -> Held:
+        held = _held(tasks, book, task=task, lease=lease, by=by, closing=outcome)
+        if not held.number and not held.has_ended:
+            raise NotFound(held.state.task.id, "no one holds this task", f"ralf task show {held.state.task.id}")
+        return held
+
+    return _close(tasks, "release", look, "", outcome=outcome, note=_text(tasks, note, "note", empty=True))
+
+
+def _close(
+    tasks: Tasks, kind: str, look: Callable[[Book], Held], by: str, status: str = "", **values: Any
+) -> TaskState:
+    """End a claim, and give its task a status; nothing where that is done."""
 
     def work(writer: Writer) -> TaskState:
-        state, number, ended = _lease(tasks, writer.book, task, lease, by, closing=outcome)
+        state, number, has_ended = look(writer.book)
         id_ = state.task.id
-        if ended:
-            return writer.state(id_, f"{id_}: already released; nothing changed")
-        if not number:
-            raise NotFound(id_, "no one holds this task", f"ralf task show {id_}")
-        writer.append("release", task=id_, lease=number, outcome=outcome, note=words)
+        if has_ended:
+            return writer.state(id_, f"{id_}: already {status or 'released'}; nothing changed")
+        changes = [writer.change_of(id_, status=status)] if status else []
+        who = store.holder(tasks.project, by) if status else ""
+        writer.append(kind, who, task=id_, lease=number, changes=changes, **values)
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
-    return tasks.write(work, near=_near(task, lease))
+    return tasks.write(work)
 
 
 def retry(task: str, *, root: Root = None) -> TaskState:
     """Let a task be done again that failed, or that was closed. Claimed where somebody has it; TaskNotFound."""
-    tasks = store.at(root)
 
     def work(writer: Writer) -> TaskState:
-        id_ = writer.book.resolve(task)
-        state = writer.book.states([id_])[id_]
+        state = writer.book.get(writer.book.resolve(task))
+        id_ = state.task.id
         if state.task.status == "pending":
-            return writer.state(id_, *([] if writer.has_written() else [f"{id_}: already pending; nothing changed"]))
+            return writer.state(id_, f"{id_}: already pending; nothing changed")
         writer.book.check_free(id_)
         store.check_ours(state)
         writer.append("retry", task=id_, changes=[writer.change_of(id_, status="pending")])
         return writer.state(id_)
 
-    return tasks.write(work)
+    return store.at(root).write(work)
 
 
 def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> TaskState:
@@ -412,16 +399,23 @@ def record_evidence(task: str, evidence: Evidence, *, root: Root = None) -> Task
 # ---- whose a claim is ----
 
 
-def _lease(
-    tasks: Tasks, book: Book, task: str | None, lease: str | None, by: str, *, closing: str = ""
-) -> tuple[TaskState, int, bool]:
-    """The task that is meant, the number of its claim (0: nobody's), and whether this lease has ended it so already.
+class Held(NamedTuple):
+    """The task that is meant, the number of its claim (0: nobody's), and whether it has been ended so already."""
+
+    state: TaskState
+    number: int
+    has_ended: bool = False
+
+
+def _held(tasks: Tasks, book: Book, *, task: str | None, lease: str | None, by: str, closing: str = "") -> Held:
+    """The task that is meant.
 
     closing  the outcome that is to be recorded
     """
     named = book.resolve(task) if task is not None else None
     told = lease if lease is not None else environment.lease()
-    if told and (named is not None or lease is not None or not _has_gone_on(tasks, book, told, by)):
+    name = store.holder(tasks.project, by)
+    if told and (named is not None or lease is not None or not _has_gone_on(book, told, name)):
         id_, number = leases.parsed(told)
         if named not in (None, id_) and lease is not None:
             raise UsageError(str(named), f"the lease is of {id_}", f"ralf task show {id_}")
@@ -431,22 +425,17 @@ def _lease(
             except TaskNotFound as error:
                 error.hint = error.hint if lease is not None else "RALF_LEASE names it; to go without: unset RALF_LEASE"
                 raise
-    name = store.holder(tasks.project, by)
     mine = [named] if named is not None else _mine(book, name)
     if not mine:
         raise NotFound(name, "holds no task", "ralf task claim")
     if len(mine) > 1:
         raise UsageError(name, f"holds several tasks: {', '.join(mine)}", "name one of them")
     state = book.states(mine, recorded=True)[mine[0]]
-    if state.claim is None or state.claim.by == name:
-        return state, state.claim.number if state.claim is not None else 0, False
-    book.check_free(mine[0])
-    return state, state.claim.number if closing in OUTCOMES else 0, False
-
-
-def _near(task: str | None, lease: str | None) -> str:
-    """The id of the task that is meant, as far as that is said without a look at any."""
-    return task or (environment.lease() if lease is None else lease).rpartition(":")[0]
+    number = state.claim.number if state.claim is not None else 0
+    if state.claim is not None and state.claim.by != name:
+        book.check_free(mine[0])
+        number = number if closing in OUTCOMES else 0
+    return Held(state, number, not number and state.task.status == {"done": "completed"}.get(closing, closing))
 
 
 def _mine(book: Book, name: str) -> list[str]:
@@ -454,24 +443,24 @@ def _mine(book: Book, name: str) -> list[str]:
     return [id_ for id_, one in found if one.claim is not None and one.claim.by == name]
 
 
-def _has_gone_on(tasks: Tasks, book: Book, lease: str, by: str) -> bool:
+def _has_gone_on(book: Book, lease: str, name: str) -> bool:
     """Whether the environment's lease is of a task that its holder has ended, and the holder has another task now."""
     id_, number = leases.parsed(lease)
     state = book.state_of(id_)
     ended = {one.number for one in state.attempts if one.outcome in ENDED_ITSELF} if state is not None else set()
-    return number in ended and bool(_mine(book, store.holder(tasks.project, by)))
+    return number in ended and bool(_mine(book, name))
 
 
-def _by_lease(book: Book, id_: str, number: int, closing: str) -> tuple[TaskState, int, bool]:
+def _by_lease(book: Book, id_: str, number: int, closing: str) -> Held:
     state = book.state_of(book.resolve(id_), recorded=True)
     if state is None or state.task.id != id_:
         raise UsageError(id_, "a lease names a task by its id", "ralf task list")
     by = state.claim.by if state.claim is not None else ""
     if state.claim is not None and state.claim.number == number:
-        return state, number, False
+        return Held(state, number)
     ended = next((one for one in state.attempts if one.number == number), None)
     if ended is not None and closing and ended.outcome == closing:
-        return state, number, True
+        return Held(state, number, True)
     what = f"lease {id_}:{number} has ended"
     if ended is not None and ended.outcome:
         what += f": {ended.outcome} at {ended.ended}"

@@ -105,8 +105,6 @@ def edit(task: str, *, root: Root = None, **changes: Any) -> TaskState:
     def work(writer: Writer) -> TaskState:
         book = writer.book
         id_ = book.resolve(task)
-        if writer.has_written():
-            return writer.state(id_)
         state, wanted = book.get(id_), dict(values)
         store.check_ours(state)
         if "after" in values:
@@ -140,26 +138,25 @@ def split(task: str, titles: Sequence[str], *, root: Root = None) -> list[TaskSt
     def work(writer: Writer) -> list[TaskState]:
         book = writer.book
         id_ = book.resolve(task)
-        if not writer.has_written():
-            whole = book.get(id_)
-            store.check_ours(whole)
-            book.check_free(id_)
-            if whole.task.status not in ("pending", "failed"):
-                raise UsageError(id_, f"is {whole.task.status}", f"ralf task show {id_}")
-            told = whole.task
-            alike = replace(told, id="", text="", status="pending", route=told.context_route, created="", extra={})
-            new = [replace(alike, title=title, after=(), checkpoint=False, verify="") for title in names]
-            new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=told.verify)
-            named = _named(book, new, told.created_by)
-            befores = [told.after, *((one.id,) for one in named)]
-            made[:] = [replace(one, after=before) for one, before in zip(named, befores, strict=False)]
-            text = f"{told.text}\n\nSplit into {', '.join(one.id for one in made)}.".lstrip("\n")
-            changes = [*map(writer.new_file, made), writer.change_of(id_, status="cancelled", text=text)]
-            for other, waiting in book.states(book.waiting_for(id_)).items():
-                if not waiting.is_foreign:
-                    after = tuple(made[-1].id if on == id_ else on for on in waiting.task.after)
-                    changes.append(writer.change_of(other, after=after))
-            writer.append("seen", changes=changes)
+        whole = book.get(id_)
+        store.check_ours(whole)
+        book.check_free(id_)
+        if whole.task.status not in ("pending", "failed"):
+            raise UsageError(id_, f"is {whole.task.status}", f"ralf task show {id_}")
+        told = whole.task
+        alike = replace(told, id="", text="", status="pending", route=told.context_route, created="", extra={})
+        new = [replace(alike, title=title, after=(), checkpoint=False, verify="") for title in names]
+        new[-1] = replace(new[-1], checkpoint=told.checkpoint, verify=told.verify)
+        named = _named(book, new, told.created_by)
+        befores = [told.after, *((one.id,) for one in named)]
+        made[:] = [replace(one, after=before) for one, before in zip(named, befores, strict=False)]
+        text = f"{told.text}\n\nSplit into {', '.join(one.id for one in made)}.".lstrip("\n")
+        changes = [*map(writer.new_file, made), writer.change_of(id_, status="cancelled", text=text)]
+        for other, waiting in book.states(book.waiting_for(id_)).items():
+            if not waiting.is_foreign:
+                after = tuple(made[-1].id if on == id_ else on for on in waiting.task.after)
+                changes.append(writer.change_of(other, after=after))
+        writer.append("seen", changes=changes)
         return [writer.state(one.id) for one in made]
 
     return tasks.write(work)

@@ -50,6 +50,8 @@ _ANY = regex(_NO_TASK + r"[^\n]*\.md\Z")
 
 _NAMED = regex(_NO_TASK + r"(?:(?:TASK|SUBTASK|IMP)-[^\n]*\.md|(?i:task\.md))\Z")
 
+_NO_TEXT = regex(r"[\ud800-\udfff]")  # bytes of a name that are not UTF-8
+
 _OWN = regex(r"\A(?i:task\.md)\Z")
 
 # ---- scanning ----
@@ -66,7 +68,8 @@ def scan(folder: Path) -> dict[str, os.stat_result]:
     """Each task file below a project's folders of tasks (`tops`), by its name from the project's folder on, with what
     one stat says of it.
 
-    It follows no symbolic link, and leaves out hidden files, templates and whatever else is no task. OSError for a
+    It follows no symbolic link, and leaves out hidden files, templates, names that are not UTF-8 and whatever else is
+    no task. OSError for a
     folder that is there and cannot be read: nobody is to take its tasks for gone.
     """
     root = f"{folder.parent.parent}/"
@@ -124,6 +127,8 @@ def _scan(
             with os.scandir(opened) as entries:  # by the open folder: a stat by a path takes a third longer
                 for entry in entries:
                     name = entry.name
+                    if _NO_TEXT.search(name):
+                        continue
                     if match(name) and entry.is_file(follow_symlinks=False):
                         try:
                             found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)

@@ -34,7 +34,7 @@ def adopt(lease: str, *, keep: bool = True, root: Root = None) -> None:
     """
     tasks = store.at(root)
     id_, number = leases.parsed(lease)
-    state = tasks.read(lambda book: book.state_of(id_, recorded=True), near=id_)
+    state = tasks.read(lambda book: book.state_of(id_, recorded=True))
     if state is None or state.claim is None or state.claim.number != number:
         raise StaleLease(id_, f"lease {lease} has ended", "", f"ralf task show {id_}")
     leases.renew(tasks.project, id_, state.claim, keep=keep)

@@ -36,7 +36,6 @@ _SHARE = 5  # of a lease: a later command renews one when so much of it is over
 _LATER = 30.0  # seconds after which a renewal that failed is tried again
 
 _kept: dict[tuple[Leases, str], KeptLease] = {}  # that this process keeps, by engine and task
-os.register_at_fork(after_in_child=_kept.clear)
 
 
 def of(project: Project) -> Leases | None:
@@ -53,8 +52,7 @@ def taken(project: Project, task: str, claim: Claim, *, is_free: bool, keep: boo
 
     Claimed where somebody has it, Fenced.
     """
-    leases = of(project)
-    if leases is None:
+    if (leases := of(project)) is None:
         yield
         return
     kept = _lease(leases, task, claim)
@@ -67,12 +65,7 @@ def taken(project: Project, task: str, claim: Claim, *, is_free: bool, keep: boo
     except BaseException:
         kept.end()
         raise
-    if keep:
-        _kept[leases, task] = kept
-        return
-    with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
-        kept.leave(claim.seconds)
-    _note(project, claim.lease(task), claim.seconds)
+    _leave(project, kept, task, claim, keep=keep)
 
 
 def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> None:
@@ -85,24 +78,19 @@ def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> N
     leases, lease = of(project), claim.lease(task)
     if leases is None:
         show_life(project, lease)
-        return
-    if (leases, task) in _kept and _kept[leases, task].is_held:
-        return
-    kept, name, holder = _lease(leases, task, claim), FOLDER + task, _named(task, claim)
-    try:
+    elif (leases, task) not in _kept or not _kept[leases, task].is_held:
+        kept = _lease(leases, task, claim)
         try:
-            kept.resume() if keep else leases.renew(name, leases.resume(name, holder))
-        except Fenced as error:
-            if not error.lost:
-                raise
-            kept.take() if keep else leases.take(name, holder, seconds=claim.seconds)
-    except Claimed as error:
-        what = f"lease {lease} has ended: no sign of life reached the engine in time; {_by(error)} has the task now"
-        raise StaleLease(task, what, _by(error), f"ralf task show {task}") from None
-    if keep:
-        _kept[leases, task] = kept
-    else:
-        _note(project, lease, claim.seconds)
+            try:
+                kept.resume()
+            except Fenced as error:
+                if not error.lost:
+                    raise
+                kept.take()
+        except Claimed as error:
+            what = f"lease {lease} has ended: no sign of life reached the engine in time; {_by(error)} has the task now"
+            raise StaleLease(task, what, _by(error), f"ralf task show {task}") from None
+        _leave(project, kept, task, claim, keep=keep)
 
 
 def end(project: Project, task: str, number: int) -> None:
@@ -111,9 +99,8 @@ def end(project: Project, task: str, number: int) -> None:
     end_file(project, lease)
     if leases is None:
         return
-    kept = _kept.pop((leases, task), None)
     with suppress(RalfError, OSError):
-        if kept is not None:
+        if (kept := _kept.pop((leases, task), None)) is not None:
             kept.end()
         elif (holder := leases.holder(FOLDER + task) or "").endswith(f" {lease}"):
             leases.release(FOLDER + task, leases.resume(FOLDER + task, holder))
@@ -122,11 +109,17 @@ def end(project: Project, task: str, number: int) -> None:
 def _lease(leases: Leases, task: str, claim: Claim) -> KeptLease:
     from ralf.storage.kept_lease import KeptLease
 
-    return KeptLease(leases, FOLDER + task, _named(task, claim), float("inf"))
+    return KeptLease(leases, FOLDER + task, f"{claim.by} {claim.lease(task)}", float("inf"))
 
 
-def _named(task: str, claim: Claim) -> str:
-    return f"{claim.by} {claim.lease(task)}"
+def _leave(project: Project, kept: KeptLease, task: str, claim: Claim, *, keep: bool) -> None:
+    """Keep a lease that was taken, or leave it to later commands of its holder."""
+    if keep:
+        _kept[kept.leases, task] = kept
+        return
+    with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
+        kept.leave(claim.seconds)
+    _note(project, claim.lease(task), claim.seconds)
 
 
 def _by(error: Claimed) -> str:
@@ -178,8 +171,7 @@ def show_life(project: Project, lease: str) -> None:
 def end_file(project: Project, lease: str) -> None:
     """Remove the files of a lease."""
     for path in (file_of(project, lease), _due(project, lease)):
-        with suppress(OSError):
-            path.unlink()
+        path.unlink(missing_ok=True)
 
 
 # ---- when the next sign of life is due ----

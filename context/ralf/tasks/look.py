@@ -1,37 +1,41 @@
-"""Looks at the journal and at the files of tasks, and keeps the rows of `book` up with both.
+"""Looks at the journal and at the files of tasks, and keeps the rows of `index.db` up with both.
 
-Whether files changed takes one stat each, and one number for all of them: where that is as it was, nothing is opened.
-Whose a file is says its content (`docs/tasks.md`): what records know, and what git has in its place.
+Rows of the records alone are those of `records.fold`. These are of the files, and of both:
+
+    tasks/NN     ids that a file or a record has, as lists need them: an `Entry` of each
+    full/ID      a task as it is shown: what its file says, with what a record says and the file does not
+    read/DIGEST  bytes of a file that was found to be the user's, and that no record has yet
+    shown/ID     the digest of the newest record of a task that its file was found to show
+    displaced    the tasks of which the newest write has displaced files; None: nobody knows
+    plan         the stamp of the plan's file, why it cannot be read, and its chains
+
+Whether a file changed takes one stat. Whose it is says its content (`docs/tasks.md`): what records know, and what git
+has in its place.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from functools import reduce
-from operator import xor
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, NamedTuple, cast
 
+from ralf.document import place as places
 from ralf.document.family import Family
 from ralf.document.index import Index
 from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
 from ralf.document.state import State
-from ralf.errors import Damaged, DamagedJournal, RalfError, UnknownToken
+from ralf.errors import Damaged, RalfError
 from ralf.project import Project
-from ralf.storage import git_files, registry
+from ralf.storage import git_files
 from ralf.storage.files import content_of
 from ralf.tasks import folders, origin, records
-from ralf.tasks.book import Book, File
-from ralf.tasks.model import MAX_BYTES
-from ralf.tasks.records import STREAM
-
-_AT_ONCE = 256  # files that are held at the same time
-
-_AT_LEAST = 2.0  # seconds between the times of writing and of change of a file that was copied with its times
+from ralf.tasks.book import MOST_NAMED, Book, Entry, words_of
+from ralf.tasks.model import MAX_BYTES, Task
+from ralf.tasks.records import STREAM, Known
 
 _SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds after which a change of a file changes its times, too; the second for a clock that counts seconds."""
@@ -45,153 +49,123 @@ class _Fold(Enveloped):
         records.fold(rows, record)
 
 
-_FAMILY = cast("Family", _Fold())
+FAMILY = cast("Family", _Fold())
+
+
+class File(NamedTuple):
+    """A task's file as it is.
+
+    stamp    0 where a later change may not give it another one
+    content  b"" where it is known whose the file is without it
+    tree     the task that it says, None where it cannot be read: `problem`
+    """
+
+    stamp: int
+    digest: str
+    id: str
+    tree: Mapping[str, Any] | None
+    problem: str = ""
+    content: bytes = b""
+    is_foreign: bool = False
 
 
 class Looker:
-    """One look at the tasks of a project, with the index or without one; `keep` leaves in it what was found."""
+    """One look at the tasks of a project; `keep` leaves in the index what was found."""
 
-    def __init__(self, project: Project, index: Index | None) -> None:
+    def __init__(self, project: Project, index: Index | None, state: State) -> None:
         self._project = project
         self._index = index
-        self._unsettled = set[str]()  # files that are looked at again, whatever their times say
-        found = index.state(STREAM) if index is not None else None
-        self._kept: str | None = found[0] if found is not None else None
-        rows = Rows(found[1]) if found is not None else Rows()
-        self.book = Book(project, State(_FAMILY, rows, self._kept or None))
+        self._chosen: dict[str, list[tuple[str, File]]] = {}  # the files of tasks that were looked at
+        self.book = Book(project, state, self._row)
+        self._renew()
 
     def keep(self) -> None:
         """Leave in the index what changed."""
-        state = self.book.state
-        if self._index is not None and state.rows.changed:
-            self._index.keep(STREAM, self._kept, state.token or "", state.rows.changed)
-            self._kept = state.token or ""
+        self.book.state.keep(STREAM, self._index)
 
-    def renew(self, near: str = "") -> None:
-        """Take in what changed of records, files and plan.
-
-        near  a task: where its files, those of the tasks that it waits for and those of tasks with claims are as they
-              were, no other file is looked at
-        """
-        self._catch_up()  # first: records say of some files whose they are
-        book = self.book
-        near = near if book.rows.one("boot") == origin.boot() else ""  # else a loss of power may have taken any file
-        if not (near and all(map(self._is_as_it_was, {near, *book.waits(near), *book.needs(near), *book.claimed()}))):
-            book.derive(self._take_files())
-        stamp = self._plan_stamp()
-        if stamp != book.plan[0]:
-            book.place(self._take_plan(stamp))
-
-    def _catch_up(self) -> None:
-        """Fold the records that are new, up to one that is damaged."""
-        state, store = self.book.state, self._project.store
-        if store.head(STREAM) == state.token:
-            return
+    def _renew(self) -> None:
+        """Take in what changed of records, files and plan."""
+        book, rows = self.book, self.book.rows
+        ids = {key.removeprefix("known/") for key in rows.changed if key.startswith("known/")}
+        if (displaced := rows.one("displaced")) is not None and ids:
+            rows.put("displaced", sorted({*displaced, *ids}))
+        folder = tasks_folder(self._project)
+        found = {name: folders.stamp(name, stat) for name, stat in folders.scan(folder).items()}
+        was = {name: (file[0], id_) for id_, entry in book.entries.items() for name, file in entry.files.items()}
+        names = [name for name, stamp in found.items() if name not in was or was[name][0] != stamp]
+        self.look_at(ids | {was[name][1] for name in {*names, *(was.keys() - found.keys())} & was.keys()}, names)
         try:
-            for entry in store.read(STREAM, after=state.token):
-                state.take(STREAM, entry)
-        except UnknownToken:  # it was rewritten, or begun anew
-            self._kept = None
-            self.book = Book(self._project, State(_FAMILY, Rows(), None))
-            self._catch_up()
-            return
-        except DamagedJournal as error:
-            self.book.problem = str(error)
-        ids = [key.removeprefix("known/") for key in state.rows.changed if key.startswith("known/")]
-        if (displaced := state.rows.one("displaced")) is not None:
-            state.rows.put("displaced", sorted({*displaced, *ids}))
-        self.book.derive(ids)
+            stamp = str(folders.stamp("plan.yaml", os.lstat(folder / "plan.yaml")))
+        except OSError:
+            stamp = ""
+        if stamp != book.plan[0]:
+            self._take_plan(stamp)
+        book.changed()
+
+    def _take_plan(self, stamp: str) -> None:
+        problem, chains = "", list[Any]()
+        try:
+            from ralf.tasks import planfile  # loaded where there is one
+
+            found = planfile.load(self._project) if stamp else None
+            chains = [(chain.name, chain.segments) for chain in (found.chains if found is not None else ())]
+        except RalfError as error:
+            problem = str(error)
+        self.book.rows.put("plan", [stamp, problem, chains])
 
     # ---- files ----
 
-    def look_at(self, names: Iterable[str]) -> None:
-        """Take in these files alone, which this process has just written."""
-        book, changed, gone = self.book, dict[str, os.stat_result](), list[str]()
-        for name in dict.fromkeys(names):
-            try:
-                changed[name] = os.lstat(book.path(name))
-            except OSError:
-                gone.append(name)
-        total, unsettled = book.rows.one("files") or (0, [])
-        for name in (*changed, *gone):
-            total ^= book.rows.one(f"stamp/{name}") or 0
-        ids = self._take(changed, gone)
-        for name in changed:
-            total ^= book.rows.one(f"stamp/{name}") or 0
-        book.rows.put("files", [total, sorted({*unsettled, *self._unsettled} - {*gone})])
-        book.derive(ids)
+    def look_at(self, ids: Iterable[str], names: Iterable[str] = ()) -> None:
+        """Take in the files of some tasks, those of these names among them, and of the tasks that they say."""
+        ids, files, entries = {*ids}, dict[str, File | None](), self.book.entries
+        left = {*names}
+        while left := {*left, *(one for id_ in ids if id_ in entries for one in entries[id_].files)} - files.keys():
+            files |= {name: self._file(name) for name in left}
+            ids |= {file.id for file in files.values() if file is not None}
+        there = self._judged({name: file for name, file in files.items() if file is not None})
+        of: dict[str, dict[str, File]] = {id_: {} for id_ in ids}
+        for name, file in there.items():
+            of[file.id][name] = file
+        for id_, found in of.items():
+            self._derive(id_, found)
+        self.book.changed()
 
-    def _is_as_it_was(self, id_: str) -> bool:
-        """Whether a task has files, and they are those that the rows have."""
-        rows = self.book.rows
-        names = rows.one(f"at/{id_}")
-        _, unsettled = rows.one("files") or (0, [])
+    def files_of(self, id_: str) -> list[tuple[str, File]]:
+        """The files that say that they are a task, and can be read, with their names; the one that counts comes
+        first.
+        """
+        if id_ not in self._chosen:
+            self.look_at([id_])
+        return self._chosen[id_]
+
+    def _row(self, id_: str) -> Mapping[str, Any]:
+        row: Mapping[str, Any] | None = self.book.rows.one(f"full/{id_}")
+        if row is None:  # the index has become unusable meanwhile
+            self.look_at([id_])
+            row = self.book.rows.one(f"full/{id_}")
+        return row or {"tree": {}, "warnings": []}
+
+    def _file(self, name: str) -> File | None:
+        """A file as the task that it says; None for one that is gone, and for what a loss of power has left of one."""
+        path = self.book.path(name)
+        id_ = folders.name_of(path)
         try:
-            return bool(names) and not any(
-                name in unsettled or folders.stamp(name, os.lstat(self.book.path(name))) != rows.one(f"stamp/{name}")
-                for name in names
-            )
-        except OSError:
-            return False
-
-    def _take_files(self) -> set[str]:
-        """Take in the files that are not as the rows have them; the tasks that they are, or were, of."""
-        rows = self.book.rows
-        found = {as_text(name): stat for name, stat in folders.scan(tasks_folder(self._project)).items()}
-        stamps = {name: folders.stamp(name, stat) for name, stat in found.items()}
-        total = reduce(xor, stamps.values(), 0)
-        was, unsettled = rows.one("files") or (0, [])
-        changed, gone = {str(name) for name in unsettled if name in found}, list[str]()
-        if total != was:
-            known = {key.removeprefix("stamp/"): stamp for key, stamp in rows.under("stamp/")}
-            changed |= {name for name, stamp in stamps.items() if known.get(name) != stamp}
-            gone = [name for name in known if name not in stamps]
-        ids = self._take({name: found[name] for name in changed}, gone)
-        if [total, sorted(self._unsettled)] != rows.one("files"):
-            rows.put("files", [total, sorted(self._unsettled)])
-        return ids
-
-    def _take(self, changed: Mapping[str, os.stat_result], gone: Iterable[str]) -> set[str]:
-        self._unsettled = set()
-        ids = {id_ for name in gone for id_ in self.book.put_file(name, 0, None)}
-        names = list(changed)
-        for start in range(0, len(names), _AT_ONCE):
-            ids |= self._take_some({name: changed[name] for name in names[start : start + _AT_ONCE]})
-        return ids
-
-    def _take_some(self, changed: Mapping[str, os.stat_result]) -> set[str]:
-        book = self.book
-        files: dict[str, File | None] = {}
-        contents: dict[str, bytes] = {}
-        for name in changed:
-            path = book.path(name)
-            try:
-                contents[name] = content_of(path, most=MAX_BYTES)
-                files[name] = self._read(path, contents[name])
-            except FileNotFoundError:
-                what = "" if is_text(name) else f"{path}: its name is not UTF-8"
-                files[name] = File("", folders.name_of(path), True, None, what) if what else None
-            except OSError as error:
-                files[name] = File("", folders.name_of(path), False, None, f"{path}: cannot be read: {error.strerror}")
-        foreign, unsure = self._foreign(contents, files, changed)
-        self._unsettled |= {*_racy(changed), *unsure}
-        ids: set[str] = set()
-        for name, file in files.items():
-            if file is not None:
-                file = file._replace(is_foreign=file.is_foreign or name in foreign)
-                book.rows.put(f"foreign/{name}", (file.is_foreign and name not in unsure) or None)
-            ids |= book.put_file(name, folders.stamp(name, changed[name]), file)
-        return ids
-
-    def _read(self, path: Path, content: bytes) -> File | None:
-        """A file as the task that it says; None for what a loss of power has left of one."""
-        digest, id_ = records.digest_of(content), folders.name_of(path)
-        known = self.book.known(id_)
+            stat = os.lstat(path)
+            stamp = folders.stamp(name, stat)
+            newest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+            if newest >= time.time_ns() - (_SETTLED if stat.st_ctime_ns % 1_000_000 else _SETTLED_COARSE):
+                stamp = 0
+            content = content_of(path, most=MAX_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return File(stamp, "", id_, None, f"{path}: cannot be read: {error.strerror}")
+        digest, known = records.digest_of(content), self.book.known(id_)
         if known.tree is not None and known.digest == digest and not known.is_cut:
-            return File(digest, id_, False, known.tree, "")
+            return File(stamp, digest, id_, known.tree)
         if known.tree is not None and is_torn(content):
             what = f"{path}: holds nothing; its task is in the records"
-            return None if self.book.is_lost(known) else File(digest, id_, False, None, what)
+            return None if self.is_lost(known) else File(stamp, digest, id_, None, what)
         from ralf.tasks import taskfile  # which loads YAML
 
         try:
@@ -199,70 +173,139 @@ class Looker:
             tree = records.plain(task)
             repr(tree).encode()
         except (Damaged, UnicodeEncodeError) as error:
-            return File(digest, id_, False, None, str(error))
-        return File(digest, task.id, False, tree, "")
+            return File(stamp, digest, id_, None, str(error))
+        is_edit = self.book.known(task.id).digest or self._project.owner.pinned
+        return File(stamp, digest, task.id, tree, "", content if is_edit else b"")
 
     # ---- whose a file is ----
 
-    def _foreign(
-        self, contents: Mapping[str, bytes], files: Mapping[str, File | None], stats: Mapping[str, os.stat_result]
-    ) -> tuple[set[str], set[str]]:
-        """Those of some files that are not this user's, as far as no record says so; and those of them of which nobody
-        can tell now: git is at work.
+    def _judged(self, files: Mapping[str, File]) -> dict[str, File]:
+        """Files with whether they are foreign: all but a file that a record has, and an edit of one that git has not
+        brought. What was foreign stays so. In RALF's own tree whoever plans writes new files by hand.
         """
-        book = self.book
-        foreign, unsettled, asked = set[str](), set[str](), dict[Path, bytes]()
-        for name, content in contents.items():
-            file = files[name]
-            if file is None or book.is_own(file.digest):
+        book, rows = self.book, self.book.rows
+        found, asked = dict(files), dict[Path, bytes]()
+        for name, file in files.items():
+            known, entry = book.known(file.id), book.entries.get(file.id)
+            if rows.one(f"own/{file.digest}") is not None or rows.one(f"read/{file.digest}") is not None:
                 continue
-            if self._is_foreign(name, file, stats[name]):
-                foreign.add(name)
+            was = entry.files.get(name) if entry is not None else None
+            is_old = (known.foreign and known.digest == file.digest) or (was is not None and was[0] and was[2])
+            if is_old or not file.content or (known.foreign and not self._project.owner.pinned):
+                found[name] = file._replace(is_foreign=True)
             else:
-                asked[book.path(name)] = content
+                asked[book.path(name)] = file.content
         if asked:
-            brought, unsure = git_files.brought(asked, lambda content: book.is_own(records.digest_of(content)))
-            foreign |= {book.name(path) for path in brought | unsure}
-            unsettled = {book.name(path) for path in unsure}
-            for path in asked.keys() - brought - unsure:  # once read as ours it stays ours, if git takes it in
-                book.rows.put(f"read/{records.digest_of(asked[path])}", 1)
-        return foreign, unsettled
+            brought, unsure = git_files.brought(
+                asked, lambda one: rows.one(f"own/{records.digest_of(one)}") is not None
+            )
+            for path in asked:
+                name = book.name(path)
+                if path in brought | unsure:
+                    stamp = 0 if path in unsure else files[name].stamp
+                    found[name] = files[name]._replace(is_foreign=True, stamp=stamp)
+                else:  # once read as ours it stays ours, if git takes it in
+                    rows.put(f"read/{files[name].digest}", 1)
+        return {name: file._replace(content=b"") for name, file in found.items()}
 
-    def _is_foreign(self, name: str, file: File, stat: os.stat_result) -> bool:
-        """Whether a file is not this user's, whatever git says: it was found to be foreign, or there before they opted
-        in; or it is a copy, which an archive brings, too.
+    # ---- what records and files come to together ----
+
+    def _derive(self, id_: str, files: Mapping[str, File]) -> None:
+        """Make the rows of an id anew."""
+        rows, known, closed = self.book.rows, self.book.known(id_), ("completed", "cancelled", "failed", "pending")
+
+        def rank(one: tuple[str, File]) -> tuple[bool, bool, int, str]:
+            name, file = one
+            status = (file.tree or {}).get("status", "pending")
+            return file.is_foreign, name != known.place, closed.index(status), name
+
+        chosen = sorted(((name, file) for name, file in files.items() if file.tree is not None), key=rank)
+        self._chosen[id_] = chosen
+        entry = Entry({name: (one.stamp, one.digest, one.is_foreign, one.problem) for name, one in files.items()})
+        row: dict[str, Any] | None = None
+        if chosen:
+            (name, file), *_ = chosen
+            task, is_due = self._with_file(name, file, known, is_shown=self._is_shown(id_, entry))
+            entry = entry._replace(path=name, is_foreign=file.is_foreign, is_due=is_due)
+            tree = records.plain(task) if task != records.task_of(file.tree or {}) else file.tree
+            row = {"tree": tree, "warnings": self._warnings(id_, task, chosen)}
+        elif known.tree is not None and (self.is_lost(known) or not (known.base or self._is_shown(id_, entry))):
+            task, entry = records.task_of(known.tree), entry._replace(path=known.place, is_due=True)
+            row = {"tree": known.tree, "warnings": []}
+        if row is not None:
+            entry = entry._replace(
+                status=task.status,
+                role=task.role,
+                route=task.context_route,
+                title=words_of(task.title),
+                created=task.created,
+                priority=task.priority,
+                after=task.after,
+                order=known.order,
+            )
+        is_there = bool(files) or rows.one(f"known/{id_}") is not None
+        rows.put(f"full/{id_}", row)
+        self.book.put(id_, entry if is_there else None)
+
+    def _with_file(self, name: str, file: File, known: Known, *, is_shown: bool) -> tuple[Task, bool]:
+        """What a task is by its file, with what a record says and the file does not; whether it is due."""
+        task = said = records.task_of(file.tree or {})
+        if not is_shown and known.tree is not None and known.prior is not None:
+            from ralf.tasks import taskfile  # for a writer that died
+
+            task, _ = taskfile.merged(records.task_of(known.prior), records.task_of(known.tree), said)
+        elif not file.is_foreign:
+            status = folders.folder_status(self.book.path(name))
+            is_moved = known.place and status != folders.folder_status(self.book.path(known.place))
+            if is_moved and said.status == (known.tree or {}).get("status", "pending"):  # and that says it
+                task = replace(said, status=status or "pending")
+        is_same = task == said and file.digest == known.digest and not _is_misplaced(name, task)
+        return task, not is_shown or not (file.is_foreign or is_same)
+
+    def _warnings(self, id_: str, task: Task, chosen: list[tuple[str, File]]) -> list[str]:
+        others = [f"{self.book.path(name)}: a second file of {id_}; keep one of them" for name, _ in chosen[1:]]
+        told = others[:MOST_NAMED]
+        if len(others) > MOST_NAMED:
+            told.append(f"{id_}: {len(others) - MOST_NAMED:,} more files of it")
+        claim = self.book.claim(id_)
+        if claim is not None and task.status != "pending":
+            told.append(f"{id_}: its file says {task.status}, but {claim.by} holds it")
+        elif claim is not None and chosen[0][1].is_foreign:
+            told.append(f"{id_}: a pull changed its file, but {claim.by} holds it: is another clone at it, too?")
+        return told
+
+    def prev(self, id_: str) -> Path:
+        """Where what a write displaced from a task's file lies until the next write of that task."""
+        return self._project.folder / "prev" / "tasks" / f"{id_}.md"
+
+    def is_lost(self, known: Known) -> bool:
+        """Whether the file of a task may not have outlived a loss of power, and nobody has looked since."""
+        boot = origin.boot()
+        return bool(known.tree is not None and known.boot and boot) and boot not in (
+            known.boot,
+            self.book.rows.one("boot"),
+        )
+
+    def is_shown(self, id_: str) -> bool:
+        """See `_is_shown`."""
+        return self._is_shown(id_, self.book.entries[id_])
+
+    def _is_shown(self, id_: str, entry: Entry) -> bool:
+        """Whether the file of a task has shown what its newest record says; what it says now came later. A new one was
+        there where it has left an empty file among those that were displaced, another one where it has displaced one.
         """
-        book, owner, known = self.book, self._project.owner, self.book.known(file.id)
-        if (known.foreign and known.digest == file.digest) or book.rows.one(f"foreign/{name}"):
+        rows, known, prev = self.book.rows, self.book.known(id_), self.prev(id_)
+        if known.base == known.digest or rows.one(f"shown/{id_}") == known.digest:
             return True
-        is_copied = abs(stat.st_ctime - stat.st_mtime) > _AT_LEAST or stat.st_uid not in registry.own_ids()
-        is_copied = is_copied and book.is_shown(file.id, known)  # else a writer who died may have moved it
-        is_accepted = known.digest and not known.foreign
-        names = (file.digest,) if is_accepted else (file.digest, name)
-        if is_copied or any(book.rows.one(f"brought/{one}") for one in names):
-            return True
-        is_edit = is_accepted or book.file(name) is not None
-        return not is_edit and not owner.hooks
-
-    # ---- the plan ----
-
-    def _plan_stamp(self) -> str:
-        path = tasks_folder(self._project) / "plan.yaml"
-        try:
-            return str(folders.stamp("plan.yaml", os.lstat(path)))
-        except OSError:
-            return ""
-
-    def _take_plan(self, stamp: str) -> set[str]:
-        """Take in where the plan puts tasks; the ids of those that it has or had."""
-        try:
-            from ralf.tasks import planfile  # loaded where there is one
-
-            found = planfile.load(self._project) if stamp else None
-        except RalfError as error:
-            return self.book.put_plan(stamp, str(error), [])
-        chains = [(chain.name, chain.segments) for chain in (found.chains if found is not None else ())]
-        return self.book.put_plan(stamp, "", chains)
+        is_shown = any(digest == known.digest for _, digest, *_ in entry.files.values())
+        if not is_shown and os.path.lexists(prev):
+            try:
+                is_shown = records.digest_of(places.content(prev, MAX_BYTES)) == (known.base or records.digest_of(b""))
+            except OSError:
+                is_shown = False
+        if is_shown:
+            rows.put(f"shown/{id_}", known.digest)
+        return is_shown
 
 
 def tasks_folder(project: Project) -> Path:
@@ -270,28 +313,13 @@ def tasks_folder(project: Project) -> Path:
     return project.folder.parent / folders.TASKS
 
 
-def _racy(files: Mapping[str, os.stat_result]) -> Iterator[str]:
-    """Files of which a later change may not give them another time."""
-    now = time.time_ns()
-    for name, stat in files.items():
-        newest = max(stat.st_mtime_ns, stat.st_ctime_ns)
-        if newest >= now - (_SETTLED if stat.st_ctime_ns % 1_000_000 else _SETTLED_COARSE):
-            yield name
+def _is_misplaced(name: str, task: Task) -> bool:
+    """Whether a file that ralf has made stands in the folder of another status."""
+    *_, folder, called = ("", *name.split("/"))
+    wanted = task.status if task.status in folders.CLOSED else folders.OPEN[0]
+    return called == f"{task.id}.md" and folder != wanted and folder in (folders.OPEN[0], *folders.CLOSED)
 
 
 def is_torn(content: bytes) -> bool:
     """Whether a file is what a loss of power leaves of one."""
     return b"\0" in content or not content.strip()
-
-
-def is_text(name: str) -> bool:
-    """Whether a name of a file is UTF-8: git brings any other, too."""
-    with suppress(UnicodeEncodeError):
-        name.encode()
-        return "\\x" not in name
-    return False
-
-
-def as_text(name: str) -> str:
-    """A name as text, the bytes of it that are none as `\\xff`."""
-    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")

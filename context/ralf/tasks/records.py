@@ -96,8 +96,7 @@ class Change:
 
 # kind      what it says of a task, or of files
 # seen      files that ralf writes, or that somebody has edited (`changes`); `digests`: ids of tasks, and the bytes of
-#           saves of them that were merged; `brought`: names and digests of files that were there before the user opted
-#           in: they are not theirs
+#           saves of them that were merged
 # claim     a claim: `by`, `seconds`, and where the process is known `process`, `born`, `machine`
 # renew     a sign of life of the holder of a `lease`, the number of a claim; `process` where it goes on as another one
 # release   a claim that ended otherwise than by what its holder did: `outcome` as in `Attempt`, and a `note`
@@ -172,8 +171,6 @@ def fold(rows: Rows, record: Record) -> None:
     with suppress(*MALFORMED):
         for _, digest in body.get("digests", ()):
             rows.put(f"own/{digest}", 1)
-        for one in (one for pair in body.get("brought", ()) for one in pair):
-            rows.put(f"brought/{one}", 1)
         for place, change in enumerate(body.get("changes", ())):
             _note(rows, change, MOST_CHANGES * record.revision + place)
         if (kind := _KINDS.get(body.get("kind", ""))) is not None:

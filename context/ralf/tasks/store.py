@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from ralf import environment, project as projects
-from ralf.document.index import NAME, Index, with_index
-from ralf.errors import MEND_JOURNAL, Conflict, DamagedJournal, RalfError, UsageError
+from ralf.document.index import NAME, using
+from ralf.document.state import caught_up
+from ralf.errors import Conflict, UsageError
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
 from ralf.tasks import folders
 from ralf.tasks.book import Book
-from ralf.tasks.look import Looker
+from ralf.tasks.look import FAMILY, Looker
 from ralf.tasks.model import TaskList as TaskList, TaskState
 from ralf.tasks.records import STREAM
 from ralf.tasks.writing import Writer
@@ -88,56 +88,35 @@ class Tasks:
 
         return standing.current(self.project, found, lambda: self.list(status="completed").tasks)
 
-    def read(self, work: Callable[[Book], T], *, near: str = "") -> T:
-        """What `work` says of the tasks as they are now; `near`: as for `write`."""
-
-        def looked(index: Index | None) -> T:
-            looker = Looker(self.project, index)
-            looker.renew(near)
-            with _kept(looker):
+    def read(self, work: Callable[[Book], T]) -> T:
+        """What `work` says of the tasks as they are now. DamagedJournal."""
+        with fenced("tasks", waits=False), using(self.project.room_for(NAME)) as index:
+            looker = Looker(self.project, index, caught_up(FAMILY, self.project.store, STREAM, index))
+            try:
                 return work(looker.book)
-
-        with fenced("tasks", waits=False):
-            return with_index(self.project.room_for(NAME), looked)
+            finally:
+                looker.keep()
 
     # ---- writing: one at a time ----
 
-    def write(self, work: Callable[[Writer], T], *, near: str = "") -> T:
+    def write(self, work: Callable[[Writer], T]) -> T:
         """Do `work` while nobody else writes, on tasks that are up to date and files that show all records. It may be
-        done twice.
-
-        near  the id of the only task that is meant, where it is known
+        done twice. DamagedJournal.
         """
         self.project.prepare()
-        name = os.urandom(6).hex()
-
-        def written(index: Index | None) -> T:
-            looker = Looker(self.project, index)
-            looker.renew(near)
-            if looker.book.problem:
-                raise DamagedJournal(STREAM, looker.book.problem.removeprefix(f"{STREAM}: "), MEND_JOURNAL)
-            with _kept(looker):
-                return work(Writer(self.project, looker, name))
-
+        place = self.project.room_for(NAME)
         with fenced("tasks"), locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks"):
             for attempt in range(_MOST_TRIES):
-                try:
-                    return with_index(self.project.room_for(NAME), written)
-                except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) does not hold our lock
-                    if type(error) is not Conflict or attempt == _MOST_TRIES - 1:
-                        raise
+                with using(place) as index:
+                    looker = Looker(self.project, index, caught_up(FAMILY, self.project.store, STREAM, index))
+                    try:
+                        return work(Writer(self.project, looker))
+                    except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) has not our lock
+                        if type(error) is not Conflict or attempt == _MOST_TRIES - 1:
+                            raise
+                    finally:
+                        looker.keep()
         raise AssertionError("unreachable")
-
-
-@contextmanager
-def _kept(looker: Looker) -> Iterator[None]:
-    """Leave in the index what a block has found, whether it refuses or not."""
-    try:
-        yield
-    except (RalfError, OSError):
-        looker.keep()
-        raise
-    looker.keep()
 
 
 # ---- the public functions: `ralf.api` ----

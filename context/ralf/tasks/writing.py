@@ -17,7 +17,6 @@ from ralf.project import Project
 from ralf.redact import redactor_for
 from ralf.storage import durable, files, git_files
 from ralf.tasks import folders, origin, records
-from ralf.tasks.book import Book, File
 from ralf.tasks.look import Looker, is_torn
 from ralf.tasks.model import MAX_BYTES, Task, TaskState
 from ralf.tasks.records import MOST_CHANGES, STREAM, Change
@@ -31,23 +30,16 @@ BY_FILE = "file"
 
 
 class Writer:
-    """One write: the lock is held. Done once more without the index, it appends no record twice."""
+    """One write: the lock is held."""
 
-    def __init__(self, project: Project, looker: Looker, name: str) -> None:
-        self.warnings: list[str] = []
+    def __init__(self, project: Project, looker: Looker, warnings: Sequence[str] = ()) -> None:
+        self.warnings = [*warnings]
+        self.book = looker.book
         self._project = project
         self._folder = project.folder.parent / folders.TASKS
         self._looker = looker
-        self._name = name
-        self._count = 0
         self._contents: dict[str, bytes] = {}  # that files are to have, by digest
         self._complete()
-        self._count = 0
-
-    @property
-    def book(self) -> Book:
-        """The tasks as they are now."""
-        return self._looker.book
 
     # ---- records ----
 
@@ -56,23 +48,16 @@ class Writer:
         number.
         """
         state = self.book.state
-        self._count += 1
-        id_ = f"{by if by == BY_FILE else 'write'}-{self._name}-{self._count}"
-        if not state.has(id_):
-            body = records.body_of(kind, changes=changes, **values)
-            if (boot := origin.boot()) != state.rows.one("boot"):
-                body["boot"] = boot
-            record = Record(state.revision + 1, records.now(), body, by)
-            token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
-            state.add(record, id_)
-            state.token = token
-            self.book.derive(dict.fromkeys([*(change.task for change in changes), *filter(None, [body.get("task")])]))
-            self._bring_up(changes)
-        return int(state.rows.one(f"id/{id_}"))
-
-    def has_written(self) -> bool:
-        """Whether this write has recorded what it was to do: the index was torn after that."""
-        return self.book.state.has(f"write-{self._name}-1")
+        id_ = f"{by if by == BY_FILE else 'write'}-{os.urandom(6).hex()}"
+        body = records.body_of(kind, changes=changes, **values)
+        if (boot := origin.boot()) != state.rows.one("boot"):
+            body["boot"] = boot
+        record = Record(state.revision + 1, records.now(), body, by)
+        token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
+        state.add(record, id_)
+        state.token = token
+        self._bring_up(changes, *filter(None, [body.get("task")]))
+        return record.revision
 
     def state(self, id_: str, *warnings: str) -> TaskState:
         """A task as it is now, with what is to be said of this write."""
@@ -87,11 +72,11 @@ class Writer:
         """
         from ralf.tasks import taskfile
 
-        found = self.book.chosen(id_)
+        found = self._looker.files_of(id_)
         path = self.book.path(found[0][0]) if found else None
         content = settled(path) if path is not None else b""
         if found and records.digest_of(content) != found[0][1].digest:  # saved since it was looked at
-            self._looker.look_at([found[0][0]])
+            self._looker.look_at([id_])
             return self.change_of(id_, **values)
         task = self.book.task(id_)
         if task is None:
@@ -105,7 +90,7 @@ class Writer:
             self._contents[digests[1]] = made
         tree, is_cut = self._without_secrets(records.plain(task))
         is_foreign, prior = bool(found and found[0][1].is_foreign), None
-        if found and not self.book.is_shown(id_, self.book.known(id_)):
+        if found and not self._looker.is_shown(id_):
             prior, _ = self._without_secrets(found[0][1].tree or {})
         return Change(id_, self.book.name(target), *digests, tree, is_cut, is_foreign, prior)
 
@@ -124,22 +109,15 @@ class Writer:
         self._contents[digest] = made
         return Change(task.id, self.book.name(target), "", digest, tree)
 
-    def accepted(self, name: str, file: File) -> Change:
-        """What records that a file is this user's as it is."""
-        tree, is_cut = self._without_secrets(file.tree or {})
-        return Change(file.id, name, file.digest, file.digest, tree, is_cut)
+    def accepted(self, id_: str) -> list[Change]:
+        """What records that the foreign files of a task are this user's as they are."""
+        found = [(name, file) for name, file in self._looker.files_of(id_) if file.is_foreign]
+        return [
+            Change(id_, name, file.digest, file.digest, *self._without_secrets(file.tree or {})) for name, file in found
+        ]
 
     def _without_secrets(self, tree: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        redact = redactor_for(self._project).text
-
-        def cleaned(value: Any) -> Any:
-            if isinstance(value, str):
-                return redact(value)
-            if isinstance(value, Mapping):
-                return {key: cleaned(one) for key, one in value.items()}
-            return [cleaned(one) for one in value] if isinstance(value, list) else value
-
-        made: Mapping[str, Any] = cleaned(tree)
+        made: Mapping[str, Any] = redactor_for(self._project).tree(tree)
         return made, made != tree
 
     def _check_inside(self, target: Path) -> None:
@@ -149,13 +127,13 @@ class Writer:
 
     def _complete(self) -> None:
         """Bring the files up to date that an earlier writer left behind its records, and record what people saved."""
-        rows, displaced = self.book.rows, self.book.rows.one("displaced")
+        displaced = self.book.rows.one("displaced")
         if displaced is None:
-            displaced = [name.removeprefix(".").partition(".md")[0] for name in _names_in(self.book.prev("").parent)]
+            names = (path.name for path in self._looker.prev("").parent.glob("*"))
+            displaced = [name.removeprefix(".").partition(".md")[0] for name in names]
         for id_ in dict.fromkeys(displaced):
             self._take_displaced(id_)
-        if displaced or rows.one("displaced") is None:
-            rows.put("displaced", [])
+        self.book.rows.put("displaced", [])
         self._see_to(self.book.due())
 
     def _see_to(self, ids: Iterable[str]) -> None:
@@ -164,13 +142,11 @@ class Writer:
 
         changes = []
         for id_ in ids:
-            known, task, found = self.book.known(id_), self.book.task(id_), self.book.chosen(id_)
+            known, task = self.book.known(id_), self.book.task(id_)
             try:
-                if task is not None and not found:  # it was never written, or is lost
+                if task is not None and not self._looker.files_of(id_):  # it was never written, or is lost
                     self._contents[known.digest] = taskfile.render(task)
                     self._bring_up([Change(id_, known.place, "", known.digest)])
-                elif task is not None and self._is_whole(task, *found[0]) and self.book.is_shown(id_, known):
-                    changes.append(self.accepted(*found[0]))  # nothing is to be done to its file
                 elif (change := self.change_of(id_)) and (change.base, change.digest) == (known.base, known.digest):
                     self._bring_up([change])  # its writer died
                 else:
@@ -180,11 +156,6 @@ class Writer:
         for start in range(0, len(changes), MOST_CHANGES):
             self.append("seen", BY_FILE, changes=changes[start : start + MOST_CHANGES])
 
-    def _is_whole(self, task: Task, name: str, file: File) -> bool:
-        """Whether a file says all of a task, and is where such a one belongs."""
-        path = self.book.path(name)
-        return records.task_of(file.tree or {}) == task and folders.place(self._folder, task, path) == path
-
     def _take_displaced(self, id_: str) -> None:
         """Merge what somebody has saved into a file that a write displaced."""
         for path, content in places.displaced(self._place(id_, Path())):
@@ -193,7 +164,7 @@ class Writer:
 
     def _is_known(self, id_: str, content: bytes) -> bool:
         known, digest = self.book.known(id_), records.digest_of(content)
-        return digest in (known.base, known.digest) or self.book.is_recorded(digest)
+        return digest in (known.base, known.digest) or self.book.rows.one(f"own/{digest}") is not None
 
     def _merge(self, id_: str, displaced: Path, content: bytes, *, is_late: bool = False) -> None:
         """Merge what somebody saved while the file was replaced: they saw what it said before.
@@ -202,7 +173,7 @@ class Writer:
         """
         from ralf.tasks import taskfile
 
-        known, task, found = self.book.known(id_), self.book.task(id_), self.book.chosen(id_)
+        known, task, found = self.book.known(id_), self.book.task(id_), self._looker.files_of(id_)
         here = self.book.path(found[0][0] if found else known.place)
         brought, unsure = git_files.brought({here: content}, lambda one: self._is_known(id_, one))
         problem = "git brought it" if brought or unsure else ""
@@ -227,9 +198,9 @@ class Writer:
 
     # ---- files ----
 
-    def _bring_up(self, changes: Sequence[Change]) -> None:
-        """Make files show what records did to them. What cannot be done now is left to the next write, and said: the
-        records are durable.
+    def _bring_up(self, changes: Sequence[Change], *ids: str) -> None:
+        """Make files show what records did to them, and look at these tasks, too. What cannot be done now is left to
+        the next write, and said: the records are durable.
         """
         for change in changes:
             if self.is_change(change):
@@ -238,11 +209,7 @@ class Writer:
                 except (OSError, Damaged, UsageError, Busy) as error:
                     self._warn(self.book.path(change.place), error)
         self.book.rows.put("displaced", [*(self.book.rows.one("displaced") or ()), *(one.task for one in changes)])
-        self._look(changes)
-
-    def _look(self, changes: Sequence[Change]) -> None:
-        names = [name for change in changes for name in self.book.rows.one(f"at/{change.task}") or ()]
-        self._looker.look_at([*names, *(change.place for change in changes)])
+        self._looker.look_at([*ids, *(one.task for one in changes)], [one.place for one in changes])
 
     def _warn(self, path: Path, error: Exception) -> None:
         what = error.strerror if isinstance(error, OSError) else str(error)
@@ -250,17 +217,17 @@ class Writer:
 
     def _bring(self, change: Change) -> None:
         """Bring one file up to date, and take in what somebody has saved there meanwhile."""
-        book, target, prev = self.book, self.book.path(change.place), self.book.prev(change.task)
+        looker, target, prev = self._looker, self.book.path(change.place), self._looker.prev(change.task)
         self._check_inside(target)
         self._move(change.task, target)
         before = settled(target) if os.path.lexists(target) else b""
         digest = records.digest_of(before) if before else ""
-        is_lost = is_torn(before) and book.is_lost(book.known(change.task))
+        is_lost = is_torn(before) and looker.is_lost(self.book.known(change.task))
         if digest == change.digest or (change.base and not before):  # nothing is to be done, or a person removed it
             return
         if digest != change.base and not is_lost:
-            self._look([change])
-            if not change.base or change.task not in book.due():
+            looker.look_at([change.task], [change.place])
+            if not change.base or not self.book.entries[change.task].is_due:
                 raise UsageError(target, "another file is there", f"move it: {target}")
             self._see_to([change.task])  # somebody has saved it
             return
@@ -272,12 +239,12 @@ class Writer:
             self._keep_folder()
         displaced = places.content(prev, MAX_BYTES)
         if displaced not in (b"", before) and not self._is_known(change.task, displaced):
-            self._look([change])
+            looker.look_at([change.task], [change.place])
             self._merge(change.task, prev, displaced)
 
     def _move(self, id_: str, target: Path) -> None:
         """Move a task's file to where it is to be, with its own folder where it has one."""
-        found = self.book.chosen(id_)
+        found = self._looker.files_of(id_)
         for name, _ in found[1:]:  # whoever moved it may have died when it had two names
             with suppress(OSError):
                 if self.book.path(name).samefile(self.book.path(found[0][0])):
@@ -294,7 +261,7 @@ class Writer:
         durable.rename_free(source, target)
 
     def _place(self, id_: str, target: Path) -> Place:
-        prev = self.book.prev(id_)
+        prev = self._looker.prev(id_)
         return Place(target, prev, prev, None, lambda: "", lambda: None, MAX_BYTES, _MODE)
 
     def _keep_folder(self) -> None:
@@ -302,13 +269,6 @@ class Writer:
         kept = self._folder / folders.KEEP
         if kept.parent.is_dir() and not os.path.lexists(kept):
             files.touch(kept)
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208  # names are all that is needed
-    except OSError:
-        return []
 
 
 def settled(path: Path) -> bytes:
