@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -97,7 +98,7 @@ class Book:
     def changed(self) -> None:
         """Forget what was made of records, entries, the plan and the engine's leases."""
         self._alive = None
-        for name in ("_claims", "_ordered", "_chains", "_planned", "_fronts", "_names"):
+        for name in ("_claims", "_held", "_ordered", "_chains", "_planned", "_fronts", "_names"):
             self.__dict__.pop(name, None)
 
     def name(self, path: str | Path) -> str:
@@ -245,6 +246,11 @@ class Book:
         """The numbers of the claims, by task."""
         return self.rows.one("claims") or {}
 
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        """The tasks that somebody has now."""
+        return frozenset(filter(self.is_held, self._claims))
+
     def is_held(self, id_: str) -> bool:
         """Whether somebody has a task now: its process runs, or the last sign of life is not older than the lease.
         Where the store has leases: whether somebody has the task's. Fenced.
@@ -282,10 +288,9 @@ class Book:
         return [id_ for id_, _ in sorted(((id_, one) for id_, one in self.entries.items() if one.status), key=rank)]
 
     def kinds(self, id_: str) -> set[str]:
-        """Those of `KINDS` that a task counts for, by the records."""
+        """Those of `KINDS` that a task counts for."""
         entry = self.entries[id_]
-        found = {entry.status, *(["foreign"] if entry.is_foreign else ())}
-        found |= {"claimed"} if id_ in self._claims else set()
+        found = {entry.status, *(["foreign"] if entry.is_foreign else ()), *(["claimed"] if id_ in self._held else ())}
         if entry.status == "pending" and not entry.is_foreign:
             is_blocked = (entry.after or id_ in self._planned) and self.waits(id_)
             found |= {"blocked"} if is_blocked else set() if "claimed" in found else {"ready"}
@@ -297,29 +302,12 @@ class Book:
 
     def counts(self) -> dict[str, int]:
         """How many tasks there are, by status, and of those that are pending by what keeps them; see `TaskList`."""
-        found = dict.fromkeys(KINDS, 0)
-        for id_ in self._ordered:
-            for kind in self.kinds(id_):
-                found[kind] += 1
-        for state in self.states(self.claimed()).values():
-            if state.claim is None:
-                found["claimed"] -= 1
-                found["ready"] += can_be_claimed(state)
-        return found
-
-    def lapsed(self, fits: Callable[[str], bool]) -> list[TaskState]:
-        """Tasks of some roles that can be claimed as their holders are gone."""
-        found = self.states(self.claimed()).values()
-        return [one for one in found if one.claim is None and can_be_claimed(one) and fits(one.task.role)]
+        found = Counter(kind for id_ in self._ordered for kind in self.kinds(id_))
+        return {kind: found[kind] for kind in KINDS}
 
     def claimable(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[TaskState]:
         """Tasks of some roles that can be claimed now, the first one first; those whose holders are gone among them."""
-        lapsed = {one.task.id for one in self.lapsed(fits)}
-        found = (
-            id_
-            for id_ in self._ordered
-            if id_ not in without and fits(self.entries[id_].role) and (id_ in lapsed or "ready" in self.kinds(id_))
-        )
+        found = (id_ for id_ in self.of_kind("ready") if id_ not in without and fits(self.entries[id_].role))
         return list(self.states(islice(found, most)).values())
 
     def claimable_as(self, role: str | None, most: int) -> list[TaskState]:
@@ -416,8 +404,3 @@ class Book:
 def words_of(title: str) -> str:
     """A title as it is looked for."""
     return " ".join(title.casefold().split())
-
-
-def can_be_claimed(state: TaskState) -> bool:
-    """Whether a task that nobody has can be claimed."""
-    return state.task.status == "pending" and not state.is_foreign and not state.waits_for

@@ -107,17 +107,23 @@ def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str
         elif not _is_same(book.claim(id_), wanted):
             book.check_free(id_, _ANOTHER)
         return id_
-    held = [(one.number, id_) for id_ in book.claimed() if (one := book.claim(id_)) is not None and book.is_held(id_)]
-    if mine := [(number, id_) for number, id_ in held if book.task(id_) and _is_same(book.claim(id_), wanted)]:
-        return max(mine)[1]
+    found = {id_: one for id_ in book.claimed() if (one := book.claim(id_)) is not None}
+    held = [id_ for _, id_ in sorted((one.number, id_) for id_, one in found.items() if book.is_held(id_))]
+    if mine := [id_ for id_ in held if book.status(id_) and _is_same(found[id_], wanted)]:
+        return mine[-1]
     if role is None:  # whoever works on a task goes on with those that it was chosen for
         now = book.task(environment.lease().rpartition(":")[0])
         role = now.role if now is not None else None
-    lapsed = book.lapsed(lambda one: role is None or one in (role, ""))
-    own = [one for one in lapsed if (claim := book.claim(one.task.id)) is not None and claim.by == wanted.by]
-    for state in own or book.claimable_as(role, 1):
+    for id_, one in found.items():  # a lease of one's own has run out
+        if (
+            one.by == wanted.by
+            and "ready" in book.kinds(id_)
+            and (role is None or book.entries[id_].role in (role, ""))
+        ):
+            return id_
+    for state in book.claimable_as(role, 1):
         return state.task.id
-    raise NothingReady("tasks", _reasons(book, [id_ for _, id_ in sorted(held)], role), _way_out(book))
+    raise NothingReady("tasks", _reasons(book, held, role), _way_out(book))
 
 
 def _is_same(claim_: Claim | None, wanted: Claim) -> bool:

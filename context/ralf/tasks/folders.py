@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from re import Pattern
+from stat import S_ISDIR
 
 from ralf.errors import UsageError
 from ralf.tasks.model import Task
@@ -46,11 +47,11 @@ _MONTH = regex(r"\d{4}-\d{2}\Z")
 
 _NO_TASK = r"\A(?![._]|(?i:readme|index\.|(?:task[-_])?templates?\b))"
 
-_ANY = regex(_NO_TASK + r"[^\n]*\.md\Z")
+_ANY = regex(_NO_TASK + r"[^\n\ud800-\udfff]*\.md\Z")  # surrogates stand for bytes that are not UTF-8
 
-_NAMED = regex(_NO_TASK + r"(?:(?:TASK|SUBTASK|IMP)-[^\n]*\.md|(?i:task\.md))\Z")
+_NAMED = regex(_NO_TASK + r"(?:(?:TASK|SUBTASK|IMP)-[^\n\ud800-\udfff]*\.md|(?i:task\.md))\Z")
 
-_NO_TEXT = regex(r"[\ud800-\udfff]")  # bytes of a name that are not UTF-8
+_FOLDER = regex(r"[^.\ud800-\udfff][^\ud800-\udfff]*\Z")
 
 _OWN = regex(r"\A(?i:task\.md)\Z")
 
@@ -69,31 +70,26 @@ def scan(folder: Path) -> dict[str, os.stat_result]:
     one stat says of it.
 
     It follows no symbolic link, and leaves out hidden files, templates, names that are not UTF-8 and whatever else is
-    no task. OSError for a
-    folder that is there and cannot be read: nobody is to take its tasks for gone.
+    no task. OSError for a folder that is there and cannot be read: nobody is to take its tasks for gone.
     """
     root = f"{folder.parent.parent}/"
     for _ in range(_MOST_LOOKS):
         found: dict[str, os.stat_result] = {}
-        above: dict[str, os.stat_result | None] = {}
+        above: dict[str, tuple[int, int]] = {}
         for top in tops(folder):
             _scan(root, os.fspath(top.relative_to(root)), _ANY if top == folder else _NAMED, 0, found, above)
-        if all(_is_as_before(root + name, stat) for name, stat in above.items()):
-            break
+        if all(_age(root + name) == age for name, age in above.items()):
+            break  # else a file that moved from a folder that was not read yet into one that was would seem to be gone
     return found
 
 
-def _is_as_before(path: str, was: os.stat_result | None) -> bool:
-    """Whether nothing has come into a folder or gone since it was looked at: a file that moves from a folder that was
-    not read yet into one that was would seem to be gone.
-    """
-    if was is None:
-        return True
+def _age(path: str) -> tuple[int, int] | None:
+    """What changes of a folder when a file comes into it or goes; None for what is none."""
     try:
-        stat = os.lstat(path)
+        found = os.lstat(path)
     except OSError:
-        return False
-    return (was.st_mtime_ns, was.st_ino) == (stat.st_mtime_ns, stat.st_ino)
+        return None
+    return (found.st_mtime_ns, found.st_ino) if S_ISDIR(found.st_mode) else None
 
 
 def stamp(name: str, stat: os.stat_result) -> int:
@@ -110,53 +106,33 @@ def _scan(
     called: Pattern[str],
     depth: int,
     found: dict[str, os.stat_result],
-    above: dict[str, os.stat_result | None] | None,
+    above: dict[str, tuple[int, int]] | None,
 ) -> None:
     """Add the files in a folder of a root, and in those below it.
 
     called  how the files are called that are tasks, in the folders of a root (depth 1)
     above   gets the folders that hold any number of tasks, as they were; None within the folder of a task
     """
-    match = (called if depth else _NAMED).match
-    inner: list[str] = []
-    opened = _opened(root + folder)
-    if opened is not None:
-        try:
-            if above is not None:
-                above[folder] = os.fstat(opened)
-            with os.scandir(opened) as entries:  # by the open folder: a stat by a path takes a third longer
-                for entry in entries:
-                    name = entry.name
-                    if _NO_TEXT.search(name):
-                        continue
-                    if match(name) and entry.is_file(follow_symlinks=False):
-                        try:
-                            found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)
-                        except OSError:  # gone since
-                            continue
-                    elif name[0] != "." and entry.is_dir(follow_symlinks=False):
-                        inner.append(name)
-        finally:
-            os.close(opened)
+    age = _age(root + folder)
+    if age is None:
+        return
+    if above is not None:
+        above[folder] = age
+    match, inner = (called if depth else _NAMED).match, list[str]()
+    with os.scandir(root + folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if match(name) and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # gone since
+                    found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)
+            elif _FOLDER.match(name) and entry.is_dir(follow_symlinks=False):
+                inner.append(name)
     for name in inner if depth < _DEPTH else ():
-        path = f"{folder}/{name}"
+        path, holds = f"{folder}/{name}", name in _PARTS or name in FOLDERS or _MONTH.match(name)
         if depth:
-            holds = name in _PARTS or name in FOLDERS or _MONTH.match(name)
             _scan(root, path, _NAMED if holds else _OWN, depth + 1, found, above if holds else None)
         elif name in FOLDERS:
             _scan(root, path, called, 1, found, above)
-
-
-def _opened(path: str) -> int | None:
-    """A folder, opened; None for what is not there, is a link, or is no folder. OSError where it cannot be read."""
-    try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return None
-        raise
 
 
 # ---- placing ----
@@ -241,8 +217,5 @@ def new_id(count: int, is_taken: Callable[[str], object]) -> str:
 
 def _drawn(length: int) -> str:
     """So many letters, each as likely as another. Not by `secrets`, whose import takes its time."""
-    number, drawn = int.from_bytes(os.urandom(16), "big"), ""
-    while len(drawn) < length:
-        number, rest = divmod(number, len(_LETTERS))
-        drawn += _LETTERS[rest]
-    return drawn
+    number = int.from_bytes(os.urandom(16), "big")
+    return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(length))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from ralf.document.record import Record
 from ralf.document.rows import Rows
@@ -120,20 +120,14 @@ def body_of(kind: str, **values: Any) -> dict[str, Any]:
 # ---- what the records come to ----
 
 
-class Known(NamedTuple):
-    """What the records say of the file of a task: the last change of it (`Change`), and
+@dataclass(frozen=True, slots=True)
+class Known(Change):
+    """What the records say of the file of a task: the last change of it, and
 
     boot    in which run of the machine that was recorded, "" where nobody knows
     order   the place of the task's first record: of tasks of one second the first one is the older one
     """
 
-    place: str = ""
-    base: str = ""
-    digest: str = ""
-    tree: Mapping[str, Any] | None = None
-    is_cut: bool = False
-    foreign: bool = False
-    prior: Mapping[str, Any] | None = None
     boot: str = ""
     order: int = 0
 
@@ -141,7 +135,7 @@ class Known(NamedTuple):
 def known(rows: Rows, id_: str) -> Known:
     """What the records say of the file of a task."""
     row = rows.one(f"known/{id_}") or {}
-    return Known(**{name: row[name] for name in Known._fields if name in row})
+    return Known(**{each.name: row[each.name] for each in fields(Known) if each.name in row})
 
 
 _SAID = ("progress", "progress_at", "summary", "reason", "finished", "tokens")
