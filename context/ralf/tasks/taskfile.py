@@ -18,8 +18,8 @@ from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedTask, UsageError
 from ralf.tasks import taskform
 from ralf.tasks.folders import folder_status, name_of, place as place
-from ralf.tasks.model import MAX_BYTES, PRIORITY, STATUSES, Task
-from ralf.tasks.taskform import FENCE, PRIORITY_WORDS, STATUS_WORDS, Form, damaged, line as on_one_line, word_in
+from ralf.tasks.model import MAX_BYTES, PRIORITIES, PRIORITY, STATUSES, Task
+from ralf.tasks.taskform import FENCE, Form, damaged, line as on_one_line, meaning
 from ralf.text.cleaning import clean, is_valid, one_line, trimmed
 from ralf.text.patterns import regex
 
@@ -74,8 +74,8 @@ def _status(form: Form, where: Path) -> str:
     """
     front = form.front.get("status")
     said = [front, *(one.value for one in form.bold if one.field == "status")]
-    meant = [word.meaning for one in said if isinstance(one, str) and (word := word_in(one, STATUS_WORDS))]
-    if front is not None and not meant and not form.is_foreign:
+    meant = [meaning("status", one) for one in said if isinstance(one, str)]
+    if front is not None and not any(meant) and not form.is_foreign:
         raise BadTree(("status",), f"one of {', '.join(STATUSES)}", front)
     status = next((one for one in ("completed", "cancelled", "failed", "pending") if one in meant), "")
     if not status or (form.is_foreign and status == "pending"):
@@ -84,10 +84,10 @@ def _status(form: Form, where: Path) -> str:
 
 
 def _priority(form: Form, value: object) -> int:
-    word = word_in(str(value), PRIORITY_WORDS) if not isinstance(value, bool) else None
-    if word is None and not form.is_foreign:
-        raise BadTree(("priority",), "a number from 1 to 10, or critical, high, medium, low", value)
-    return word.meaning if word else PRIORITY
+    found = meaning("priority", str(value)) if not isinstance(value, bool) else None
+    if found is None and not form.is_foreign:
+        raise BadTree(("priority",), f"a number from 1 to 10, or {', '.join(PRIORITIES)}", value)
+    return found or PRIORITY
 
 
 _COMMAND = regex(r"`([^`\n]+)`\Z")

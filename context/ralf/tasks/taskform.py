@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ralf.document.tree import Tree
 from ralf.errors import DamagedTask
 from ralf.tasks import folders
-from ralf.tasks.model import MAX_BYTES
+from ralf.tasks.model import MAX_BYTES, PRIORITIES
 from ralf.text import cleaning
 from ralf.text.cleaning import clean, one_line
 from ralf.text.patterns import regex
@@ -29,45 +29,44 @@ _STATUSES = {
     "cancelled": "cancelled canceled abandoned superseded rejected obsolete duplicate archived",
 }
 
-STATUS_WORDS = {word: status for status, words in _STATUSES.items() for word in words.split()}
-"""What a person or RALF's loop calls a status."""
-
-PRIORITY_WORDS = {
-    "critical": 10, "urgent": 10, "p0": 10, "high": 8, "p1": 8, "medium": 5, "normal": 5, "p2": 5, "low": 3, "p3": 3,
-    **{str(number): number for number in range(1, 11)},
+_WORDS: Mapping[str, Mapping[str, Any]] = {
+    "status": {word: status for status, words in _STATUSES.items() for word in words.split()},
+    "priority": {
+        **PRIORITIES, "urgent": 10, "p0": 10, "p1": 8, "normal": 5, "p2": 5, "p3": 3,
+        **{str(number): number for number in range(1, 11)},
+    },
 }  # fmt: skip
-"""What a priority is called."""
+"""What a person or RALF's loop calls a status, and a priority."""
 
-_CALLED = {10: "critical", 8: "high", 5: "medium", 3: "low"}
+_CALLED = {number: word for word, number in PRIORITIES.items()}
+
+_WORD = {
+    field: regex(
+        rf"(?i)[^a-z]*?(?<![0-9a-z.])({'|'.join(sorted(words, key=len, reverse=True)).replace('_', '[ _-]')})"
+        r"(?![0-9a-z]|\.\d)"
+    )
+    for field, words in _WORDS.items()
+}
+"""The first word of a value, `✅ COMPLETED (2026-02-04)`, if it is one of these."""
 
 
-class Word(NamedTuple):
-    """A word that was found, where it stands in its text, and what it means."""
-
-    first: int
-    last: int
-    meaning: Any
-
-
-def word_in(value: str, words: Mapping[str, Any]) -> Word | None:
-    """The first word of a value, `✅ COMPLETED (2026-02-04)`, if it is one of these."""
-    named = "|".join(sorted(words, key=len, reverse=True)).replace("_", "[ _-]")
-    found = regex(rf"(?i)[^a-z]*?(?<![0-9a-z.])({named})(?![0-9a-z]|\.\d)").match(value)
-    name = found[1].lower().replace("-", "_").replace(" ", "_") if found else ""
-    return Word(*found.span(1), words[name]) if found else None
+def meaning(field: str, said: str) -> Any:
+    """What a value says of a status or a priority; None where that is no word for one."""
+    found = _WORD[field].match(said)
+    return _WORDS[field][found[1].lower().replace("-", "_").replace(" ", "_")] if found else None
 
 
 def worded(field: str, value: Any, old: object) -> Any:
     """A field of a task as it is said where another value stood: a status or a priority by a word, in its case, if that
     was one, and all else around it as it is.
     """
-    if value is None or field not in ("status", "priority") or not isinstance(old, str):
+    if value is None or field not in _WORDS or not isinstance(old, str):
         return value
-    word = word_in(old, STATUS_WORDS if field == "status" else PRIORITY_WORDS)
-    like = old[word.first : word.last] if word else ""
+    found = _WORD[field].match(old)
+    like = found[1] if found else ""
     name = str(value) if field == "status" or like.isdecimal() else _CALLED.get(value, str(value))
     name = name.upper() if like.isupper() else name.capitalize() if like[:1].isupper() else name
-    made = f"{old[: word.first]}{name}{old[word.last :]}" if word else name
+    made = f"{old[: found.start(1)]}{name}{old[found.end(1) :]}" if found else name
     return int(made) if made.isdecimal() else made
 
 
@@ -171,19 +170,15 @@ def read(content: bytes, where: Path) -> Form:
         fence = next((number for number, line in enumerate(lines) if number and line.rstrip() == FENCE), 0)
         if not fence:
             raise damaged(where, f"the front matter has no closing {FENCE}", 1)
-        front = _loaded(lines[1:fence], where)
+        from ralf.document import guarded_yaml  # here: a command that reads no task file parses no YAML
+
+        try:
+            front = guarded_yaml.load("".join(f"{line}\n" for line in lines[1:fence]))
+        except guarded_yaml.BadYaml as error:
+            raise damaged(where, error.what, error.line + 1 if error.line else 0) from None
     is_foreign = fence < 0 or ("task_id" in front and "id" not in front)
     body = _body(lines, fence, front, is_foreign, where)
     return Form(content.startswith(BOM_UTF8), end[0] if end else "\n", lines, fence, front, is_foreign, *body)
-
-
-def _loaded(lines: Sequence[str], where: Path) -> Tree:
-    from ralf.document import guarded_yaml  # here: a command that reads no task file parses no YAML
-
-    try:
-        return guarded_yaml.load("".join(f"{line}\n" for line in lines))
-    except guarded_yaml.BadYaml as error:
-        raise damaged(where, error.what, error.line + 1 if error.line else 0) from None
 
 
 def _body(
