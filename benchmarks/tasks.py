@@ -28,7 +28,7 @@ from installed import ralf as installed
 from measure import Row, main
 
 from ralf.project import find
-from ralf.tasks import claims, editing, plan
+from ralf.tasks import claims, editing, planfile
 from ralf.tasks.model import Task
 
 TITLE = "Tasks beside aqua-coord"
@@ -107,7 +107,7 @@ def laid(folder: Path, theirs: str, size: int) -> Pair:
     ours, other = fresh(folder, theirs, size)
     agent = aqua.join(theirs, other, "bench")
     aqua.run(theirs, other, "serialize", "--every", str(EVERY))
-    plan.serialize(every=EVERY, root=ours)
+    planfile.serialize(every=EVERY, root=ours)
     for number in range(EVERY):
         summary = aqua.SUMMARY.format(number=number)
         aqua.run(theirs, other, "claim", agent=agent)
@@ -210,7 +210,7 @@ def _serialized(folder: Path, size: int, rounds: int, ours: str, theirs: str) ->
 
     cases = [
         (other, "", [theirs, "serialize", "--every", str(EVERY)], lay_back),
-        (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: plan.path_of(find(mine)).unlink()),
+        (mine, "", [ours, "serialize", "--every", str(EVERY)], lambda: planfile.path_of(find(mine)).unlink()),
     ]
     names = ("aqua serialize", "ralf serialize")
     return _rows([f"{name}, {size:,} tasks" for name in names], in_turns(cases, rounds), SERIALIZE)

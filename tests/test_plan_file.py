@@ -14,10 +14,9 @@ from examples import examples
 from ralf.errors import Busy, Damaged, DamagedPlan, UsageError
 from ralf.project import Project, find
 from ralf.storage import durable
-from ralf.tasks import plan as plans
+from ralf.tasks import planfile as plans
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.plan import serialize
-from ralf.tasks.planfile import parse, path_of, render
+from ralf.tasks.planfile import parse, path_of, render, serialize
 from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
 
 

@@ -17,7 +17,7 @@ from ralf.errors import NotFound, UsageError
 from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
-from ralf.tasks import claims, editing, plan as plans, store
+from ralf.tasks import claims, editing, planfile as plans, store
 from ralf.tasks.book import Chain
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
 from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather, refresh

@@ -54,7 +54,7 @@ def serialize(
     below 1 · 4 damaged plan or task file · 5 busy
     """
     from ralf import project as projects
-    from ralf.tasks import plan as plans, store
+    from ralf.tasks import planfile as plans, store
     from ralf_cli.output import emit_json, fields_of, say
 
     if draw and (every is not None or budget is not None or anew or dry_run):

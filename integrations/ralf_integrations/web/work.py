@@ -12,7 +12,7 @@ from ralf.finding.search import SearchHit, search
 from ralf.memory import provenance, writing
 from ralf.memory.model import Item, Memory
 from ralf.memory.provenance import Provenance
-from ralf.tasks import plan as plans
+from ralf.tasks import planfile as plans
 from ralf.tasks.model import TaskState
 from ralf.tasks.sequence import BY_SYNC, Chain, Plan
 from ralf.tasks.store import TaskList, Tasks
