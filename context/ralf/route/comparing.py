@@ -127,11 +127,12 @@ def _decisions(before: RouteContext, after: RouteContext) -> Iterator[Told]:
         old = was.get(id_)
         is_active = item.status == "active"
         if old is None:
-            words = bullet_of(replace(item, id="", status="active", superseded_by="", origin=""))
-            yield Told("decisions", "added" if is_active else item.status, id_, words.removeprefix("- : "))
+            words = bullet_of(replace(item, id="", status="active", superseded_by="", origin="")).removeprefix("- : ")
+            words += f" (replaces {item.supersedes})" if item.supersedes else ""
+            yield Told("decisions", "added" if is_active else item.status, id_, words)
             continue
         if old.status != item.status:
-            by = f" (by {item.superseded_by})" if item.superseded_by else ""
+            by = f" ({item.status} by {item.superseded_by})" if item.superseded_by else ""
             yield Told("decisions", "active again" if is_active else item.status, id_, f"{value(item.decision)}{by}")
         one, other = to_tree(old), to_tree(item)
         for key in dict.fromkeys((*other, *one)):
