@@ -230,12 +230,10 @@ def change(route: str, fields: Mapping[str, Any], *, root: str | os.PathLike[str
 
 def _loaded(project: Project, newest: RouteContext, header: object) -> RouteContext:
     """The context that fields were changed in: of the revision that a header names in this history, else the newest."""
-    revision = header.get("revision") if isinstance(header, Mapping) else None
-    if isinstance(revision, int) and 0 < revision < newest.revision:
-        then = context_at(project, newest.route, revision)
-        if then is not None and isinstance(header, Mapping) and then.context_checkpoint.mark == header.get("mark"):
-            return then
-    return newest
+    tree = header if isinstance(header, Mapping) else {}
+    revision = tree.get("revision")
+    then = context_at(project, newest.route, revision) if isinstance(revision, int) else None
+    return then if then is not None and then.context_checkpoint.mark == tree.get("mark") else newest
 
 
 def close_route(route: str, *, root: str | os.PathLike[str] | None = None) -> None:

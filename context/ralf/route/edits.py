@@ -199,7 +199,7 @@ def changes_of_edit(
               have seen it, and takes no line of its texts out
     """
     current = to_tree(newest)
-    original, edited = _plain(_recorded(base, base, newest)), _plain(_edited(base, theirs, newest))
+    original, edited = (_plain(_labelled_as(one, base, newest)) for one in (base, theirs))
     changes = [cleaned(change) for change in merge.diff(original, edited) if is_whole or _adds(change, original)]
     changes = [_by_lines(change, original, current, is_again=is_again) for change in changes]
     return merge.open_changes(changes, current)
@@ -234,31 +234,24 @@ def _plain(context: RouteContext) -> Tree:
     return tree
 
 
-def _edited(base: RouteContext, theirs: RouteContext, newest: RouteContext) -> RouteContext:
-    """An edited file with a label for each decision."""
-    before = {item.id: item for item in base.decisions}
-    theirs = _recorded(replace(theirs, decisions=tuple(_distinct(theirs.decisions, before))), base, newest)
-    count = max(context.context_checkpoint.decision_count for context in (theirs, newest))
-    return all_labelled(with_header(theirs, decision_count=count))
-
-
-def _recorded(context: RouteContext, base: RouteContext, newest: RouteContext) -> RouteContext:
-    """A save with the labels that its new decisions were recorded with since; one that is there no more was dropped.
-    A label that the journal has given to another decision meanwhile is taken off.
+def _labelled_as(context: RouteContext, base: RouteContext, newest: RouteContext) -> RouteContext:
+    """A save with a label for each decision: of a new one that which it was recorded with since, where it was; one that
+    was recorded and is there no more was dropped. A label that the journal has given to another decision is taken off.
     """
-    before = {item.id for item in base.decisions}
+    before = {item.id: item for item in base.decisions}
     since = {said(item): item for item in newest.decisions if item.id not in before}
     given = {"", *(item.id for item in since.values())}
     absorbed = {said(item) for item in base.decisions if not item.id}
     decisions = []
-    for item in context.decisions:
+    for item in _distinct(context.decisions, before):
         found = since.get(said(item)) if item.id in given else item
         if found is not None:
             fields = {key: getattr(item, key) or getattr(found, key) for key in ("origin", "timestamp", "clone")}
             decisions.append(replace(item, id=found.id, **fields))
         elif said(item) not in absorbed:
             decisions.append(replace(item, id=""))
-    return replace(context, decisions=tuple(decisions))
+    count = max(one.context_checkpoint.decision_count for one in (context, newest))
+    return all_labelled(with_header(replace(context, decisions=tuple(decisions)), decision_count=count))
 
 
 def _adds(change: merge.Change, original: Tree) -> bool:
