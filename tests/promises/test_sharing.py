@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -136,3 +137,5 @@ def test_log_and_why_name_the_person_whose_clone_has_decided(team: tuple[User, U
     label = next(word for word in line.split() if word.startswith("DEC-"))
     why = ann.does("why", "harbour", label).out
     assert "Draw the levels in feet" in why and "by Bob" in why and "in another clone" in why
+    [event] = [one for one in json.loads(ann.does("log", "harbour", "--json").out) if one["kind"] == "shared"]
+    assert (event["id"][:4], event["time"][-1]) == ("DEC-", "Z")

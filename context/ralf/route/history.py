@@ -303,61 +303,39 @@ def _shared(project: Project, route: str) -> Iterator[Event]:
     """What other clones have shared of a route, and this user has accepted."""
     for note in shared.others(project, route)[0]:
         label = next((item.id for item in note.decisions), next(iter(note.dropped), ""))
-        yield Event(0, "shared", note.at, label, note.by, "; ".join(shared.lines_of(note)))
+        yield Event(0, "shared", label, note.at, note.by, "; ".join(shared.lines_of(note)))
 
 
 def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
     """The records of a route in words, oldest first."""
     claims: dict[str, str] = {}  # of each decision so far, by its label
     for name, record in records(project, route):
-        payload = record.payload
-        hidden = _HIDDEN.get(record.kind)
-        texts = [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != hidden]
-        if record.kind == "drop":
-            texts.insert(0, claims.get(_label(name, payload), ""))
-        claims |= {str(item.get("id", "")): str(item.get("decision", "")) for item in _items(payload)}
-        text = "; ".join(filter(None, texts))
-        who = _author(record)
-        yield (
-            Event(
-                record.revision, record.kind, _label(name, payload), _time(payload), who, value(text) if text else ""
-            ),
-            record,
+        payload, kind = record.payload, record.kind
+        document, made = payload.get("document") or {}, payload.get("decision") or {}
+        about = made or payload.get("tombstone") or {"id": payload.get("refines", "")}
+        runs = [run.get("run", "") for run in payload.get("attempts") or ()]
+        labels = payload.get("ids") or payload.get("checkpoints") or runs or [about.get("id", "")]
+        header = document.get("context_checkpoint", {})
+        times = payload.get("called"), payload.get("timestamp"), made.get("timestamp"), header.get("last_checkpoint")
+        model = payload.get("summarizer") if kind != "checkpoint" else ""
+        who = made.get("origin") or payload.get("origin") or payload.get("author") or model
+        texts = [claims.get(about.get("id", ""), "")] if kind == "drop" else []
+        texts += [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != _HIDDEN.get(kind)]
+        for item in (*payload.get("decisions", ()), *document.get("decisions", ()), made):
+            claims[str(item.get("id", ""))] = str(item.get("decision", ""))
+        event = Event(
+            record.revision,
+            kind,
+            name or _few(labels),
+            str(next(filter(None, (*times, *payload.get("period", ())[1:])), "")),
+            "user" if who == "person" else str(who or _AUTHORS.get(kind, "agent")),
+            value("; ".join(filter(None, texts))) if any(texts) else "",
         )
-
-
-def _items(payload: Mapping[str, Any]) -> list[Tree]:
-    """The decisions that a record brings."""
-    document = payload.get("document") or {}
-    items = (*payload.get("decisions", ()), *document.get("decisions", ()), payload.get("decision"))
-    return [item for item in items if item]
-
-
-def _label(name: str, payload: Mapping[str, Any]) -> str:
-    """The label of what a record is about."""
-    item = payload.get("decision") or payload.get("tombstone") or {}
-    runs = [run.get("run", "") for run in payload.get("attempts") or ()]
-    labels = payload.get("ids") or payload.get("checkpoints") or runs or [item.get("id") or payload.get("refines", "")]
-    return name or _few(labels)
-
-
-def _time(payload: Mapping[str, Any]) -> str:
-    header = (payload.get("document") or {}).get("context_checkpoint", {})
-    item = payload.get("decision") or {}
-    times = payload.get("called"), payload.get("timestamp"), item.get("timestamp"), header.get("last_checkpoint")
-    return str(next(filter(None, (*times, *payload.get("period", ())[1:])), ""))
+        yield event, record
 
 
 _AUTHORS = {"edit": "human-edit", "import": "import", "drop": "user", "forget": "user", fold.REVERT: "user"}
 """Who makes a record of a kind that does not say it; the agent makes all others."""
-
-
-def _author(record: Record) -> str:
-    payload = record.payload
-    item = payload.get("decision") or {}
-    model = payload.get("summarizer") if record.kind != "checkpoint" else ""
-    who = item.get("origin") or payload.get("origin") or payload.get("author") or model
-    return "user" if who == "person" else str(who or _AUTHORS.get(record.kind, "agent"))
 
 
 def _claim(item: Tree) -> str:
@@ -376,11 +354,6 @@ def _runs(runs: list[Tree]) -> str:
     return ": ".join(filter(None, [_few(ends), said]))
 
 
-def _brought(document: Tree) -> str:
-    count = document.get("context_checkpoint", {}).get("checkpoint_count", 0)
-    return f"{len(document.get('decisions', ()))} decisions, {count} checkpoints"
-
-
 _LONGEST = 80  # characters of a value that an edit set
 
 
@@ -396,9 +369,8 @@ def _places(changes: Iterable[merge.Change]) -> str:
     return _few([f"{done}{name}" for name, done in places.items()] or ["order of lists"], "; ")
 
 
-def _named(done: str, items: Iterable[Tree] | int) -> str:
-    """What became of items; "" for a number of them, as a forget has it."""
-    return f"{done} {_few([item.get('id', '') for item in items])}" if not isinstance(items, int) else ""
+def _named(done: str, items: Iterable[Tree]) -> str:
+    return f"{done} {_few([item.get('id', '') for item in items])}"
 
 
 def _few(names: Collection[Any], by: str = ", ") -> str:
@@ -419,7 +391,10 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     "amended": partial(_named, "ended"),
     "pin": lambda pin: f"pinned line {pin.get('line', 0)}: {pin.get('words', '')}",
     "attempts": _runs,
-    "document": _brought,
+    "document": lambda tree: (
+        f"{len(tree.get('decisions', ()))} decisions, "
+        f"{tree.get('context_checkpoint', {}).get('checkpoint_count', 0)} checkpoints"
+    ),
     "ids": lambda _: "its words were purged",
     "changes": _places,
     "conflicts": lambda both: f"instead of {_few([value(one['also'][0], _LONGEST) for one in both], '; ')}",
