@@ -55,7 +55,7 @@ def contexts_at(project: Project, route: str, moments: Collection[str]) -> dict[
         if wanted <= found.keys():
             break
         context = fold.apply(context, record)
-        found |= dict.fromkeys({f"r{record.revision}", name} & wanted, context)
+        found |= dict.fromkeys(wanted.intersection(filter(None, (f"r{record.revision}", name))), context)
     for name in wanted - found.keys():
         what = "revision" if re.fullmatch("r[0-9]+", name) else "checkpoint"
         raise NotFound(route, f"has no {what} {name}", f"ralf context log {route}")
