@@ -6,16 +6,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ralf_cli.options import called_now, with_json, with_json_alone, with_new, with_root, with_route
-
-if TYPE_CHECKING:
-    from ralf.project import Project
-    from ralf.transcripts.events import Position
-    from ralf.transcripts.reader import Transcript
 
 _SESSIONS = 5_000  # of Codex's newest sessions, of all projects, that are looked at for this project's newest
 
@@ -101,7 +95,7 @@ def checkpoint(
     project = projects.find(root)
     route = routing.check_new(project, route)
     source = open_transcript(path, root=project.root, as_text=read_as == "text")
-    begin = _begin(project, route, source, again=again)
+    begin = offsets.begin_of(project, route, source, again=again)
     if summarizer in MODELS and sys.stderr.isatty():
         say(f"asking {summarizer}; this may take a while")
     with _progress(path, quiet=as_json) as progress:
@@ -278,19 +272,6 @@ def _complained(damage: str) -> bool:
 
         complain(damage, "what was written is in the journal; mend the file, then run the same command again")
     return bool(damage)
-
-
-def _begin(project: Project, route: str, source: Transcript, *, again: bool) -> Position | None:
-    """`holding.begin_of`, which refuses a session that another route has; on a terminal the person decides."""
-    from ralf.route import offsets
-
-    try:
-        return offsets.begin_of(project, route, source, again=again)
-    except offsets.InAnother as error:
-        asked = f"the route {error.other} has this session already. Take it into {route}, too, from its beginning?"
-        if sys.stdin.isatty() and sys.stderr.isatty() and click.confirm(asked, err=True):
-            return None
-        raise
 
 
 def _transcript(named: str | None, root: str | None) -> Path:

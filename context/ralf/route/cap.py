@@ -203,7 +203,7 @@ def _folded(context: RouteContext, excess: int) -> RouteContext:
         for place in (len(items) - 1 - n for n in places) if name == "sections" else places:  # the newest is on top
             if excess <= 0:
                 break
-            new = _bare(items[place]) if step.is_bare else None
+            new = bare(items[place]) if step.is_bare else None
             if step.wanted(items[place]) and new != items[place]:
                 made[place] = new
                 excess -= _size(items[place]) - _size(new)
@@ -234,7 +234,8 @@ def is_bare(decision: Decision) -> bool:
     return not (decision.timestamp or decision.rationale or decision.alternatives or decision.source is not None)
 
 
-def _bare(decision: Decision) -> Decision:
+def bare(decision: Decision) -> Decision:
+    """A decision without these details."""
     extra = {key: value for key, value in decision.extra.items() if key not in _FROM_A_DOCUMENT}
     return replace(decision, timestamp="", rationale="", alternatives=(), source=None, extra=extra)
 

@@ -162,8 +162,7 @@ def begin_of(project: Project, route: str, source: Transcript, *, again: bool = 
 
     again  take it from its beginning, whatever another route has
 
-    InAnother where another route has it, and nobody wants it twice: what was decided there would stand in both. Of
-    documents nothing is asked.
+    UsageError where another route has it: what was decided there would stand in both. Of documents nothing is asked.
     """
     if again or source.rewritten or source.origin == "import":
         return None
@@ -176,20 +175,12 @@ def begin_of(project: Project, route: str, source: Transcript, *, again: bool = 
     choice = routing.choose(project, session=source.session)
     if choice.is_chosen and (routing.known(project, choice.route) or choice.route) == found:
         return end
-    raise InAnother(route, source.path, other)
-
-
-class InAnother(UsageError):
-    """A session that another route, `other`, has already."""
-
-    def __init__(self, route: str, path: object, other: str) -> None:
-        what = f"the route {other} has this session already: {path}"
-        hint = (
-            f"ralf context checkpoint {other}; for what comes from now on, within the session: ralf route use {route}; "
-            f"to have all of it in both: ralf context checkpoint {route} --again"
-        )
-        super().__init__(route, what, hint)
-        self.other = other
+    what = f"the route {other} has this session already: {source.path}"
+    hint = (
+        f"ralf context checkpoint {other}; for what comes from now on, within the session: ralf route use {route}; "
+        f"to have all of it in both: ralf context checkpoint {route} --again"
+    )
+    raise UsageError(route, what, hint)
 
 
 def keep(project: Project, route: str, source: Transcript) -> None:

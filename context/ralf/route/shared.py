@@ -80,6 +80,8 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     """Share what has changed in a route from one context to another, which is durable in the journal, if this clone
     shares. OSError.
     """
+    from ralf.route import cap  # here: a read folds nothing
+
     clone, tag = clone_of(project), project.git.clone
     if not clone:
         return
@@ -88,7 +90,10 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     gone = [stone.id for stone in after.dropped if stone not in before.dropped and stone.id not in unshared]
     if after.folded.decision_count == before.folded.decision_count:
         gone += [label for label in was if label not in present and label not in gone]
-    changed = [item for label, item in present.items() if was.get(label) != item and label not in gone]
+    folded = {label: cap.bare(item) for label, item in was.items()}  # the cap takes nothing back
+    changed = [
+        one for one in present.values() if one not in (was.get(one.id), folded.get(one.id)) and one.id not in gone
+    ]
     last = after.handover.last if after.handover.last != before.handover.last else None
     tree = {
         "decisions": [_plain(item, tag) for item in changed],

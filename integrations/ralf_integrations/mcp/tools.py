@@ -393,9 +393,6 @@ def told(error: RalfError | OSError) -> str:
     if isinstance(error, RouteNotFound):
         hint = f'get_context(route="{error.closest[0]}")' if error.closest else "list_routes()"
         return refusal(error, f"{error}\nhint: {hint}")
-    if isinstance(error, offsets.InAnother):
-        hint = f'checkpoint(route="{error.other}"), or use_route first: then only what is new goes there'
-        return refusal(error, f"{error}\nhint: {hint}")
     if isinstance(error, RalfError):
         return refusal(error, f"{error}\nhint: {_as_call(error.hint) or 'ralf context verify'}")
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "ralf"
