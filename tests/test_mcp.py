@@ -468,5 +468,5 @@ def test_the_inspector_drives_each(
 
 
 def test_a_hint_to_read_a_route_names_the_tool_that_does(made: Path) -> None:
-    hint = 'hint: get_context(route="tide")'
+    hint = 'hint: get_context(route="tide", section="decisions")'
     refused(made, "record_decision", hint, decision="x", route="tide", supersedes="DEC-77")
