@@ -259,6 +259,7 @@ def _facts(keep: int) -> Iterator[_Step]:
 
 
 _ORDER: tuple[_Step, ...] = (
+    *_facts(30),
     _Step("body.sections", 1, "section_count", lambda section: section.number is not None),  # others are a person's
     _Step("checkpoint_history", 8),
     _Step("decisions", KEPT_DECISIONS, "decision_count", _is_over),
