@@ -20,7 +20,6 @@ from ralf.maintenance.repair import repair
 from ralf.maintenance.verify import verify
 from ralf.project import Project
 from ralf.route.archive import archive
-from ralf.storage import blob_files
 from ralf.storage.check import scan
 from ralf.storage.filestore import FileStore
 from ralf.storage.own import OwnStore
@@ -271,7 +270,8 @@ def test_a_damaged_configuration_is_named(project: Path, content: str, cli: Cli)
 def test_a_blob_that_unpacks_beyond_the_limit_is_damaged_and_fills_no_memory(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blob_files, "LARGEST", 1 << 20)
+    monkeypatch.setattr("ralf.storage.blob_files.MOST", 1 << 20)
+    monkeypatch.setattr("ralf.storage.journal_file.MOST", 1 << 20)
     path = next((context_of(project) / "blobs").glob("??/*"))
     path.write_bytes(zlib.compress(b"\0" * (64 << 20)))
     assert ("/".join(path.parts[-3:]), True) in found(project)

@@ -515,12 +515,12 @@ def _without_swap() -> Iterator[None]:
     """A stream in which the last one wins, and no lock: what claims are where a read is followed by a write."""
     from unittest.mock import patch
 
-    from ralf.storage.filestore import Stream
+    from ralf.storage.filestore import FileStore
 
-    append, locked = Stream.append, locks.locked
+    append, locked = FileStore.append, locks.locked
 
-    def any_append(self: Stream, record: bytes, id: str, after: str | None) -> str:  # noqa: A002
-        return append(self, record, id, self.head())
+    def any_append(self: FileStore, stream: str, record: bytes, *, id: str, after: str | None) -> str:  # noqa: A002
+        return append(self, stream, record, id=id, after=self.head(stream))
 
     @contextmanager
     def unlocked(path: Path, what: str, timeout: float = 30.0) -> Iterator[None]:
@@ -530,7 +530,7 @@ def _without_swap() -> Iterator[None]:
             with locked(path, what, timeout):
                 yield
 
-    with patch.object(Stream, "append", any_append), patch.object(locks, "locked", unlocked):
+    with patch.object(FileStore, "append", any_append), patch.object(locks, "locked", unlocked):
         yield
 
 

@@ -459,14 +459,14 @@ def _without_swap() -> Iterator[None]:
     """The last one wins."""
     from unittest.mock import patch
 
-    from ralf.storage.filestore import Stream
+    from ralf.storage.filestore import FileStore
 
-    append = Stream.append
+    append = FileStore.append
 
-    def any_append(self: Stream, record: bytes, id: str, after: str | None) -> str:  # noqa: A002
-        return append(self, record, id, self.head())
+    def any_append(self: FileStore, stream: str, record: bytes, *, id: str, after: str | None) -> str:  # noqa: A002
+        return append(self, stream, record, id=id, after=self.head(stream))
 
-    with patch.object(Stream, "append", any_append):
+    with patch.object(FileStore, "append", any_append):
         yield
 
 

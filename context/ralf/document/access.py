@@ -197,12 +197,14 @@ class Writer:
         try:
             return caught_up(document.family, document.store, document.stream, index)
         except DamagedJournal:
+            from ralf.storage import check  # of few journals a line is damaged
+
             files = document.store.files
-            kept = files.set_aside(document.stream) if files is not None else []
-            if not kept:
+            kept = check.set_aside(files, document.stream) if files is not None else None
+            if kept is None:
                 raise
             what = "has the damaged lines of the journal, which goes on without them"
-            self.warnings += [f"{path}: {what}; `ralf doctor` says what is missing" for path in kept]
+            self.warnings.append(f"{kept}: {what}; `ralf doctor` says what is missing")
             return caught_up(document.family, document.store, document.stream, None)
 
     def absorb(self) -> None:

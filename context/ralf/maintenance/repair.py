@@ -90,7 +90,7 @@ class _Repair:
         for stream in verify.streams_of(project, list(before.routes), is_whole=is_whole):
             named |= {digest for _, digest in verify.named_in(self._stream(stream))}
         is_file = project.store.files is not None
-        lost = sorted(digest for digest in named - blobs.gone() if not blobs.has(digest)) if is_file else []
+        lost = sorted(digest for digest in named - blobs.gone() if not blobs.has_blob(digest)) if is_file else []
         blobs.note_gone(lost)  # so that it is reported once
         for digest in lost:
             self.note(blobs.path_of(digest), "noted as lost")

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ralf.errors import DamagedJournal
-from ralf.storage import durable, earlier, files, journal_file
-from ralf.storage.filestore import DAMAGED as DAMAGED, FileStore, Stream
-from ralf.storage.journal import MALFORMED, Entry
+from ralf.storage import durable, earlier, journal_file
+from ralf.storage.files import content_of
+from ralf.storage.filestore import Stream
+from ralf.storage.journal import MALFORMED, Entry, Files
 from ralf.storage.own import OwnStore
+
+DAMAGED = ".damaged"
+"""The ending of the file, beside a journal, a route file or a blob, in which what is damaged of it is kept."""
 
 _NUMBERED = ("routes/", "agents/")  # begin the names of streams each of whose records has the next number
 
@@ -90,14 +94,19 @@ def scan(store: OwnStore, folder: Path, stream: str) -> Scan:
     with suppress(DamagedJournal):
         if store.is_foreign(stream):
             return Scan(stream, Stream(folder, stream).path)
-    journal = Stream(folder, stream)
-    if not isinstance(store.files, FileStore):
-        found = Scan(stream, folder / stream)
-        try:
-            found.lines += [Line(0, b"", entry) for entry in store.inner.read(stream)]
-        except DamagedJournal as error:
-            found.wrong = error.what
-        return found
+    if store.files is not None:
+        return scan_files(Stream(folder, stream))
+    found = Scan(stream, folder / stream)
+    try:
+        found.lines += [Line(0, b"", entry) for entry in store.inner.read(stream)]
+    except DamagedJournal as error:
+        found.wrong = error.what
+    return found
+
+
+def scan_files(journal: Stream) -> Scan:
+    """All of a stream of the embedded store, whoever's it is. OSError."""
+    stream = journal.name
     is_packed = not os.path.lexists(journal.path) and journal.packed.exists()
     found = Scan(stream, journal.packed if is_packed else journal.path)
     ids = set[str]()
@@ -130,13 +139,13 @@ def _lines(journal: Stream, found: Scan) -> Iterator[tuple[int, bytes]]:
     """
     try:
         with journal.opened() as opened:
-            yield from opened.lines(opened.header.offset, torn=True)
+            yield from opened.lines(torn=True)
     except FileNotFoundError:
         pass
     except DamagedJournal as error:
         found.wrong, start = error.what, 0
         if found.path.is_file() and not found.path.is_symlink():
-            content = files.content_of(found.path)
+            content = content_of(found.path)
             content = journal_file.unpacked(content) if found.path == journal.packed else content
             for line in content.split(b"\n"):
                 if line:
@@ -154,13 +163,26 @@ def mend(folder: Path, found: Scan) -> list[Path]:
     if found.wrong:
         aside(found.path)
     elif bad := [*(line for _, line in found.damaged), *([found.torn + b"\n"] if found.torn else [])]:
-        kept = journal.path.with_suffix(DAMAGED)
+        kept = journal.damaged
         durable.replace_durably(kept, [*([kept.read_bytes()] if kept.exists() else []), *bad])
     pieces = [*((line.start, line.content) for line in found.lines), *found.damaged]
     end = max((start + len(content) for start, content in pieces), default=0) + len(found.torn)
     journal.put(end + 1, [line.content for line in sorted(found.lines, key=lambda one: one.number)])
     earlier.sweep(journal.path)
     return []
+
+
+def set_aside(files: Files, stream: str) -> Path | None:
+    """Rewrite a stream without its damaged lines, which are kept; the file that has them, None for none, and for a
+    journal that cannot be read otherwise. Every token of the stream is void then.
+    """
+    journal = Stream(files.folder, stream)
+    with journal.writing():
+        found = scan_files(journal)
+        if found.wrong or not found.damaged:
+            return None
+        mend(files.folder, found)
+    return journal.damaged
 
 
 def aside(path: Path) -> Path:

@@ -40,15 +40,13 @@ def write(path: Path, content: bytes, *, mode: int = _MODE) -> None:
                 left.unlink()
 
 
-def replace_durably(path: Path, chunks: Iterable[bytes], *, beside: Path | None = None, mode: int = _MODE) -> None:
+def replace_durably(path: Path, chunks: Iterable[bytes], *, mode: int = _MODE) -> None:
     """Make `chunks` the content of `path`, whose folder exists: a file with one name, in place of whatever lay there.
-
-    beside  the folder of the temporary file, on the same file system; None: that of `path`
 
     OSError, which names the file: then it is as it was, and nothing is left beside it.
     """
     with naming(path):
-        temporary = made_beside((beside or path.parent) / path.name, chunks, mode=mode)
+        temporary = made_beside(path, chunks, mode=mode)
         try:
             temporary.rename(path)
         except BaseException:
@@ -124,12 +122,18 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def temporaries_of(path: Path) -> list[Path]:
-    """The temporary files of `path` in its folder."""
+def temporaries_in(folder: Path) -> list[Path]:
+    """The temporary files in a folder."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        found = ((name, _TEMPORARY.fullmatch(name)) for name in os.listdir(path.parent))  # names alone
-        return sorted(path.with_name(name) for name, left in found if left and left["of"] == path.name)
+        return sorted(folder / name for name in os.listdir(folder) if is_temporary(name))  # names alone
     return []
+
+
+def temporaries_of(*paths: Path) -> list[Path]:
+    """The temporary files of files of one folder."""
+    names = {path.name for path in paths}
+    found = ((path, _TEMPORARY.fullmatch(path.name)) for path in temporaries_in(paths[0].parent))
+    return [path for path, match in found if match and match["of"] in names]
 
 
 @contextmanager

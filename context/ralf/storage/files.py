@@ -30,24 +30,42 @@ def without_waiting(path: str, flags: int) -> int:
 
 
 def open_single_link(path: str, flags: int) -> int:
-    """An `opener` for `open`: as `without_waiting`, but OSError for a link and for a file with a second name, which may
-    belong to someone else. The check comes before O_TRUNC empties the file.
+    """An `opener` for `open` that takes nothing but a regular file, and to write only one with a single name: another
+    one may belong to someone else. The check comes before O_TRUNC empties the file.
     """
-    descriptor = os.open(path, flags & ~os.O_TRUNC | CAREFUL, 0o600)
+    return opened(path, flags)[0]
+
+
+NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EINVAL)
+"""Error numbers of anything but a regular file."""
+
+
+def opened(path: str | Path, flags: int = os.O_RDONLY, *, follow: bool = False) -> tuple[int, os.stat_result]:
+    """A descriptor of a regular file, and what it is now; see `open_single_link`."""
     try:
-        _check_single(descriptor, path)
+        descriptor = os.open(path, flags & ~os.O_TRUNC | CAREFUL & ~(os.O_NOFOLLOW if follow else 0), 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow and os.path.islink(path):  # noqa: PTH114
+            error.strerror = "is a symbolic link: not followed"
+        raise
+    try:
+        found = os.fstat(descriptor)
+        _check(found, flags, os.fspath(path))
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+    return descriptor, found
 
 
-def _check_single(descriptor: int, path: str) -> None:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        raise OSError(errno.EMLINK, "is no regular file, or has a second name", path)
+def _check(found: os.stat_result, flags: int, path: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", path)
+    if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
+        raise OSError(errno.EMLINK, "has a second name", path)
 
 
 def touch(path: Path) -> None:
@@ -55,43 +73,23 @@ def touch(path: Path) -> None:
     os.close(open_single_link(os.fspath(path), os.O_WRONLY | os.O_CREAT))
 
 
-NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EINVAL)
-"""Error numbers that `open_regular` raises for anything but a regular file."""
-
 MAX_BYTES = 256 << 20
 """The largest file that `content_of` reads."""
 
 
 def open_regular(path: str | Path, *, follow: bool = False, buffering: int = -1) -> BinaryIO:
     """Open a regular file for reading; OSError for a pipe, a device, a folder, and for a link unless `follow`."""
-    return os.fdopen(_open_regular(path, follow=follow)[0], "rb", buffering)
-
-
-def _open_regular(path: str | Path, *, follow: bool) -> tuple[int, int]:
-    """A descriptor, and the size of the file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | CAREFUL & ~(os.O_NOFOLLOW if follow else 0))
-    except OSError as error:
-        if error.errno == errno.ELOOP and not follow and Path(path).is_symlink():
-            raise OSError(errno.ELOOP, "is a symbolic link: not followed", os.fspath(path)) from None
-        raise
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode):
-        return descriptor, found.st_size
-    os.close(descriptor)
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+    return os.fdopen(opened(path, follow=follow)[0], "rb", buffering)
 
 
 def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> bytes:
     """Return the bytes of a file; OSError as for `open_regular`, and for more than `most` bytes."""
-    descriptor, size = _open_regular(path, follow=follow)
+    descriptor, found = opened(path, follow=follow)
     try:
-        if size > most:
+        if found.st_size > most:
             raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
         content = b""
-        while len(content) < size and (more := os.read(descriptor, size - len(content))):
+        while len(content) < found.st_size and (more := os.read(descriptor, found.st_size - len(content))):
             content += more
         return content
     finally:

@@ -156,7 +156,12 @@ class Store(Protocol):
 
 
 class Files(Protocol):
-    """Streams and blobs in files, which git may track and a person may look at."""
+    """Streams and blobs in files, which git may track and a person may look at.
+
+    folder  below which they lie
+    """
+
+    folder: Path
 
     def path(self, stream: str) -> Path:
         """The file that a stream's newest records are in, or would be."""
@@ -181,11 +186,6 @@ class Files(Protocol):
 
     def archived(self, folder: str) -> frozenset[str]:
         """The streams right below a folder that are archived, by their last part."""
-
-    def set_aside(self, stream: str) -> list[Path]:
-        """Rewrite a stream without its damaged lines, which are kept beside it; the file that has them, [] where the
-        stream has none, or its file is damaged otherwise. Tokens as after `replace`.
-        """
 
 
 class Leases(Protocol):
