@@ -307,8 +307,10 @@ class Project:
 
         files.check(self.folder)
         self.check()
-        files.make(self.folder)
-        files.tighten(self.folder)
+        try:
+            files.tighten(self.folder)
+        except FileNotFoundError:
+            files.make(self.folder)
         self.establish()
         files.make(self.routes)
         self.git.hide()
@@ -442,7 +444,10 @@ class GitView:
 
     @cached_property
     def _indexes(self) -> list[Path]:
-        return git_files.indexes_around(self._folder)
+        real = Path(self._owner.path) / CONTEXT
+        if real.is_symlink() or real.parent.is_symlink():
+            real = Path(os.path.realpath(self._folder))
+        return git_files.indexes_around(real)
 
     def tracked(self) -> frozenset[str]:
         """The paths below the store's folder, relative to it, that git tracks. UsageError where git cannot tell."""

@@ -205,7 +205,8 @@ def known(project: Project, route: str) -> str | None:
     where it was renamed; None for none of these. UsageError for a refused name.
     """
     cleaning.check(route)
-    if project.route_file(route).exists() and move_of(project, route) is None:
+    has_file = os.path.lexists(project.live_file(route)) or os.path.lexists(project.archived_file(route))
+    if has_file and move_of(project, route) is None:
         return route
     found, wanted = names_of(project), route.casefold()
     if route in found:

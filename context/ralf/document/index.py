@@ -31,7 +31,6 @@ _SCHEMA = f"""
 begin immediate;
 drop table if exists document;
 drop table if exists row;
-create table document(name text primary key, token text, turn integer) without rowid;
 create table row(name text, key text, value text, primary key(name, key)) without rowid;
 pragma user_version = {_VERSION};
 commit;
@@ -110,15 +109,12 @@ class Index:
         with suppress(sqlite3.Error):
             self._db.rollback()
         self._ask("begin")
-        found = self._ask(
-            "select user_version, token, turn from pragma_user_version left join document on name = ?", name
-        )
-        version, token, turn = found[0]
+        ((version, text),) = self._ask(_STATE, name)
         if version != _VERSION:
             raise Unusable
-        if token is None:
+        if text is None:
             return None
-        self._turns[name] = turn
+        token, self._turns[name] = _value(text)
         return token, Kept(self, name, None if instead is None else partial(instead, token))
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
@@ -131,15 +127,15 @@ class Index:
             self._db.rollback()
             with self._db:
                 self._db.execute("begin immediate")
-                found = self._db.execute("select token, turn from document where name = ?", (name,)).fetchone()
+                text = self._db.execute(_STATE, (name,)).fetchone()[1]
                 if before is None:
                     self._db.execute("delete from row where name = ?", (name,))
-                elif found != (before, self._turns.get(name)):
+                elif text is None or _value(text) != [before, self._turns.get(name)]:
                     return
                 self._db.executemany("delete from row where name = ? and key = ?", [(name, key) for key in changed])
                 self._db.executemany("insert into row values(?, ?, ?)", rows)
-                turn = self._turns[name] = found[1] + 1 if found else 1
-                self._db.execute("insert or replace into document values(?, ?, ?)", (name, token, turn))
+                turn = self._turns[name] = _value(text)[1] + 1 if text else 1
+                self._db.execute("insert or replace into row values(?, '', ?)", (name, _text([token, turn])))
 
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         with self.database() as db:
@@ -155,9 +151,12 @@ class Index:
             raise Unusable from error
 
 
+_STATE = "select user_version, value from pragma_user_version left join row on name = ? and key = ''"
+"""A document's place, and how often it was kept: the first of its rows."""
+
 _ROW = "select key, value from row where name = ? and key = ?"
 
-_ROWS = "select key, value from row where name = ? and key >= ? and key < ? order by key"
+_ROWS = "select key, value from row where name = ? and key >= ? and key < ? and key > '' order by key"
 
 
 class Kept:
@@ -259,7 +258,13 @@ def _connected(path: Path) -> _Open:
     db = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
     # Who closes a file last has to wait for the disk. So nobody does, not even a process that ends.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
-    for setting in ("journal_mode = wal", "synchronous = normal", "trusted_schema = off", "cell_size_check = on"):
+    for setting in (
+        "page_size = 16384",
+        "journal_mode = wal",
+        "synchronous = normal",
+        "trusted_schema = off",
+        "cell_size_check = on",
+    ):
         db.execute(f"pragma {setting}")
     (version,) = db.execute("pragma user_version").fetchone()
     if version > _VERSION:

@@ -52,8 +52,7 @@ def displaced(place: Place) -> Iterator[tuple[Path, bytes]]:
     """What writers have displaced, and where it lies; the older first."""
     for path in (_beside(place, _ASIDE), place.prev):
         with suppress(OSError):  # nothing that can be read
-            if os.path.lexists(path):
-                yield path, content(path, place.most)
+            yield path, content_of(path, most=place.most)
 
 
 def put(place: Place, made: bytes) -> None:

@@ -17,7 +17,7 @@ from ralf.storage.journal import Entry, Store, Token
 
 _HEAD, _IDS, _DISPLACED, _BEFORE = "head", "id/", "displaced", "before/"
 
-_MOST_BEFORE = 32  # records of which the rows are kept that they changed: an editor may show a file of before
+_MOST_BEFORE = 16  # records of which the rows are kept that they changed: an editor may show a file of before
 
 _MOST_SAVES = 32  # absorbed saves that may be the base of another one
 

@@ -12,6 +12,7 @@ from ralf.model.kept import decision_of
 from ralf.route import routefile
 from ralf.text import tokens
 from ralf.text.cleaning import shown
+from ralf.text.frozen import by_identity
 
 
 def content_of(context: RouteContext) -> bytes:
@@ -51,12 +52,19 @@ def _listed(decisions: Sequence[Decision], most: int) -> Iterator[str]:
     """Decisions, a line each, the newest first, and how many more are in force."""
     size = 0
     for number, item in enumerate(decisions):
-        line = wording.decision(item)
-        size += tokens.estimate(line)
+        line, taken = _line_of(item)
+        size += taken
         if size > most:
             yield f"- and {len(decisions) - number} older: in the front matter\n"
             break
-        yield shown(line)
+        yield line
+
+
+@by_identity
+def _line_of(item: Decision) -> tuple[str, int]:
+    """The line of a decision, and its tokens."""
+    line = wording.decision(item)
+    return shown(line), tokens.estimate(line)
 
 
 def with_own_lines(found: RouteContext, base: RouteContext | None = None, *, is_whole: bool = True) -> RouteContext:

@@ -14,6 +14,7 @@ from ralf.document import comments, yaml_text
 from ralf.document.tree import BadTree, Tree, from_tree, to_tree
 from ralf.errors import DamagedRouteFile, LaterRouteFile
 from ralf.model import BODY, FORMAT_VERSION, Comment, Decision, RouteContext, Section
+from ralf.text.frozen import by_identity
 from ralf.text.patterns import regex
 
 FENCE = "---"
@@ -281,19 +282,10 @@ def _filed(item: Decision) -> Decision:
     return replace(item, source=None, further_sources=()) if item.source or item.further_sources else item
 
 
-_known_lines: dict[int, tuple[Decision, str]] = {}  # of decisions that were rendered; by their identity
-
-_MOST_KNOWN = 2_000
-
-
+@by_identity
 def _lines_of(item: Decision) -> str:
-    """The lines of a decision in the front matter; most are the same in one file after the other."""
-    known = _known_lines.get(id(item))
-    if known is None or known[0] is not item:
-        if len(_known_lines) >= _MOST_KNOWN:
-            _known_lines.clear()
-        known = _known_lines[id(item)] = item, "\n".join(yaml_text.lines({_DECISIONS: [to_tree(_filed(item))]})[1:])
-    return known[1]
+    """The lines of a decision in the front matter."""
+    return "\n".join(yaml_text.lines({_DECISIONS: [to_tree(_filed(item))]})[1:])
 
 
 def _front(tree: Tree, decisions: Iterable[Decision], noted: Mapping[str, str]) -> Iterator[str]:

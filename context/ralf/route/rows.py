@@ -22,6 +22,8 @@ from ralf.storage.journal import Record, digest_of, runs_of, understood
 
 _CONTEXT, _DECISION, _SIZE = "context/", "decision/", "size"
 
+_STORED = [field.name for field in fields(RouteContext) if field.metadata.get("stored", True)]
+
 # ---- the context ----
 
 
@@ -44,7 +46,7 @@ def context_of(rows: Rows, route: str) -> RouteContext:
 
 def put_context(rows: Rows, before: RouteContext, after: RouteContext) -> None:
     """Have rows hold another context."""
-    for name in (field.name for field in fields(RouteContext) if field.metadata.get("stored", True)):
+    for name in _STORED:
         now = getattr(after, name)
         if name == "decisions":
             _put_decisions(rows, before.decisions if before.revision else (), after.decisions)

@@ -19,7 +19,7 @@ from ralf.model import RouteContext
 from ralf.project import Project
 from ralf.route import archive, edits, fold, load, shared
 from ralf.route.family import context_of, document_of
-from ralf.storage import files, journal
+from ralf.storage import journal
 from ralf.storage.journal import Save, Token
 from ralf.text import tokens
 
@@ -38,7 +38,7 @@ class RouteWriter:
         """Record what a person saved into the file, or a dead writer displaced."""
         self._project = project
         self._route = route
-        self._path = project.route_file(route)
+        self._path = project.live_file(route)
         self._writer = writer
         self._failed: list[str] = []
         writer.absorb()
@@ -163,7 +163,6 @@ def open_route(project: Project, route: str) -> Iterator[RouteWriter]:
     project.prepare()
     tokens.count("a")  # opens the table of ranks before other writers have to wait for it
     document = document_of(project, route, is_written=True)
-    files.make(document.place.file.parent)
     with access.writing(document) as inner:
         archive.bring_back(project, route)
         if inner.state.token is None:

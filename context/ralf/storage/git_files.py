@@ -95,8 +95,8 @@ Stamp = tuple[int, int, int, int]
 
 
 def indexes_around(folder: Path) -> list[Path]:
-    """Where each repository around a folder, which need not exist, lists what it tracks; the innermost first."""
-    return [git / "index" for _, git in _folders(_real(folder) / "file")]
+    """Where each repository around a folder, without links in its path, lists what it tracks; the innermost first."""
+    return [git / "index" for _, git in _folders(folder / "file")]
 
 
 def stamps(indexes: Iterable[Path]) -> tuple[Stamp | None, ...]:

@@ -10,8 +10,13 @@ import dataclasses
 from dataclasses import MISSING, FrozenInstanceError, fields
 from operator import attrgetter
 from reprlib import recursive_repr
+from typing import TypeVar
 
 TYPE_CHECKING = False
+
+T = TypeVar("T")
+
+R = TypeVar("R")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,3 +100,21 @@ class _Shared:
 
     def __reduce__(self: Any) -> tuple[Any, ...]:
         return self.__class__, tuple(getattr(self, field.name) for field in fields(self))
+
+
+_MOST_KNOWN = 2_000
+
+
+def by_identity(make: Callable[[T], R]) -> Callable[[T], R]:
+    """A function of frozen objects that keeps what it has made of the last ones: most are the same at each write."""
+    known: dict[int, tuple[T, R]] = {}
+
+    def made(item: T) -> R:
+        found = known.get(id(item))
+        if found is None or found[0] is not item:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            found = known[id(item)] = item, make(item)
+        return found[1]
+
+    return made
