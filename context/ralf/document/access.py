@@ -15,11 +15,11 @@ from ralf.document.judging import DAMAGED, EDITED, HALF, NEW, OURS, Judged, judg
 from ralf.document.place import Place
 from ralf.document.record import Record, now
 from ralf.document.state import State, caught_up, digest_of
-from ralf.errors import Conflict, DamagedJournal
+from ralf.errors import DamagedJournal
 from ralf.storage import durable, locks
 from ralf.storage.journal import Save, Store
 
-_MOST_TRIES = 8  # at a stream that somebody else rewrites, and at a file that is saved again and again
+_MOST_TRIES = 8  # at a file that is saved again and again
 
 _KEPT = "the journal has what is recorded"
 
@@ -106,7 +106,7 @@ def write(
 ) -> T:
     """Absorb what was saved into the file, append the record that `work` makes of the state, and put the file anew.
 
-    work    the body of the record, None for none; it may be asked more than once
+    work    the body of the record, None for none
     id      what was recorded under it already is not recorded again; "": made
     by      who makes the record
     accept  whether a file of which nobody knows whose it is is absorbed, too: the user has looked at it
@@ -116,20 +116,12 @@ def write(
     perhaps an edit.
     """
     name = id or f"write-{os.urandom(6).hex()}"
-    for attempt in range(_MOST_TRIES):
-        try:
-            with writing(document, accept=accept) as writer:
-                writer.absorb()
-                if not writer.state.has(name):
-                    body = work(writer.state)
-                    if body is not None:
-                        writer.append(body, name, by)
-                writer.put()
-                return result(writer.state, (*warnings_of(document, writer.state), *writer.warnings))
-        except Conflict:  # whoever rewrites the stream (forget) does not hold our lock
-            if attempt == _MOST_TRIES - 1:
-                raise
-    raise AssertionError("unreachable")
+    with writing(document, accept=accept) as writer:
+        writer.absorb()
+        if not writer.state.has(name) and (body := work(writer.state)) is not None:
+            writer.append(body, name, by)
+        writer.put()
+        return result(writer.state, (*warnings_of(document, writer.state), *writer.warnings))
 
 
 @contextmanager
@@ -268,10 +260,12 @@ class Writer:
         """Record what somebody changed in a file. What was displaced, and cannot be absorbed, is kept beside it."""
         document = self._document
         accept = self._accept and displaced is None
+        if digest_of(content) == self.state.render:
+            return Judged(OURS)
         found = judge(
             document.place, self.state, document.store, document.stream, content, accept=accept, displaced=displaced
         )
-        is_new = content and found.status in (OURS, EDITED) and digest_of(content) != self.state.render
+        is_new = content and found.status in (OURS, EDITED)
         text = document.family.redacted(content.decode("utf-8", "replace")) if is_new else ""
         if found.status == EDITED and found.body:
             digest = document.store.put_blob([text.encode()])
@@ -284,7 +278,7 @@ class Writer:
             self.warnings.append(f"{kept}: was saved while the file was written: {found.what}")
         elif found.status in (NEW, DAMAGED, HALF):
             self._leave(found.what)
-        self._has_secrets = self._has_secrets or bool(is_new and text.encode() != content)
+        self._has_secrets |= bool(is_new and text.encode() != content)
         return found
 
     def _put(self, known: bytes) -> bool:

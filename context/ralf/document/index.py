@@ -114,7 +114,7 @@ class Index:
             raise Unusable
         if text is None:
             return None
-        token, self._turns[name] = _value(text)
+        token, self._turns[name] = _place(text)
         return token, Kept(self, name, None if instead is None else partial(instead, token))
 
     def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
@@ -130,11 +130,11 @@ class Index:
                 text = self._db.execute(_STATE, (name,)).fetchone()[1]
                 if before is None:
                     self._db.execute("delete from row where name = ?", (name,))
-                elif text is None or _value(text) != [before, self._turns.get(name)]:
+                elif text is None or _place(text) != [before, self._turns.get(name)]:
                     return
                 self._db.executemany("delete from row where name = ? and key = ?", [(name, key) for key in changed])
                 self._db.executemany("insert into row values(?, ?, ?)", rows)
-                turn = self._turns[name] = _value(text)[1] + 1 if text else 1
+                turn = self._turns[name] = _place(text)[1] + 1 if text else 1
                 self._db.execute("insert or replace into row values(?, '', ?)", (name, _text([token, turn])))
 
     def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
@@ -170,26 +170,35 @@ class Kept:
 
     def one(self, key: str) -> Any:
         """See `Source.one`."""
-        found = self._found(_ROW, key)
-        if isinstance(found, list):
-            return found[0][1] if found else None
-        return found.one(key)
+        texts = self._texts(_ROW, key)
+        if texts is None:
+            return self._folded().one(key)
+        return self._value(*texts[0]) if texts else None
 
     def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
-        """See `Source.under`."""
-        found = self._found(_ROWS, prefix, f"{prefix}\U0010ffff")
-        return found if isinstance(found, list) else found.under(prefix)
+        """See `Source.under`; each value is read when it is asked for."""
+        texts = self._texts(_ROWS, prefix, f"{prefix}\U0010ffff")
+        if texts is None:
+            return self._folded().under(prefix)
+        return ((key, self._value(key, text)) for key, text in texts)
 
-    def _found(self, statement: str, *keys: str) -> list[tuple[str, Any]] | Source:
-        """Some of the rows, or what has all of them by now."""
+    def _texts(self, statement: str, *keys: str) -> list[tuple[Any, ...]] | None:
         if self._other is None:
-            try:
-                texts = self._index._ask(statement, self._name, *keys)
-                return [(key, _value(text)) for key, text in texts]
-            except Unusable:
-                if self._instead is None:
-                    raise
-                self._other = self._instead()
+            with suppress(Unusable):
+                return self._index._ask(statement, self._name, *keys)
+        return None
+
+    def _value(self, key: str, text: Any) -> Any:
+        with suppress(TypeError, ValueError):
+            return json.loads(text)
+        return self._folded().one(key)
+
+    def _folded(self) -> Source:
+        """What has the same rows without the index."""
+        if self._other is None:
+            if self._instead is None:
+                raise Unusable
+            self._other = self._instead()
         return self._other
 
 
@@ -198,11 +207,13 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _value(text: Any) -> Any:
+def _place(text: str) -> list[Any]:
+    """The place of a document, and how often it was kept."""
     try:
-        return json.loads(text)
+        token, turn = json.loads(text)
     except (TypeError, ValueError) as error:
         raise Unusable from error
+    return [token, turn]
 
 
 def _idle_connection(path: Path) -> _Open | None:

@@ -31,7 +31,6 @@ IDENTITY = {
     "open_files": "path",
     "dropped": "id",
     "forgotten": "id",
-    "unresolved": "at",
     "comments": "key",
     "pinned": "id",
     "kept": "id",
@@ -65,13 +64,25 @@ def diff(base: Tree, theirs: Tree) -> list[Change]:
 
 def apply(tree: Tree, changes: Sequence[Change]) -> Tree:
     """`tree` with the changes made, as a copy; what a change needs and does not find is made."""
-    made = _keyed(tree)
+    found: Tree = _plain(_made(tree, changes)[0])
+    return found
+
+
+def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
+    """The changes that `tree` does not show yet when those before them are made."""
+    return _made(tree, changes)[1]
+
+
+def _made(tree: Tree, changes: Sequence[Change]) -> tuple[Any, list[Change]]:
+    """A tree with changes made, and those that it did not show yet."""
+    made, found = _keyed(tree), list[Change]()
     for change in changes:
         at = [str(key) for key in change["at"]]
-        if at and _takes(made, at):
-            _make(made, at, change)
-    found: Tree = _plain(made)
-    return found
+        if at and not _shows(made, change):
+            found.append(change)
+            if _takes(made, at):
+                _make(made, at, change)
+    return made, found
 
 
 def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Conflict]:
@@ -90,16 +101,6 @@ def conflicts(base: Tree, ours: Tree, changes: Sequence[Change]) -> Iterator[Con
                 yield Conflict(at, _plain(wanted))
         elif not _same(was, now) and not _same(now, wanted):
             yield Conflict(at, _plain(now))
-
-
-def open_changes(changes: Sequence[Change], tree: Tree) -> list[Change]:
-    """The changes that `tree` does not show yet, and an order or an emptiness that one of these is about."""
-    current = _keyed(tree)
-    is_open = [not _shows(current, change) for change in changes]
-    open_ = [change for change, found in zip(changes, is_open, strict=True) if found]
-    around = {tuple(one["at"][:n]) for one in open_ for n in range(len(one["at"]))}
-    depends = [("order" in one or one.get("removed") == "empty") and tuple(one["at"]) in around for one in changes]
-    return [one for one, *why in zip(changes, is_open, depends, strict=True) if any(why)]
 
 
 def find(tree: Tree, at: Sequence[str], default: Any = None) -> Any:

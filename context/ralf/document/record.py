@@ -82,13 +82,8 @@ class Enveloped:
 
     __slots__ = ()
 
-    def decoded(self, stream: str, entry: Entry) -> Record:
-        """See `Family.decoded`."""
-        return decoded(stream, entry)
-
-    def encoded(self, record: Record) -> bytes:
-        """See `Family.encoded`."""
-        return encoded(record)
+    decoded = staticmethod(decoded)
+    encoded = staticmethod(encoded)
 
 
 def new_mark() -> str:
