@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Asked = tuple[list[str | bytes], list[str], dict[str, str], int, bytes]
     Stamp = tuple[int, ...]
 
-COMMANDS = ("list", "show", "context list", "context show")
+_COMMANDS = ("list", "show", "context list", "context show")
 
 _FOR_GIT = 0.25  # seconds, which is less than a making waits for it
 
@@ -33,10 +33,15 @@ _PASSING = ("_", "SHLVL", "OLDPWD")
 _SEAL = 32  # bytes
 
 
+def may_be_kept(words: "Sequence[str]") -> bool:
+    """Whether a command line is one whose answer is kept."""
+    rest = words[2:] if words[:1] == ["--root"] else words
+    return " ".join(rest[: 1 + (rest[:1] == ["context"])]) in _COMMANDS
+
+
 def give_again(words: "Sequence[str]") -> None:
     """Print the answer to a command line that was made before, and end; return where it has to be made."""
-    rest = words[2:] if words[:1] == ["--root"] else words
-    if " ".join(rest[: 1 + (rest[:1] == ["context"])]) not in COMMANDS or sys.stdout is None or sys.stdout.isatty():
+    if not may_be_kept(words) or sys.stdout is None or sys.stdout.isatty():
         return
     try:
         text = _kept(words)
@@ -109,8 +114,9 @@ def _open_own(path: str, flags: int) -> int:
 
 def _name(words: "Sequence[str]", key: bytes) -> bytes:
     """What an answer is kept by: all that is given to a command."""
+    user = f"{os.geteuid()} {os.getegid()} {os.getgroups()}"
     given = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in _PASSING)
-    process = (sys.version, str(os.geteuid()), os.getcwd(), *sys.path, "", *sys.argv[:1], *words, "", *given)
+    process = (sys.version, sys.stdout.encoding, user, os.getcwd(), *sys.path, "", *sys.argv[:1], *words, "", *given)
     return _seal("\0".join(process).encode("utf-8", "surrogateescape"), key)
 
 
@@ -146,7 +152,8 @@ def _is_said_again(asked: "Asked", end: float) -> bool:
     inner, outer = os.pipe()
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 2)]
     streams.append((os.POSIX_SPAWN_DUP2, outer, 1))  # type: ignore[arg-type]
-    child = os.posix_spawnp("git", words, {name: os.environ[name] for name in names} | more, file_actions=streams)
+    environment = {name: value for name, value in os.environ.items() if name in names} | more
+    child = os.posix_spawnp("git", words, environment, file_actions=streams)
     os.close(outer)
     heard, part, pipe = b"", b"", select.poll()
     pipe.register(inner)

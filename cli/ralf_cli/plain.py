@@ -15,7 +15,7 @@ import gc
 import posix
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from ralf.errors import RalfError
@@ -36,14 +36,19 @@ def run() -> NoReturn:
     """Run the command line and exit with its status."""
     gc.disable()  # what is loaded stays: to look through it again and again is a tenth of a short command
     instant.open_streams()
-    if b"RALF_LEASE" in posix.environ:
-        _show_life()
     raised: BaseException | None = None
     wrote: list[str] = []
+    words = sys.argv[1:]
     try:
-        if text := _answer(sys.argv[1:], wrote):
+        with answers.Watch() if answers.may_be_kept(words) else nullcontext() as watch:
+            if b"RALF_LEASE" in posix.environ:
+                _show_life()
+            text = _answer(words, wrote)
+        if text:
             instant.say(text)
-            _keep(text)
+            with suppress(Exception):  # who asks has the answer
+                if watch is not None:
+                    watch.keep(words, text)
             _end()
     except BrokenPipeError:  # nobody reads on
         sys.exit(0)
@@ -57,17 +62,6 @@ def run() -> NoReturn:
 
     gc.enable()
     run_commands(raised)
-
-
-_watches: list[answers.Watch] = []
-"""What looks on while an answer is made that may be kept."""
-
-
-def _keep(text: str) -> None:
-    """Keep an answer for whoever asks the same again. The asker has it, so no error is said."""
-    for watch in _watches:
-        with suppress(Exception):
-            watch.keep(sys.argv[1:], text)
 
 
 def _end() -> NoReturn:
@@ -109,20 +103,10 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
     name = " ".join(rest[:2] if rest[:1] in _GROUPS else rest[:1])
     if name not in _COMMANDS:
         return ""
-    _, least, most, allowed = _COMMANDS[name]
+    does, least, most, allowed = _COMMANDS[name]
     options = _parsed(rest[name.count(" ") + 1 :], allowed)
     if options is None or (_FOR in allowed and _FOR not in options) or not least <= ("" in options) <= most:
         return ""
-    if name not in answers.COMMANDS:
-        return _made(name, options, root, wrote)
-    with answers.Watch() as watch:
-        _watches.append(watch)
-        return _made(name, options, root, wrote)
-
-
-def _made(name: str, options: _Options, root: str | None, wrote: list[str]) -> str:
-    """What a command prints, as `_answer` has it."""
-    does = _COMMANDS[name][0]
     from ralf import extensions
 
     if _may_exchange(root):
