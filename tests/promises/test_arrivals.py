@@ -438,31 +438,7 @@ def test_a_store_that_arrives_from_elsewhere_is_handed_over_and_remembered_by_no
     assert not at.ran.exists()
 
 
-BY_TIME = {
-    zip_,
-    tar,
-    tar_made_on_request,
-    copy,
-    copy_with_times,
-    moved_in,
-    touched_copy,
-    with_a_stamp,
-    over_ones_own,
-    over_ones_own_with_its_stamp_guessed,
-    whole_store_laid_over,
-    whole_store_laid_over_a_used_one,
-    whole_store_without_index,
-    formatted_after_its_removal_was_committed,
-}
-TASKS_OF = [
-    pytest.param(way, marks=pytest.mark.xfail(strict=True, reason="tasks are judged by time"))
-    if way in BY_TIME
-    else way
-    for way in ARRIVALS
-]
-
-
-@pytest.mark.parametrize("at", TASKS_OF, ids=[named(way) for way in ARRIVALS], indirect=True)
+@pytest.mark.parametrize("at", ARRIVALS, ids=named, indirect=True)
 def test_a_task_that_arrives_from_elsewhere_is_not_claimed_and_its_command_does_not_run(at: Arrival) -> None:
     at.user.ralf("init", "--verify-commands", "--yes")
     assert "STRANGE" not in at.user.ralf("task", "claim").out
@@ -550,7 +526,6 @@ def test_what_is_refused_too_often_is_named_with_what_to_type(user: User) -> Non
     assert "trust default" in user.does("show", "default").out
 
 
-@pytest.mark.xfail(strict=True, reason="tasks are judged by time")
 def test_a_task_file_that_ralf_has_not_written_is_claimed_once_a_person_has_accepted_it(user: User) -> None:
     new = user.project / TASKS / "active" / "TASK-7.md"
     new.parent.mkdir(parents=True, exist_ok=True)
