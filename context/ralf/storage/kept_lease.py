@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import weakref
+from contextlib import suppress
 
 from ralf.errors import Claimed, Fenced, RalfError
 from ralf.storage.journal import Leases, Token
@@ -44,11 +45,13 @@ class KeptLease:
         self._process = 0
         self._lock = threading.Lock()  # whoever has it talks to the engine about this lease
         self._wake = threading.Event()
+        self._finalizer: weakref.finalize[..., KeptLease] | None = None
 
     # ---- taking it ----
 
     def take(self) -> None:
         """Take it. Claimed, Fenced as `Leases.take`."""
+        _release_dropped()
         self._keep(self.leases.take(self._name, self._holder))
 
     def resume(self) -> None:
@@ -71,6 +74,10 @@ class KeptLease:
     def _keep(self, token: Token) -> None:
         self._token, self.is_lost, self.is_away = token, False, False
         self._touched, self._process, self._wake = time.monotonic(), os.getpid(), threading.Event()
+        self._finalizer = weakref.finalize(
+            self, _dropped.append, (self._process, self.leases, self._name, self._holder)
+        )
+        self._finalizer.atexit = False
         given = weakref.ref(self), self._wake, self.leases.seconds / _SHARE
         threading.Thread(target=_renew, args=given, name="ralf-lease", daemon=True).start()
 
@@ -129,17 +136,14 @@ class KeptLease:
         as `Leases.renew`.
         """
         with self._lock:
-            token, self._token = self._token, None
-            self._wake.set()
-            if token is not None:
+            if (token := self._let_go()) is not None:
                 self.leases.renew(self._name, token, seconds=seconds)
 
     def end(self) -> None:
         """Release it, unless the engine is away or the lease is lost: then it ends, or has ended, by itself. Nothing in
         a forked process: the lease is its parent's.
         """
-        is_held, token, self._token = self.is_held, self._token, None
-        self._wake.set()
+        is_held, token = self.is_held, self._let_go()
         if token is None or not is_held or self.is_away:
             return
         if self._lock.acquire(timeout=_PAUSE):  # else a renewal waits for the engine, and releases it
@@ -150,6 +154,25 @@ class KeptLease:
             finally:
                 self._lock.release()
 
+    def _let_go(self) -> Token | None:
+        token, self._token = self._token, None
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._wake.set()
+        return token
+
+
+_dropped: list[tuple[int, Leases, str, str]] = []
+"""Leases of objects that are gone, to be released: process, engine, name and holder."""
+
+
+def _release_dropped() -> None:
+    while _dropped:
+        process, leases, name, holder = _dropped.pop()
+        with suppress(RalfError, OSError):
+            if process == os.getpid():
+                leases.release(name, leases.resume(name, holder))
+
 
 def _renew(ref: weakref.ref[KeptLease], wake: threading.Event, pause: float) -> None:
     """Renew a lease until it is lost, ended or gone."""
@@ -158,7 +181,7 @@ def _renew(ref: weakref.ref[KeptLease], wake: threading.Event, pause: float) -> 
         wake.wait(wait)
         kept = ref()
         if kept is None or not kept.is_held or kept._wake is not wake:
-            return
+            return _release_dropped()
         wake.clear()
         wait = pause if kept.renew() else min(pause, _PAUSE)
         del kept

@@ -65,7 +65,10 @@ def taken(project: Project, task: str, claim: Claim, *, is_free: bool, keep: boo
     except BaseException:
         kept.end()
         raise
-    _leave(project, kept, task, claim, keep=keep)
+    if not keep:
+        with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
+            kept.leave(claim.seconds)
+    _note_kept(project, kept if keep else None, task, claim)
 
 
 def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> None:
@@ -79,18 +82,18 @@ def renew(project: Project, task: str, claim: Claim, *, keep: bool = False) -> N
     if leases is None:
         show_life(project, lease)
     elif (leases, task) not in _kept or not _kept[leases, task].is_held:
-        kept = _lease(leases, task, claim)
+        kept, name, holder = _lease(leases, task, claim), FOLDER + task, _named(task, claim)
         try:
             try:
-                kept.resume()
+                kept.resume() if keep else leases.renew(name, leases.resume(name, holder))
             except Fenced as error:
                 if not error.lost:
                     raise
-                kept.take()
+                kept.take() if keep else leases.take(name, holder, seconds=claim.seconds)
         except Claimed as error:
             what = f"lease {lease} has ended: no sign of life reached the engine in time; {_by(error)} has the task now"
             raise StaleLease(task, what, _by(error), f"ralf task show {task}") from None
-        _leave(project, kept, task, claim, keep=keep)
+        _note_kept(project, kept if keep else None, task, claim)
 
 
 def end(project: Project, task: str, number: int) -> None:
@@ -109,17 +112,19 @@ def end(project: Project, task: str, number: int) -> None:
 def _lease(leases: Leases, task: str, claim: Claim) -> KeptLease:
     from ralf.storage.kept_lease import KeptLease
 
-    return KeptLease(leases, FOLDER + task, f"{claim.by} {claim.lease(task)}", float("inf"))
+    return KeptLease(leases, FOLDER + task, _named(task, claim), float("inf"))
 
 
-def _leave(project: Project, kept: KeptLease, task: str, claim: Claim, *, keep: bool) -> None:
-    """Keep a lease that was taken, or leave it to later commands of its holder."""
-    if keep:
+def _named(task: str, claim: Claim) -> str:
+    return f"{claim.by} {claim.lease(task)}"
+
+
+def _note_kept(project: Project, kept: KeptLease | None, task: str, claim: Claim) -> None:
+    """Keep a lease that this process renews; None: note when later commands of its holder have to."""
+    if kept is not None:
         _kept[kept.leases, task] = kept
-        return
-    with suppress(RalfError, OSError):  # the claim is recorded: the next sign of life finds out
-        kept.leave(claim.seconds)
-    _note(project, claim.lease(task), claim.seconds)
+    else:
+        _note(project, claim.lease(task), claim.seconds)
 
 
 def _by(error: Claimed) -> str:

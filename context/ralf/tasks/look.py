@@ -159,7 +159,7 @@ class Looker:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return File(stamp, "", id_, None, f"{path}: cannot be read: {error.strerror}")
+            return File(0, "", id_, None, f"{path}: cannot be read: {error.strerror}")
         digest, known = records.digest_of(content), self.book.known(id_)
         if known.tree is not None and known.digest == digest and not known.is_cut:
             return File(stamp, digest, id_, known.tree)
