@@ -28,7 +28,7 @@ _States = list[TaskState]
 
 _MOST_TRIES = 8  # at a stream that somebody else rewrites
 
-FOREIGN = "was not written here after `ralf init`, and has not been accepted"
+FOREIGN = "was not written by your ralf, and has not been accepted"
 
 
 class Tasks:
