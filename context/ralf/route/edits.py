@@ -10,7 +10,7 @@ from typing import Any
 from ralf.document import merge
 from ralf.document.record import now
 from ralf.document.tree import Tree, from_tree, to_tree
-from ralf.model import BODY, MOST_SOURCES, Decision, RouteContext, Section
+from ralf.model import BODY, MOST_SOURCES, Decision, RouteContext
 from ralf.model.items import EXTRACTED
 from ralf.route import cap
 from ralf.text.cleaning import one_line
@@ -217,10 +217,9 @@ def _by_lines(change: merge.Change, original: Tree, current: Tree, *, is_again: 
 
 def conflicts(base: RouteContext, newest: RouteContext, changes: Sequence[merge.Change]) -> list[merge.Conflict]:
     """The fields that an edit of `base` and the journal changed, each to something else."""
-    both = merge.conflicts(to_tree(base), to_tree(newest), changes)
     return [
         one
-        for one in both
+        for one in merge.conflicts(to_tree(base), to_tree(newest), changes)
         if one.at[0] not in _COUNTED
         and "source" not in one.at[-1]
         and not (one.at[0] == BODY and isinstance(one.other, str))  # which has the lines of both
@@ -274,22 +273,19 @@ def changes_of_foreign(ours: RouteContext, theirs: RouteContext) -> list[merge.C
         if said(item) not in known and not cap.cover(cap.of(ours), item)
     )
     numbers = {section.number: section.text for section in ours.body.sections}
-    sections = tuple(
-        _unnumbered(one) if numbers.get(one.number, one.text) != one.text else one for one in theirs.body.sections
-    )
+    sections = []
+    for section in theirs.body.sections:
+        if numbers.get(section.number, section.text) != section.text:
+            title = f"Checkpoint {section.number} of another history: {section.title}".rstrip(": ")
+            section = replace(section, number=None, title=title)
+        sections.append(section)
     count = max(context.context_checkpoint.decision_count for context in (ours, theirs))
     added = replace(
         with_header(theirs, decision_count=count),
         decisions=decisions,
         handover=ours.handover if ours.handover.last else theirs.handover,  # one of ours is no half of theirs
-        body=replace(theirs.body, sections=sections),
+        body=replace(theirs.body, sections=tuple(sections)),
     )
     tree = _plain(ours)
     changes = merge.diff(tree, _plain(all_labelled(added)))
     return [change for change in changes if "value" in change and merge.find(tree, change["at"]) is None]
-
-
-def _unnumbered(section: Section) -> Section:
-    """A section of a file whose number is that of another section of ours."""
-    title = f"Checkpoint {section.number} of another history: {section.title}".rstrip(": ")
-    return replace(section, number=None, title=title)

@@ -224,9 +224,7 @@ def between(before: tuple[str, RouteContext], after: tuple[str, RouteContext]) -
 def at_present(project: Project, route: str) -> RouteContext:
     """What a route comes to, edits that wait in its file included, and nothing that is foreign."""
     state = load_state(project, route)
-    if state is None:
-        return fold.empty(route)
-    return state.recorded if state.status == "foreign" or state.context.wholly_foreign else state.context
+    return state.own if state is not None else fold.empty(route)
 
 
 def _unfolded(context: RouteContext, other: RouteContext) -> RouteContext:

@@ -197,17 +197,12 @@ def _around(sessions: Sequence[SessionEntries], decision: Decision) -> tuple[lis
         turns = thread(session.entries).turns if source is None or source.session == session.session else ()
         for number, turn in enumerate(turns):
             commands = [step for step in turn.steps if source is None and _records(step, decision)]
-            if commands or (source is not None and _has(turn, source)):
+            there = [entry.line for entry in (turn.message, *turn.entries) if entry is not None and entry.line]
+            if commands or (source is not None and there and min(there) <= source.first_line <= max(there)):
                 called = [Quote(step.line, step.line, f"agent, calling {step.tool}", step.object) for step in commands]
                 following = [_of(one.message) for one in turns[number + 1 :] if one.message is not None]
                 return called[:1], list(_turn(turn)), following[:_AFTER]
     return [], [], []
-
-
-def _has(turn: Turn, source: Source) -> bool:
-    """Whether a decision's first line lies in a turn."""
-    lines = [entry.line for entry in ([turn.message] if turn.message else []) + turn.entries if entry.line]
-    return bool(lines) and min(lines) <= source.first_line <= max(lines)
 
 
 _GIVEN = 60  # first characters of a decision that a command was given

@@ -155,7 +155,7 @@ def difference(project: ViewedProject, name: str, before: str, after: str) -> Di
     route = routing.existing(project, name)
     present = history.at_present(project, route)
     labels = [entry.checkpoint_id for entry in present.checkpoint_history]
-    before = _moment(project, name, before) if before else (labels[-2] if len(labels) > 1 else "r0")
+    before = _moment(project, name, before) if before else history.newest_but_one(project, route)
     after = _moment(project, name, after) if after else history.NOW
     contexts = history.contexts_at(project, route, {before, after})
     one, other = contexts[before], contexts[after]
