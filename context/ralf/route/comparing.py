@@ -137,8 +137,7 @@ def _decisions(before: RouteContext, after: RouteContext) -> Iterator[Told]:
         one, other = to_tree(old), to_tree(item)
         for key in dict.fromkeys((*other, *one)):
             if key not in _SKIPPED["decisions"] and one.get(key) != other.get(key):
-                both = f"{value(one.get(key), _SHORT)} → {value(other.get(key), _SHORT)}"
-                yield Told("decisions", "changed", id_, f"{plain(key)}: {both}")
+                yield Told("decisions", "changed", id_, f"{plain(key)}: {_both(one.get(key), other.get(key))}")
 
 
 def _facts(before: RouteContext, after: RouteContext) -> Iterator[Told]:

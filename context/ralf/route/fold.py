@@ -279,14 +279,6 @@ def _decision(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext
     return with_decision(cap.raised(context, decision), decision)
 
 
-def _drop(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    return cap.dropped(context, from_tree(Tombstone, payload.get("tombstone", {})))
-
-
-def _forget(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
-    return cap.forgotten(context, [from_tree(Tombstone, tree) for tree in payload.get("tombstones", ())])
-
-
 def _edit(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     changes = [one for one in payload.get("changes", ()) if one["at"][:1] != ["unresolved"]]  # of earlier versions
     edited = all_labelled(from_tree(RouteContext, merge.apply(to_tree(context), changes)))
@@ -451,9 +443,11 @@ _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
     "attempt": _attempt,
     "handover": _handover,
     "decision": _decision,
-    "drop": _drop,
+    "drop": lambda context, payload: cap.dropped(context, from_tree(Tombstone, payload.get("tombstone", {}))),
     "pin": lambda context, payload: context.with_pin(from_tree(Pin, payload.get("pin", {}))),
-    "forget": _forget,
+    "forget": lambda context, payload: cap.forgotten(
+        context, [from_tree(Tombstone, tree) for tree in payload.get("tombstones", ())]
+    ),
     "edit": _edit,
     "import": _import,
     "refinement": _refinement,
