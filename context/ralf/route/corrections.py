@@ -93,7 +93,7 @@ def record_decision(
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
         same = next((one for one in writer.context.active_decisions if edits.said(one) == edits.said(new)), None)
         if supersedes:
-            new = replace(new, supersedes=_replaceable(project, writer.context, supersedes))
+            new = replace(new, supersedes=_known(project, writer.context, supersedes, is_replaced=True).id)
         elif same is not None:
             if _adds_nothing(new, same):
                 return same
@@ -122,23 +122,19 @@ def _adds_nothing(new: Decision, known: Decision) -> bool:
     )
 
 
-def _known(project: Project, context: RouteContext, label: str, what: str = "") -> Decision:
-    """The decision that `label` names, folded out of the file or not. NotFound."""
-    found = history.decision_of(project, context, history.label(label, "DEC"))
+def _known(project: Project, context: RouteContext, label: str, *, is_replaced: bool = False) -> Decision:
+    """The decision that `label` names, folded out of the file or not. NotFound; Busy for one that is to be replaced and
+    holds no more.
+    """
+    label, hint = history.label(label, "DEC"), f"ralf context show {context.route} --section decisions"
+    found = history.decision_of(project, context, label)
     if found is None or cap.is_buried(context.forgotten, found.id):
-        hint = f"ralf context show {context.route} --section decisions"
-        raise NotFound(context.route, f"has no decision {history.label(label, 'DEC')}{what}", hint)
-    return found
-
-
-def _replaceable(project: Project, context: RouteContext, label: str) -> str:
-    """The label of the decision that may be superseded."""
-    found = _known(project, context, label, " to supersede")
-    if found.status != "active":
+        what = f"has no decision {label}{' to supersede' if is_replaced else ''}"
+        raise NotFound(context.route, what, hint)
+    if is_replaced and found.status != "active":
         by = f" by {found.superseded_by}" if found.superseded_by else ""
-        hint = f"ralf context show {context.route} --section decisions"
         raise Busy(context.route, f"{found.id} is {found.status}{by} already", hint)
-    return found.id
+    return found
 
 
 @dataclass(frozen=True, slots=True)
