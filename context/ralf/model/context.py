@@ -39,7 +39,6 @@ class Header:
 
     mark     the stamp of the file: revision, layout and the route's own mark, which its first record has
     spend    what models have been asked for the route
-    later_records    how many of them are of a later format, which this version passes over
     """
 
     version: str = ""
@@ -53,7 +52,6 @@ class Header:
     tokens_at_checkpoint: int = 0
     total_tokens_consumed: int = 0
     decision_count: int = 0
-    later_records: int = 0
     spend: Spend = field(default_factory=Spend)
     extra: Extra = field(default_factory=dict)
 

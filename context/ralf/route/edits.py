@@ -160,7 +160,7 @@ def _distinct(decisions: Sequence[Decision], before: Mapping[str, Decision]) -> 
 # ---- what a file says otherwise ----
 
 _BOOKKEEPING = frozenset({"version", "route", "revision", "mark", "later_records", "spend"})
-"""What an edit of the header cannot change."""
+"""What an edit of the header cannot change. Files of earlier versions have `later_records`."""
 
 _COUNTED = frozenset({"context_checkpoint", "facts", "checkpoint_history", "folded", "dropped", "forgotten"})
 """Fields that are counted and extracted: nobody is asked about two values of one of them."""

@@ -76,7 +76,6 @@ def _changed(context: RouteContext, record: Record) -> RouteContext:
         context,
         revision=record.revision,
         mark=f"{record.revision}.{LAYOUT}.{mark}" if mark else "",
-        later_records=before.later_records + later,
         decision_count=max(context.context_checkpoint.decision_count, record.payload["decision_count"] if later else 0),
         version=FORMAT_VERSION,
     )
@@ -338,8 +337,7 @@ def _import(context: RouteContext, payload: Mapping[str, Any]) -> RouteContext:
     header = imported.context_checkpoint
     # What was spent is told on; what steers whether a model is asked here is not somebody else's to say.
     spend = Spend(header.spend.calls, header.spend.tokens, header.spend.estimated_tokens, header.spend.cost_usd)
-    later = context.context_checkpoint.later_records
-    return all_labelled(with_header(imported, route=context.route, spend=spend, later_records=later))
+    return all_labelled(with_header(imported, route=context.route, spend=spend))
 
 
 UNDO = "undo"

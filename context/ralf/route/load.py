@@ -116,10 +116,8 @@ def _state_of(project: Project, route: str, look: Look) -> State | None:
         status = "missing" if token is not None else "foreign"
         if token is None and not project.store.is_foreign(stream_of(route)):
             return None
-    if later := recorded.context_checkpoint.later_records:
-        which = "1 record was" if later == 1 else f"{later:,} records were"
-        said = f"{route}: {which} written by a later version of ralf: kept, passed over here; update ralf to read on"
-        context = replace(context, warnings=(*context.warnings, said))
+    if said := access.warnings_of(document_of(project, route), look.recorded):
+        context = replace(context, warnings=(*context.warnings, *said))
     state = State(context, recorded, token, look.content, status, str(error or ""))
     return state if status != "foreign" else replace(state, context=_with_foreign(project, route, state))
 
