@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from ralf.document.tree import to_tree
 from ralf.model import FORMAT_VERSION, ActiveWork, Body, Decision, OpenFile, RouteContext, Section
 from ralf.route.edits import changes_of_edit, changes_of_foreign
 from ralf.route.family import RouteFamily, context_of
-from ralf.route.fold import apply, empty, fold
+from ralf.route.fold import apply, empty
 from ralf.route.routefile import parse, render
 from ralf.storage.journal import Record
 
@@ -38,6 +39,11 @@ def checkpoint(number: int, **more: Any) -> dict[str, Any]:
         "text": f"- what happened in {number}",
         **more,
     }
+
+
+def fold(records: Sequence[Record], start: RouteContext) -> RouteContext:
+    """What records, oldest first, make of a context."""
+    return reduce(apply, records, start)
 
 
 def records(*kinds: tuple[str, dict[str, Any]]) -> list[Record]:

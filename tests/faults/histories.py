@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from tests.contexts import as_read
@@ -210,7 +211,7 @@ def faults(rng: random.Random) -> Iterator[str]:
     yield from _of_reverts(history)
     for _ in range(4):
         yield from _of_difference(rng.choice(history.contexts), rng.choice(history.contexts))
-    if fold.fold(history.records, history.contexts[0]) != history.now:
+    if reduce(fold.apply, history.records, history.contexts[0]) != history.now:
         yield "the journal folded at once comes to something else"
     if routefile.parse(routefile.render(history.now).encode(), "file") != as_read(history.now):
         yield "the file is not read as what it was written from"

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
@@ -275,7 +276,7 @@ def _folded(records: Sequence[journal.Record], route: str) -> ralf.RouteContext:
     revisions = [record.revision for record in records]
     if revisions != list(range(1, len(records) + 1)):
         raise AssertionError(f"the revisions have gaps: {revisions}")
-    return fold.fold(records, fold.empty(route))
+    return reduce(fold.apply, records, fold.empty(route))
 
 
 def _markers(records: Sequence[journal.Record]) -> Counter[str]:

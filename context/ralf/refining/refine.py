@@ -22,7 +22,7 @@ from ralf.refining.command import Command, NoAnswer, Usage, command_of
 from ralf.refining.prompting import Detail, detail_of, prompt
 from ralf.route import handing_over, history
 from ralf.route.entries import sessions_of
-from ralf.route.fold import entry_of, owed
+from ralf.route.fold import owed
 from ralf.route.load import load_state
 from ralf.route.write import open_route
 from ralf.storage import locks
@@ -118,7 +118,7 @@ class _Asking:
         by = self._usage.model or self._command.name
         made, kept = checked(answer, names, quotes, model=by, at=ended, session=session)
         with open_route(self._project, self._route) as writer:
-            if all(entry_of(writer.context, name) is None for name in self._names):
+            if not {entry.checkpoint_id for entry in writer.context.checkpoint_history} & set(self._names):
                 raise NoAnswer("the checkpoint has gone from the route")  # by a revert: nothing of it may come back
             done = handing_over.record(
                 self._project, writer, made, kept, answer.ended, quotes=quotes, call=self._call()

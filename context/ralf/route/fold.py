@@ -44,14 +44,6 @@ def empty(route: str) -> RouteContext:
     return with_header(RouteContext(), version=FORMAT_VERSION, route=route)
 
 
-def fold(records: Iterable[Record], start: RouteContext) -> RouteContext:
-    """What `records`, oldest first, make of `start`; a fold may be broken off and taken up at any record."""
-    context = start
-    for record in records:
-        context = apply(context, record)
-    return context
-
-
 def apply(context: RouteContext, record: Record, *, is_capped: bool = True) -> RouteContext:
     """What one more record makes of a context. One of an unknown kind or later format only advances the
     revision.
@@ -429,11 +421,6 @@ def _refinement(context: RouteContext, payload: Mapping[str, Any]) -> RouteConte
         return replace(one, title=_title(payload) or one.title, text=_text(head, payload)) if is_it else one
 
     return replace(context, body=replace(context.body, sections=tuple(map(refined, context.body.sections))))
-
-
-def entry_of(context: RouteContext, checkpoint_id: str) -> Checkpoint | None:
-    """A checkpoint's entry, None where the cap has folded it away."""
-    return next((entry for entry in context.checkpoint_history if entry.checkpoint_id == checkpoint_id), None)
 
 
 _KINDS: dict[str, Callable[[RouteContext, Mapping[str, Any]], RouteContext]] = {
