@@ -17,7 +17,7 @@ from ralf.agent.records import Body, Cancelled, Retried
 from ralf.agent.steplog import StepLog, holder_name, prepare
 from ralf.errors import Busy, Conflict, Damaged, Fenced, RalfError, RunEnded, RunNotFound, UsageError
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import durable, files
 from ralf.storage.journal import MALFORMED
 from ralf.text import cleaning
 
@@ -293,9 +293,9 @@ def expire_daily(project: Project) -> None:
         files.touch(path)
         os.utime(path)
         expire(project, done=done, most=_AT_ONCE)
-        temporary = path.with_name(f"expired.{os.getpid()}.tmp")
-        long_ago = 0 if len(done.items() - before.items()) >= _AT_ONCE else None
-        files.replace_undurably(path, json.dumps(done).encode(), temporary, time_ns=long_ago)
+        durable.write(path, json.dumps(done).encode(), is_synced=False)
+        if len(done.items() - before.items()) >= _AT_ONCE:
+            os.utime(path, (0, 0))
 
 
 def _done_before(path: Path) -> dict[str, int]:

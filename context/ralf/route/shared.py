@@ -18,7 +18,7 @@ from ralf.document.tree import from_tree, to_tree
 from ralf.model import Decision, RouteContext
 from ralf.model.items import EXTRACTED
 from ralf.project import Project
-from ralf.storage import files, git_files, shared_files
+from ralf.storage import durable, git_files, shared_files
 from ralf.storage.files import content_of
 from ralf.storage.journal import MALFORMED
 from ralf.storage.shared_files import SharedFile
@@ -106,7 +106,7 @@ def publish(project: Project, route: str, revision: int, before: RouteContext, a
     path = _published(project, route)
     with suppress(OSError):  # a cache: without it the newest record is shared again, which changes nothing
         project.make_room(path)
-        files.replace_undurably(path, b"%d" % revision, path.with_name(f".{path.name}.tmp"))
+        durable.write(path, b"%d" % revision, is_synced=False)
 
 
 def is_published(project: Project, route: str, revision: int) -> bool:

@@ -31,31 +31,37 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # ---- a file whole or not at all ----
 
 
-def write(path: Path, content: bytes, *, mode: int = _MODE) -> None:
-    """Make some bytes the content of a file, and remove what dead writers of it left. Errors: `replace_durably`."""
-    replace_durably(path, [content], mode=mode)
+def write(path: Path, content: bytes, *, mode: int = _MODE, is_synced: bool = True) -> None:
+    """Make some bytes the content of a file, and remove what dead writers of it left. Errors: `replace_durably`.
+
+    is_synced  False for a file that can be made anew after a loss of power
+    """
+    replace_durably(path, [content], mode=mode, is_synced=is_synced)
     with suppress(OSError):
         for left in temporaries_of(path):
             if time.time() - left.lstat().st_ctime > _DEAD:
                 left.unlink()
 
 
-def replace_durably(path: Path, chunks: Iterable[bytes], *, mode: int = _MODE) -> None:
+def replace_durably(path: Path, chunks: Iterable[bytes], *, mode: int = _MODE, is_synced: bool = True) -> None:
     """Make `chunks` the content of `path`, whose folder exists: a file with one name, in place of whatever lay there.
 
     OSError, which names the file: then it is as it was, and nothing is left beside it.
     """
     with naming(path):
-        temporary = made_beside(path, chunks, mode=mode)
+        temporary = made_beside(path, chunks, mode=mode, is_synced=is_synced)
         try:
             temporary.rename(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        sync_folder(path.parent)  # else the name may be the old file's after a power loss
+        if is_synced:
+            sync_folder(path.parent)  # else the name may be the old file's after a power loss
 
 
-def made_beside(path: Path, chunks: Iterable[bytes], *, mode: int = _MODE, alike: bool = False) -> Path:
+def made_beside(
+    path: Path, chunks: Iterable[bytes], *, mode: int = _MODE, alike: bool = False, is_synced: bool = True
+) -> Path:
     """A durable new file in the folder of `path`, under a name that tells whose temporary file it is.
 
     alike  whether it has the rights of the file that is there (`give_rights`)
@@ -70,7 +76,8 @@ def made_beside(path: Path, chunks: Iterable[bytes], *, mode: int = _MODE, alike
                 give_rights(descriptor, path, mode)
             else:
                 os.fchmod(descriptor, mode)
-            os.fsync(descriptor)
+            if is_synced:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except BaseException:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from ralf.errors import UsageError
-
-Renaming = Callable[[Path, Path], object]
 
 # ---- opening a file that anybody may have put there ----
 
@@ -94,26 +90,6 @@ def content_of(path: Path, *, follow: bool = False, most: int = MAX_BYTES) -> by
         return content
     finally:
         os.close(descriptor)
-
-
-def replace_undurably(
-    path: Path, content: bytes, temporary: Path, *, time_ns: int | None = None, rename: Renaming = os.replace
-) -> None:
-    """Replace a file that can be made anew: whole or not at all, but without fsync. OSError.
-
-    temporary  a name in the same folder that no other writer of the file uses at the time, and that is free afterwards
-    time_ns    the time that the new file is to have; None: now
-    """
-    make(path.parent)
-    try:
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "xb", opener=open_single_link) as file:
-            file.write(content)
-        if time_ns is not None:
-            os.utime(temporary, ns=(time_ns, time_ns))
-        rename(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 # ---- folders for this user only ----
@@ -208,103 +184,25 @@ def kind_of(folder: Path) -> int:
     return int(found[0]) & 0xFFFFFFFF
 
 
-# ---- read leases: whether another program has a file open for writing ----
-#
-# Linux grants a read lease only on a file that no one has open for writing, and holds back whoever would open it until
-# the lease is released. So what is read under one is no half of a save, and no writer can still hold an unlinked file
-# open.
-
-_PAUSE = 0.001
+# ---- a file that somebody may be saving at this moment ----
 
 _QUIET, _QUIET_CUT = 0.03, 2.0
-"""Seconds without a change after which a file counts as saved if the kernel cannot tell; the second is for a file that
-lacks its end, as an editor may pause in the middle of a save.
+"""Seconds without a change after which a file counts as saved; the second is for a file that lacks its end, as an
+editor may pause in the middle of a save.
 """
 
 
-class Version(NamedTuple):
-    """When a file was written last, and its size: a save changes them."""
+def settled(path: Path, patience: float, end: bytes) -> bytes | None:
+    """The file's bytes once it has not been changed for a moment; None if that takes longer than `patience` seconds.
+    OSError as `content_of`.
 
-    mtime: int  # nanoseconds, none below zero
-    size: int  # bytes
-
-
-class Read(NamedTuple):
-    """A file's bytes, whether no one was writing them (None if the kernel or file system cannot tell), their version,
-    and whether the end of a whole file is missing.
-    """
-
-    content: bytes
-    closed: bool | None
-    version: Version
-    is_cut: bool = False
-
-    @property
-    def may_be_half(self) -> bool:
-        """Whether a program is writing it, or may be: if the kernel cannot tell, whether it has just changed."""
-        if self.closed is None:
-            return abs(time.time() - self.version.mtime / 1e9) < (_QUIET_CUT if self.is_cut else _QUIET)
-        return not self.closed
-
-
-def read(path: str | Path, most: int = sys.maxsize, end: bytes = b"") -> Read:
-    """The file as it is now, `most` bytes at most. OSError as it comes, including for anything but a regular file; a
-    link is ELOOP.
-
-    end  the end of a whole file
-    """
-    descriptor = os.open(path, os.O_RDONLY | CAREFUL)
-    try:
-        closed = _lease(descriptor)
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
-        content = _content(descriptor, most)
-        if closed and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK:
-            closed = False  # someone waits to write
-        return Read(content, closed, version_of(found), end not in content)
-    finally:
-        os.close(descriptor)
-
-
-def settled(path: Path, patience: float, most: int = sys.maxsize, end: bytes = b"") -> bytes | None:
-    """The file's bytes, `most` at most, once no program is writing them; None if that takes longer than `patience`
-    seconds. OSError as `read`.
+    end  stands in a whole file
     """
     deadline = time.monotonic() + patience
-    while (found := read(path, most, end)).may_be_half:
+    while True:
+        changed, content = path.stat().st_mtime, content_of(path)
+        if abs(time.time() - changed) >= (_QUIET if end in content else _QUIET_CUT):
+            return content
         if time.monotonic() > deadline:
             return None
-        time.sleep(_PAUSE)
-    return found.content
-
-
-def version_of(found: os.stat_result) -> Version:
-    """The version of a file that has been looked at."""
-    return Version(found.st_mtime_ns % (1 << 64), found.st_size)
-
-
-def _content(descriptor: int, most: int) -> bytes:
-    """What an open file holds now, `most` bytes at most."""
-    size = min(os.lseek(descriptor, 0, os.SEEK_END), most)
-    content = os.pread(descriptor, size, 0)
-    while len(content) < size and (more := os.pread(descriptor, size - len(content), len(content))):
-        content += more
-    return content
-
-
-def _lease(descriptor: int) -> bool | None:
-    """Take a read lease, released with the descriptor; False if a program has the file open for writing."""
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return None
-    from signal import SIGURG  # ignored by default; loaded only to read a route file
-
-    try:
-        # Whoever opens the file meanwhile has a signal sent to us, SIGIO by default, which would end the process.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, int(SIGURG))
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None  # another user's file, or a file system without leases
-    return True
+        time.sleep(_QUIET / 10)

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -128,7 +128,7 @@ class Journal:
     def _read_header(self) -> Header:
         if not self.content(0, _BEGIN).startswith(_HEADER_BEGINS):
             return Header()
-        _, line = next(_lines(self.content, 0), (0, b""))
+        _, line = next(_lines(self, 0), (0, b""))
         match = re.fullmatch(_HEADER, line)
         if match is not None and _sum_of(match[1]) == match[2]:
             with suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
@@ -189,7 +189,7 @@ class Journal:
     def line_of(self, id: str) -> tuple[int, bytes] | None:  # noqa: A002
         """Place and bytes of the first line with an id, None for none."""
         wanted, before, place = b'\n{"id":%s,"length":' % json.dumps(id).encode(), b"\n", self.header.length
-        while piece := self.content(place, _PIECE):
+        while place < self.size and (piece := self.content(place, _PIECE)):
             found = (before + piece).find(wanted)
             if found >= 0:
                 return next(self.lines(place - len(before) + found + 1 - self._shift))
@@ -198,7 +198,7 @@ class Journal:
 
     def lines(self, offset: int = 0, *, torn: bool = False) -> Iterator[tuple[int, bytes]]:
         """Place and bytes of this file's complete lines from a place on; `torn`: of one that is not complete, too."""
-        for place, line in _lines(self.content, max(offset, self.header.offset) + self._shift):
+        for place, line in _lines(self, max(offset, self.header.offset) + self._shift):
             if torn or line.endswith(b"\n"):  # else it was never acknowledged
                 yield place - self._shift, line
 
@@ -219,10 +219,10 @@ class Journal:
             raise
 
 
-def _lines(content: Callable[[int, int], bytes], place: int) -> Iterator[tuple[int, bytes]]:
-    """Place and bytes of the lines of a file from a place on."""
+def _lines(journal: Journal, place: int) -> Iterator[tuple[int, bytes]]:
+    """Place and bytes of the lines of a journal's file from a place on."""
     begin, rest = place, b""
-    while piece := content(place, _STEP):
+    while place < journal.size and (piece := journal.content(place, _STEP)):
         *found, rest = (rest + piece).split(b"\n")
         for line in found:
             yield begin, line + b"\n"

@@ -42,9 +42,9 @@ class LockFile:
             return False
         return True
 
-    def take(self, *, shared: bool = False) -> None:
+    def take(self) -> None:
         """Wait until the lock is taken, for as long as it takes."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def holder(self) -> str:
         """The process that holds the lock, as far as the system says so: "process 123", else "another process"."""
@@ -112,13 +112,9 @@ def _waited(lock: LockFile, timeout: float) -> bool:
     if not threading.main_thread().is_alive():  # the interpreter ends, and starts no thread any more
         return _polled(lock, timeout)
     decided = threading.Lock()  # taken once: by the thread when it has the lock, or by the caller that gives up
-    failed: list[OSError] = []
 
     def wait() -> None:
-        try:
-            lock.take()
-        except OSError as error:
-            failed.append(error)
+        lock.take()
         if not decided.acquire(blocking=False):
             lock.close()
 
@@ -131,9 +127,6 @@ def _waited(lock: LockFile, timeout: float) -> bool:
         waiting.join(timeout)
     finally:
         is_given_up = decided.acquire(blocking=False)
-    if failed:
-        lock.close()
-        raise failed[0]
     return not is_given_up
 
 

@@ -6,7 +6,6 @@ Losing it loses no task: a claim names its process, so that the task of an agent
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 from ralf.errors import Busy
 from ralf.project import Project
-from ralf.storage import files
+from ralf.storage import durable
 from ralf.storage.files import content_of
 from ralf.storage.locks import LockFile
 from ralf_integrations.hooks import session_registry
@@ -159,7 +158,7 @@ def save(project: Project, state: LoopState) -> None:
     project.make_room(folder(project) / "state.json", prepare=True)
     path = folder(project) / "state.json"  # a store that was registered only now has its cache elsewhere
     content = json.dumps({**asdict(state), "updated": round(time.time(), 3)}).encode()
-    files.replace_undurably(path, content, path.with_name(f".state-{os.getpid()}.tmp"))
+    durable.write(path, content, is_synced=False)
 
 
 def _known(kind: type[Any], tree: dict[str, Any]) -> dict[str, Any]:
