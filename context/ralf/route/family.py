@@ -120,7 +120,7 @@ def _of_journal(record: Record) -> journal.Record:
     body = record.body
     payload = body["payload"] | ({"origin": "agent"} if record.by == BY_AGENT else {})
     made = journal.Record(record.revision, body["kind"], payload, render=record.render)
-    return journal.sealed(replace(made, mark=record.mark, save=record.save))
+    return replace(made, mark=record.mark, save=record.save)
 
 
 _STAMP = regex(r"([0-9]{1,9})\.([0-9]{1,9})\.(.+)\Z")

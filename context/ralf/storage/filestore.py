@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from pathlib import Path
 
-from ralf.errors import Conflict, UnknownToken, UsageError
+from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.storage import durable, earlier, files, journal_file, locks
 from ralf.storage.blob_files import Blobs
 from ralf.storage.journal import Entry, Token, Written
@@ -214,6 +214,8 @@ class FileStore(Blobs):
             written = found.path.stat()
             durable.replace_durably(found.packed, [journal_file.compressed(content)])
             os.utime(found.packed, ns=(written.st_atime_ns, written.st_mtime_ns))
+            if journal_file.unpack(found.packed.read_bytes()) != (content, True):
+                raise DamagedJournal(found.packed, "is not what was archived")
             found.path.unlink()  # where a loss of power brings it back, it is archived once more
             earlier.sweep(found.path)
             return True

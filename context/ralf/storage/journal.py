@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -259,7 +259,6 @@ class Record:
     purged    words were taken out of the payload since (`ralf.forgetting`): it does not match its digest any more
     mark      of the route, in its first record; of one from before there were marks a hash of the record
     save      the edit that it absorbs, None for none
-    encoded   the payload's bytes, where they are known, so that they are made once
     """
 
     revision: int
@@ -271,7 +270,6 @@ class Record:
     purged: bool = False
     mark: str = field(default="", compare=False)
     save: Save | None = field(default=None, compare=False)
-    encoded: bytes = field(default=b"", compare=False, repr=False)
 
 
 _LABEL = r"DEC-([0-9]{1,9})"
@@ -318,12 +316,6 @@ def runs_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*filter(None, [payload.get("attempt")]), *payload.get("attempts", ())]
 
 
-def sealed(record: Record) -> Record:
-    """The record with its payload's bytes and their digest, for who needs both before it is appended."""
-    content = encoded(record.payload)
-    return replace(record, encoded=content, digest=hashlib.sha256(content).hexdigest())
-
-
 def append(store: Store, route: str, record: Record, *, id: str, after: Token | None) -> Token:  # noqa: A002
     """Append a record to a route's journal; acknowledged when this returns. Errors: `Store.append`."""
     return store.append(stream_of(route), line_of(record), id=id, after=after)
@@ -331,8 +323,7 @@ def append(store: Store, route: str, record: Record, *, id: str, after: Token | 
 
 def line_of(record: Record) -> bytes:
     """A route's record as a store keeps it."""
-    if not record.encoded:
-        record = sealed(record)
+    payload = encoded(record.payload)
     more = b',"mark":%s' % json.dumps(record.mark).encode() if record.mark else b""
     more += b',"save":%s' % json.dumps(record.save).encode() if record.save else b""
     return b'{"v":%d,"revision":%d,"parent":%d,"kind":%s,"digest":"%s","payload":%s,"render":%s%s}' % (
@@ -340,8 +331,8 @@ def line_of(record: Record) -> bytes:
         record.revision,
         record.revision - 1,
         json.dumps(record.kind).encode(),
-        record.digest.encode(),
-        record.encoded,
+        hashlib.sha256(payload).hexdigest().encode(),
+        payload,
         json.dumps(record.render).encode(),
         more,
     )
@@ -359,11 +350,6 @@ def read(
             record = parsed(route, entry)
             if not kinds or record.kind in kinds:
                 yield entry.token, record
-
-
-def at(store: Store, route: str, token: Token) -> Record:
-    """The record of a route at a place. Errors: `Store.entry`."""
-    return parsed(route, store.entry(stream_of(route), token))
 
 
 def newest(store: Store, route: str) -> Record | None:
