@@ -549,9 +549,6 @@ def test_a_long_stream_and_a_large_blob_are_read_over_a_slow_line_in_more_calls(
         begun = time.monotonic()
         assert len(list(slow.read(STREAM))) == 140
         assert time.monotonic() - begun > 4
-        first = slow.page(STREAM, None)
-        assert 2 < len(first) < 140
-        assert slow.page(STREAM, first[-1].token)[0].id == f"id-{len(first)}"
         assert len(slow.open_blob(digest).read()) == 1_500_000
         link.close()
 

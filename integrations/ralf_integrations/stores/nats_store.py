@@ -17,7 +17,6 @@ sizes and times.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import io
 import re
@@ -32,7 +31,6 @@ from ralf.text import cleaning
 from ralf_integrations.stores import nats_chunks
 from ralf_integrations.stores.encryption import Cipher
 from ralf_integrations.stores.nats_blobs import Blobs
-from ralf_integrations.stores.nats_changes import Changes, Mark, changes_since
 from ralf_integrations.stores.nats_leases import SECONDS, LeaseLog, NatsLeases
 from ralf_integrations.stores.nats_link import Address, Link, link_to
 from ralf_integrations.stores.nats_log import Log, Moved
@@ -217,28 +215,6 @@ class NatsStore:
             return await self._records(log).sweep() + await self._blobs(log).sweep() + await nats_chunks.sweep(log)
 
         return self._run(swept, _ERASING)
-
-    # ---- what another store follows ----
-
-    def changed(self, prefix: str, since: tuple[int, str] | None) -> Changes:
-        """Which streams below a prefix, `routes/`, have changed since a mark, as the leader knows it."""
-        return self._run(lambda log: changes_since(log, self._records(log), prefix.rstrip("/"), since and Mark(*since)))
-
-    def page(self, stream: str, after: Token | None) -> list[Entry]:
-        """The first records after a place, as many as take one call, for a caller that goes on from there; [] for none.
-        Errors: `Store.read`.
-        """
-        _check_stream(stream)
-        view = self._page(stream, after)
-        if view.damage is not None:
-            raise view.damage
-        return view.entries
-
-    def within(self, seconds: float) -> NatsStore:
-        """The same store, a call of which takes no longer, but for what is large."""
-        found = copy.copy(self)
-        found._timeout = seconds
-        return found
 
     # ---- the loop ----
 
