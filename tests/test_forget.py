@@ -17,8 +17,9 @@ import storekit
 from kit.claude_log import ClaudeLog
 from ralf import project as projects, routing
 from ralf.checkpointing.section import Extractive, Segment, Summary
+from ralf.document import judging
 from ralf.errors import NotFound, RouteNotFound, UsageError
-from ralf.maintenance.forget import forget
+from ralf.maintenance.forget import _Forgetting, forget
 from ralf.maintenance.purge import Wording, remains
 from ralf.maintenance.repair import repair
 from ralf.route import fold
@@ -371,6 +372,26 @@ def test_words_in_any_file_of_the_store_of_tasks_and_of_logs_are_gone_or_the_fil
         *("context/shared/0123456789abcdef/000001-x.json", "tasks/.ralf-T-1.md-0123456789ab.tmp", "tasks/plan.yaml"),
     }
     assert len(done.left) == len(still)
+
+
+def test_what_a_forget_sets_aside_because_its_save_was_never_finished_is_purged_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken for a save under way while the forget looks, and for one that nobody finishes while it erases."""
+    young, erase = [True], _Forgetting.erase
+    monkeypatch.setattr(judging, "_is_young", lambda _: young[0])
+
+    def later(forgetting: _Forgetting) -> None:
+        young.clear()
+        young.append(False)
+        erase(forgetting)
+
+    monkeypatch.setattr(_Forgetting, "erase", later)
+    displaced = store_of(root) / "prev" / "routes" / "other.md"
+    displaced.parent.mkdir(parents=True, exist_ok=True)
+    displaced.write_text(f"# {WORDS}\n", encoding="utf-8")
+    assert forget(ROUTE, text=WORDS, root=root).left == ()
+    assert places(root, WORDS) == []
 
 
 def test_a_file_too_large_to_search_is_not_reported_as_free_of_the_words(tmp_path: Path) -> None:

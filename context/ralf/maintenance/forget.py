@@ -313,6 +313,8 @@ class _Forgetting:
 
                 self._store.replace(document.stream, changed)
             one.settle()
+        for path in document.place.file.parent.glob("*.displaced-*"):  # what it has just set aside may hold the words
+            self._mask(path)
         if is_left:
             self._mask(document.place.file)
 

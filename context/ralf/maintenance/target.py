@@ -53,7 +53,7 @@ class Item(NamedTuple):
         """The mappings of a record's payload that are about the item."""
         if self._is_of_record(payload, revision):
             yield payload
-        yield from filter(self._is_own, _mappings(payload))
+        yield from (part for part in _parts_of(payload) if isinstance(part, Mapping) and self._is_own(part))
 
     def _without(self, tree: Any, *, is_own: bool = False) -> Any:
         if isinstance(tree, list):
@@ -154,18 +154,12 @@ def _of_tree(label: str, text: str, parts: list[Mapping[str, Any]]) -> Decision:
 
 def _texts(part: Mapping[str, Any]) -> list[str]:
     """The words of a mapping that is about an item."""
-    return [text for key in _SAID for text in _strings(part.get(key)) if text != MARK]
+    said = (inner for key in _SAID for inner in _parts_of(part.get(key)))
+    return [text for text in said if isinstance(text, str) and text != MARK]
 
 
-def _strings(tree: Any) -> Iterator[str]:
-    if isinstance(tree, str):
-        yield tree
+def _parts_of(tree: Any) -> Iterator[Any]:
+    """A tree, and all that is in it."""
+    yield tree
     for inner in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, (list, tuple)) else ():
-        yield from _strings(inner)
-
-
-def _mappings(tree: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(tree, Mapping):
-        yield tree
-    for inner in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, (list, tuple)) else ():
-        yield from _mappings(inner)
+        yield from _parts_of(inner)
