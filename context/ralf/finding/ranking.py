@@ -15,8 +15,8 @@ _CANDIDATES = {SAID: 80, DECIDED: 80, PRINTED: 40}
 
 _WEIGHTS = {"decision": 1.2, "evidence": 0.6, "checkpoint": 0.5, "handover": 0.8}
 
-_ABOUT_AS_GOOD, _ALIKE_SHARE = 0.6, 0.35
-"""Units that hold the same words, at least this share of the question, and are about as good, count as equally good."""
+_ABOUT_AS_GOOD = 0.6
+"""Units that hold the same words, and score at least this share of the best of them, count as equally good."""
 
 _FUSION = 60  # k of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)
 
@@ -24,19 +24,13 @@ _FUSION = 60  # k of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)
 @dataclass(frozen=True, slots=True)
 class Found:
     """A unit that holds words of a question, with the text and the number of its best piece; how well that answers, and
-    which words and pairs it holds; `share`: of the whole question, by rarity.
+    which telling words and pairs it holds.
     """
 
     number: int
     unit: Unit
     score: float
-    share: float = 0.0
     held: frozenset[str] = frozenset()
-
-    @property
-    def is_in_force(self) -> bool:
-        """Whether nothing says that it is over."""
-        return self.unit.status in ("", "active", "done")
 
 
 def ranked(tables: SearchTables, query: str, route: int, near: Sequence[int] = ()) -> list[Found]:
@@ -75,12 +69,10 @@ def _scored(tables: SearchTables, query: str, route: int) -> Iterator[Found]:
     match = " OR ".join(expression for expression, _ in terms.values())
     for mark, most in _CANDIDATES.items() if terms else ():
         best |= tables.best(match, mark, route, most)
-    held = tables.held(best, {text: expression for text, (expression, _) in terms.items()})
-    whole = sum(weight for _, weight in terms.values())
+    telling = {text: expression for text, (expression, weight) in terms.items() if weight == 1.0}
+    held = tables.held(best, telling)
     for number, unit in tables.pieces(best).items():
-        share = sum(terms[text][1] for text in held[number]) / whole
-        telling = frozenset(text for text in held[number] if terms[text][1] == 1.0)
-        yield Found(number, unit, best[number] * _WEIGHTS.get(unit.kind, 1.0), share, telling)
+        yield Found(number, unit, best[number] * _WEIGHTS.get(unit.kind, 1.0), frozenset(held[number]))
 
 
 def _by_unit(found: Iterable[Found]) -> list[Found]:
@@ -89,7 +81,7 @@ def _by_unit(found: Iterable[Found]) -> list[Found]:
     for one in found:
         other = best.get(one.unit.id, one)
         first, second = (one, other) if one.score > other.score else (other, one)
-        best[one.unit.id] = replace(first, share=max(one.share, other.share), held=one.held | second.held)
+        best[one.unit.id] = replace(first, held=one.held | second.held)
     return list(best.values())
 
 
@@ -103,7 +95,7 @@ def _ordered(tables: SearchTables, found: list[Found]) -> list[Found]:
     raised = {one.unit.id: one for one in found}
     for one in found:
         most = best[one.unit.route, one.held]
-        if one.share >= _ALIKE_SHARE and len(one.held) > 1 and one.score >= _ABOUT_AS_GOOD * most:
+        if len(one.held) > 1 and one.score >= _ABOUT_AS_GOOD * most:
             raised[one.unit.id] = replace(one, score=most)
     return _sorted(_replacing(tables, raised))
 
@@ -124,7 +116,9 @@ def _replacing(tables: SearchTables, found: dict[int, Found]) -> Iterable[Found]
 
 _KINDS = {"decision": 0, "checkpoint": 2, "evidence": 3}
 
+_IN_FORCE = ("", "active", "done")  # statuses of what nothing says is over
+
 
 def _sorted(found: Iterable[Found]) -> list[Found]:
     newest = sorted(found, key=lambda one: (one.unit.at, one.number), reverse=True)
-    return sorted(newest, key=lambda one: (-one.score, not one.is_in_force, _KINDS.get(one.unit.kind, 1)))
+    return sorted(newest, key=lambda one: (-one.score, one.unit.status not in _IN_FORCE, _KINDS.get(one.unit.kind, 1)))
