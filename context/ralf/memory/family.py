@@ -88,7 +88,7 @@ def delta(kind: str, id: str = "", **values: Any) -> Delta:  # noqa: A002
 
 def new_item(kind: str, **values: object) -> Delta:
     """The delta that adds an item; UsageError for a field that items do not have."""
-    unknown = next((name for name in values if name not in FIELDS), "")
+    unknown = next((name for name in values if name not in OWN), "")
     if unknown:
         raise UsageError(unknown, "no field of an item", f"choose one of: {', '.join(sorted(OWN))}")
     return delta("add", item={"kind": kind, **values})
@@ -308,9 +308,6 @@ class Cleaner:
             if value not in ("", *CHOICES[name]):
                 raise ValueError(f"; choose one of: {', '.join(CHOICES[name])}")
             return value or _FIRST.get(name, "")
-        if name == "extra":
-            named = ((_name_of(one), self.line(str(each))) for one, each in value.items())
-            return {one: each for one, each in named if one}
         if not isinstance(value, str):
             return value
         line = self.line(value, LONGEST_QUOTE if name == "error" else LONGEST_TEXT)

@@ -223,7 +223,8 @@ class Memory:
     @property
     def items(self) -> tuple[Item, ...]:
         """The items, by kind, then in the order in which they were added."""
-        return tuple(sorted((item for item in self.entries.values() if item.status != "dropped"), key=_order_of))
+        kinds, held = [*KINDS], (item for item in self.entries.values() if item.status != "dropped")
+        return tuple(sorted(held, key=lambda item: (kinds.index(item.kind), label_of(item.id)[1])))
 
     def get(self, label: str) -> Item | None:
         """The item of a label, None for none."""
@@ -266,10 +267,6 @@ def label_of(label: str) -> tuple[str, int]:
     """The kind and the number of a label; ("", 0) for what is none."""
     kind, _, number = label.rpartition("-")
     return (kind, int(number)) if kind in KINDS and number.isascii() and number.isdecimal() else ("", 0)
-
-
-def _order_of(item: Item) -> tuple[int, int]:
-    return [*KINDS].index(item.kind), label_of(item.id)[1]
 
 
 def check_agent(name: str) -> str:
