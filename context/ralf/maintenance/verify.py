@@ -256,9 +256,9 @@ def _about(project: Project) -> Iterator[Finding]:
 def _renamed_from(project: Project, path: Path) -> str:
     """The route of which a file is a copy that somebody has named after another; "" for none."""
     with suppress(RalfError, OSError):
-        said = parse(content_of(path, most=MAX_BYTES), path).route
-        is_alone = project.store.head(stream_of(path.stem)) is None
-        return said if is_alone and project.store.head(stream_of(said)) is not None else ""
+        if project.store.head(stream_of(path.stem)) is None:
+            said = parse(content_of(path, most=MAX_BYTES), path).route
+            return said if project.store.head(stream_of(said)) is not None else ""
     return ""
 
 
