@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -79,6 +80,15 @@ class World:
         """What is answered, and what it says on the other stream."""
         found = [self.user.ralf(*words, **self.more, **more) for words in COMMANDS]
         return [(ran.status, ran.out, ran.err) for ran in found]
+
+
+def is_same(one: list[tuple[int, str, str]], other: list[tuple[int, str, str]]) -> bool:
+    """Whether answers are the same; what git says is left out where it took too long to say it in one of them."""
+    slow = any(("by git" in a[1]) != ("by git" in b[1]) for a, b in zip(one, other, strict=True))
+    left = r"(?m)^(?:Now, by git|<!-- ralf:).*\n" if slow else r"(?!)"
+    return [re.sub(left, "", "\n".join(map(str, each))) for each in one] == [
+        re.sub(left, "", "\n".join(map(str, each))) for each in other
+    ]
 
 
 def unchanged_times(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -318,8 +328,8 @@ def test_after_a_change_the_answer_is_the_one_that_is_made_now(world: World, wha
     differs, change = CHANGES[what]
     change(world)
     after = world.answers()
-    assert after == world.answers(way=storekit.PLAIN)
-    assert (after != before) is differs
+    assert is_same(after, world.answers(way=storekit.PLAIN))
+    assert after != before if differs else is_same(after, before)
 
 
 def test_what_is_recorded_is_in_the_next_answer_also_beside_readers(world: World) -> None:
@@ -331,7 +341,7 @@ def test_what_is_recorded_is_in_the_next_answer_also_beside_readers(world: World
         readers.append(world.user.start(*COMMANDS[0]))
         assert f"Round up to {number} decimetres" in world.user.does(*COMMANDS[0]).out
         assert [reader.wait() for reader in readers] == [0, 0, 0]
-        assert world.answers() == world.answers(way=storekit.PLAIN)
+        assert is_same(world.answers(), world.answers(way=storekit.PLAIN))
 
 
 def test_an_answer_that_is_given_again_is_a_sign_of_life(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +109,40 @@ def test_what_a_person_said_stands_outside_the_fence_of_a_memory_that_is_handed_
     said = storekit.process("memory", "show", "--for", "the tides", cwd=made, way=storekit.PLAIN).out
     assert "indent: tabs" in outside(said)
     assert "ECONNREFUSED" in said and "ECONNREFUSED" not in outside(said)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tide", "Round up"],
+        ["tide", "Round <!-- up -->" * 40],
+        ["tide", "Round up", "--because", "it is late", "--instead-of", "cut: too low", "--supersedes", "DEC-001"],
+        ["tide", "Round up", "--supersedes", "DEC-009"],
+        ["tide", "Round up", "--instead-of", "cut", "--instead-of", "keep"],
+        ["tide", "Round up", "--rule"],
+        ["tide", "Round up", "more"],
+        ["TIDE", "Round up"],
+        ["tidr", "Round up"],
+        ["fresh", "Round up"],
+        ["../x", "Round up"],
+        ["tide", "Log the tides <!-- here -->"],
+    ],
+)
+def test_a_decision_is_recorded_in_both_ways(made: Path, arguments: list[str]) -> None:
+    ways, kept = [], shutil.copytree(made / ".autonomous", made / "kept")
+    for way in (storekit.PLAIN, storekit.CLICK):
+        ran = answered(way, made, "decide", *arguments)
+        shown = answered(storekit.CLICK, made, "show", "tide", "--json")
+        ways.append((ran, re.sub(r"20\d\d-[^\"]*Z", "", shown.out)))
+        shutil.rmtree(made / ".autonomous")
+        shutil.copytree(kept, made / ".autonomous")
+    assert ways[0] == ways[1]
+
+
+@pytest.mark.ci
+def test_a_decision_in_a_damaged_file_is_told_in_both_ways(made: Path) -> None:
+    route_file(made, "tide").write_text("---\nnothing\n")
+    plain, click = (answered(way, made, "decide", "tide", "Round up") for way in (storekit.PLAIN, storekit.CLICK))
+    assert (plain.status, plain.err) == (click.status, click.err) and plain.status == 4
+    assert "DEC-002" in plain.out and "DEC-002" in click.out

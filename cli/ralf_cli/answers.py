@@ -258,7 +258,7 @@ class Watch:
         project = projects.find(words[1] if words[0] == "--root" else None)
         with index.using(project.room_for(index.NAME)) as found:
             # Open before the look that counts: who forgets rewrites a journal, then removes the index.
-            if found is not None and self._is_certain and self._is_unchanged(f"{project.cache}/{index.NAME}"):
+            if found is not None and self._is_certain and self._is_unchanged(str(project.cache)):
                 key = bytes.fromhex(project.owner.key)
                 body = marshal.dumps((self._began, closing.holds_until(), self._looked, self._asked, text))
                 with found.database() as tables:
@@ -267,11 +267,14 @@ class Watch:
                     tables.execute("insert or replace into answer values(?, ?)", row)
                     tables.execute(_DROP_OLDER)
 
-    def _is_unchanged(self, index: str) -> bool:
-        """Whether all that was looked at, but the index, was as it is now when this process began."""
+    def _is_unchanged(self, cache: str) -> bool:
+        """Whether all that was looked at was as it is now when this process began: all but what only caches, and signs
+        of life.
+        """
         for module in [*sys.modules.values()]:
             self._note(getattr(module, "__file__", None) or sys.executable)
-        self._looked = {path: stamp for path, stamp in self._looked.items() if not path.startswith(index)}
+        passing = f"{cache}/index.db", f"{cache}/leases/"
+        self._looked = {path: stamp for path, stamp in self._looked.items() if not path.startswith(passing)}
         folders = {_around(path) for path, stamp in self._looked.items() if len(stamp) == 1 and _STORE in path}
         stamps = [*self._looked.values(), *map(_stamp, folders)]
         changed = [stamp[at] for stamp in stamps for at in range(4, len(stamp), 5)]

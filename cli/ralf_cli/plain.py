@@ -2,7 +2,7 @@
 
     ralf list · show ROUTE                  ralf refresh
     ralf context list · show ROUTE          ralf task list · show · claim · progress · done
-    ralf memory show --for TEXT
+    ralf memory show --for TEXT             ralf decide ROUTE TEXT
 
 `--root DIR` may precede them. The output is the same to the byte: `ralf_cli.main` handles everything unusual (a
 terminal, another option, a warning, an error), before anything is printed. A command that may have written is never
@@ -105,7 +105,9 @@ def _answer(arguments: Sequence[str], wrote: list[str]) -> str:
         return ""
     does, least, most, allowed = _COMMANDS[name]
     options = _parsed(rest[name.count(" ") + 1 :], allowed)
-    if options is None or (_FOR in allowed and _FOR not in options) or not least <= ("" in options) <= most:
+    if options is None or (_FOR in allowed and _FOR not in options):
+        return ""
+    if not least <= ("" in options) + (_SECOND in options) <= most:
         return ""
     from ralf import extensions
 
@@ -139,12 +141,14 @@ def _may_exchange(root: str | None) -> bool:
 
 
 def _parsed(arguments: Sequence[str], allowed: Sequence[str]) -> _Options | None:
-    """Options by their names, and one argument by ""; None for anything else, such as `-`, standard input."""
+    """Options by their names, one argument by "", another by `_SECOND`; None for anything else, such as `-`, standard
+    input.
+    """
     found: _Options = {}
     left = iter(arguments)
     for argument in left:
-        name = argument if argument in allowed else ""
-        value = "yes" if name == _JSON else next(left, "-") if name else argument
+        name = argument if argument in allowed else _SECOND if "" in found else ""
+        value = "yes" if name == _JSON else next(left, "-") if name in allowed else argument
         if (
             name in found
             or value.startswith("-")
@@ -194,6 +198,36 @@ def _show(options: _Options, root: str | None) -> str:
     context = ralf.get_context(options[""], root=root)
     most = options.get("--max-tokens")
     return "" if context.warnings else context.render(None if most is None else int(most), fenced=True)
+
+
+def _decide(options: _Options, root: str | None) -> str:
+    import ralf
+    from ralf import environment, project as projects, routing
+    from ralf.route.load import load_state
+    from ralf.text.cleaning import fenced, shown
+
+    route, project = options[""], projects.find(root)
+    if routing.known(project, route) != route:
+        return ""
+    decision = ralf.record_decision(
+        route,
+        options[_SECOND],
+        rationale=options.get("--because", ""),
+        alternatives=[value for name, value in options.items() if name == "--instead-of"],
+        supersedes=options.get("--supersedes"),
+        origin="agent" if environment.is_agent() else "user",
+        root=project,
+        warn=lambda warning: _say([_typed(f"warning: {warning}", root)]),
+    )
+    text = fenced(shown(f"{route}: {decision.id}: {tables.echoed(decision.decision)}\n"))
+    state = load_state(project, route)
+    if state is None or not state.context.warnings:
+        return text
+    from ralf_cli.writing import complained
+
+    instant.say(text)
+    complained(state.context.warnings[0])
+    sys.exit(4)
 
 
 def _memory_for(options: _Options, root: str | None) -> str:
@@ -287,11 +321,17 @@ def _ralf(root: str | None) -> str:
 
 _JSON, _FOR = "--json", "--for"
 
+_SECOND = " "
+
+_OF_DECIDE = ("--because", "--instead-of", "--supersedes")
+
 _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tuple[str, ...]]] = {
     "list": (_list, 0, 0, ()),
     "show": (_show, 1, 1, ("--max-tokens",)),
     "context list": (_list, 0, 0, ()),
     "context show": (_show, 1, 1, ("--max-tokens",)),
+    "decide": (_decide, 2, 2, _OF_DECIDE),
+    "context decide": (_decide, 2, 2, _OF_DECIDE),
     "memory show": (_memory_for, 0, 0, (_FOR,)),
     "refresh": (_refresh, 0, 0, ("--task", "--max-tokens", _JSON)),
     "task list": (_list_tasks, 0, 0, ("--role", _JSON)),
@@ -304,7 +344,7 @@ _COMMANDS: dict[str, tuple[Callable[[_Options, str | None], str], int, int, tupl
 
 _GROUPS = (["context"], ["memory"], ["task"])
 
-_WRITES = frozenset(("task claim", "task progress", "task done"))
+_WRITES = frozenset(("decide", "context decide", "task claim", "task progress", "task done"))
 
 _NUMBERS = frozenset(("--max-tokens", "--lease"))
 

@@ -115,7 +115,7 @@ def checkpoint(
         emit_json(report_as_json(report))
     else:
         emit_report(report)
-    if _complained(report.damage):
+    if complained(report.damage):
         ctx.exit(4)
 
 
@@ -168,7 +168,7 @@ def watch(
         else:
             with handed_over():
                 emit_report(report)
-        damaged = _complained(report.damage) or damaged
+        damaged = complained(report.damage) or damaged
     if damaged:
         ctx.exit(4)
 
@@ -254,7 +254,7 @@ def decide(
     else:
         click.echo(f"{called_now(root, route)}: {decision.id}: {echoed(decision.decision)}")
     state = load_state(*routing.find(route, root))
-    if _complained(next(iter(state.context.warnings), "") if state is not None else ""):
+    if complained(next(iter(state.context.warnings), "") if state is not None else ""):
         ctx.exit(4)
 
 
@@ -265,7 +265,7 @@ def who_writes() -> str:
     return "agent" if environment.is_agent() and not sys.stdout.isatty() else "user"
 
 
-def _complained(damage: str) -> bool:
+def complained(damage: str) -> bool:
     """Whether a route file could not be made to show what was written; said on stderr."""
     if damage:
         from ralf_cli.terminal import complain
