@@ -98,7 +98,7 @@ class Book:
     def changed(self) -> None:
         """Forget what was made of records, entries, the plan and the engine's leases."""
         self._alive = None
-        for name in ("_claims", "_held", "_ordered", "_chains", "_planned", "_fronts", "_names"):
+        for name in ("_claims", "_held", "_ordered", "_chains", "_rows_of_plan", "_planned", "_fronts", "_names"):
             self.__dict__.pop(name, None)
 
     def name(self, path: str | Path) -> str:
@@ -172,8 +172,8 @@ class Book:
         before it.
         """
         number, place = self._planned.get(id_, (0, 0))
-        earlier = reversed(self._chains[number].ids[:place]) if place > self._fronts.get(number, place) else ()
-        before = (one for one in earlier if self.status(one) in _OPEN)
+        earlier = range(place - 1, -1, -1) if place > self._fronts.get(number, place) else ()
+        before = (one for at in earlier if self.status(one := self._rows_of_plan[number][at]) in _OPEN)
         return tuple(dict.fromkeys([*self.unmet(id_), *islice(before, 1)]))
 
     def waiting_for(self, id_: str) -> list[str]:
@@ -207,17 +207,22 @@ class Book:
         return [Chain(name, tuple(map(tuple, parts))) for name, parts in (self.rows.one("plan") or ("", "", ()))[2]]
 
     @cached_property
+    def _rows_of_plan(self) -> list[list[str]]:
+        """The tasks of each chain, the first one first."""
+        return [one.ids for one in self._chains]
+
+    @cached_property
     def _planned(self) -> dict[str, tuple[int, int]]:
         """The number of a task's chain, and its place there."""
-        rows = [(id_, (number, place)) for number, one in enumerate(self._chains) for place, id_ in enumerate(one.ids)]
-        return dict(reversed(rows))
+        rows = enumerate(self._rows_of_plan)
+        return dict(reversed([(id_, (number, place)) for number, ids in rows for place, id_ in enumerate(ids)]))
 
     @cached_property
     def _fronts(self) -> dict[int, int]:
         """The place of the first open task of each chain that has one."""
         found: dict[int, int] = {}
-        for number, chain in enumerate(self._chains):
-            place = next((at for at, id_ in enumerate(chain.ids) if self.status(id_) in _OPEN), None)
+        for number, ids in enumerate(self._rows_of_plan):
+            place = next((at for at, id_ in enumerate(ids) if self.status(id_) in _OPEN), None)
             if place is not None:
                 found[number] = place
         return found

@@ -82,7 +82,7 @@ def _named(book: Book, given: Sequence[Task], by: str) -> list[Task]:
     in every clone.
     """
     names, taken = {one.id for one in given if one.id}, set[str]()
-    began, count = datetime.now(UTC), sum(book.counts()[status] for status in STATUSES)
+    began, count = datetime.now(UTC), len(book.entries)
     made = []
     for number, one in enumerate(given):
         id_ = one.id or folders.new_id(
