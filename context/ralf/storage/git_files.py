@@ -8,6 +8,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,13 +81,8 @@ def _git(top: Path, *words: bytes, given: bytes = b"") -> bytes:
     if done is None:
         raise NoGit("there is no git")
     if done.returncode:
-        raise Unreadable(_first_complaint(done))
+        raise Unreadable(done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200])
     return done.stdout
-
-
-def _first_complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line that git printed to its standard error, cut to 200 characters."""
-    return done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:200]
 
 
 # ---- what git tracks ----
@@ -101,15 +97,14 @@ def indexes_around(folder: Path) -> list[Path]:
 
 def stamps(indexes: Iterable[Path]) -> tuple[Stamp | None, ...]:
     """What changes of such lists when git tracks something else; None for one that is not there."""
-    found: list[Stamp | None] = []
-    for index in indexes:
-        try:
-            status = index.stat()
-        except (OSError, ValueError):
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
-    return tuple(found)
+    return tuple(map(_stamp, indexes))
+
+
+def _stamp(index: Path) -> Stamp | None:
+    with suppress(OSError, ValueError):
+        status = index.stat()
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    return None
 
 
 def tracked_below(folder: Path) -> frozenset[str]:
@@ -144,8 +139,6 @@ def tracks(root: Path, path: Path) -> bool:
 
 
 # ---- what git has brought ----
-
-_SHA1, _SHA256 = 20, 32  # bytes of an object's id
 
 _IDENT = rb"\$Id:[^$\n]*\$"
 
@@ -189,8 +182,7 @@ def _brought_to(
     asked: list[tuple[Path, bytes]] = []
     ids: dict[Path, set[bytes]] = {}
     for name, (path, content) in files.items():
-        forms = _forms(content) if content else ()
-        ids[path] = {_id_of(form, 2 * size).encode() for form in forms for size in (_SHA1, _SHA256)}
+        ids[path] = {one for form in (_forms(content) if content else ()) for one in _ids_of(form)}
         asked += [(path, place + name) for place in (b"HEAD:", b":")]
         asked += [(path, one) for one in ids[path]] if anywhere else []
     said = _git(top, b"cat-file", b"--batch-check", given=b"".join(b"%b\n" % what for _, what in asked)).split(b"\n")
@@ -207,10 +199,10 @@ def _forms(content: bytes) -> set[bytes]:
     return forms | {re.sub(_IDENT, b"$Id$", form) for form in forms}
 
 
-def _id_of(content: bytes, digits: int) -> str:
+def _ids_of(content: bytes) -> set[bytes]:
+    """The ids of a blob with these bytes, of either kind of repository."""
     framed = b"blob %d\0%s" % (len(content), content)
-    made = hashlib.sha1(framed, usedforsecurity=False) if digits == 2 * _SHA1 else hashlib.sha256(framed)
-    return made.hexdigest()
+    return {made.hexdigest().encode() for made in (hashlib.sha1(framed, usedforsecurity=False), hashlib.sha256(framed))}
 
 
 def _real_file(file: Path) -> Path:

@@ -109,8 +109,6 @@ class Registration:
     def put(self, **values: Any) -> None:
         """Set fields of this object."""
         for name, value in values.items():
-            if name not in _FIELDS:
-                raise TypeError(f"a registration has no {name}")
             setattr(self, name, value)
 
     def update(self, **changes: Any) -> None:
