@@ -8,6 +8,7 @@ import shutil
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def verify(root: Path) -> None:
         context = ralf.get_context(route, root=root)
         assert context.warnings == ()
         if found:
-            folded = fold.fold(found, fold.empty(route))
+            folded = reduce(fold.apply, found, fold.empty(route))
             assert context.decisions == folded.decisions
         for record in found:
             if record.payload.get("evidence"):
