@@ -21,7 +21,7 @@ from ralf.document.tree import to_tree
 from ralf.errors import NotFound, UsageError
 from ralf.maintenance import session_logs
 from ralf.maintenance.documents import ROUTES, Kept, all_kept, kept
-from ralf.maintenance.purge import Wording, holds, line_of, remains
+from ralf.maintenance.purge import Wording, files_below, holds, line_of, remains
 from ralf.maintenance.target import Item, Target, of_item, of_text
 from ralf.project import Project
 from ralf.route import history
@@ -158,10 +158,10 @@ class _Forgetting:
         self._find_blobs()
         self._documents = {one.document.stream: one for one in all_kept(project)}
         self._records = {stream: count for stream in streams if (count := self._count(stream))}
-        found, shared = _found(project, self._wording), project.folder / shared_files.FOLDER
-        tasks = {project.folder.parents[1] / name for name in folders.scan(_tasks(project))}
-        self._files = [path for path in found if path in tasks or self._is_masked(path)]
-        self._shared = [path for path in found if shared in path.parents]
+        masked = [path for path in files_below(project.folder) if self._is_masked(path)]
+        masked += (project.folder.parents[1] / name for name in folders.scan(_tasks(project)))
+        self._files = sorted(path for path in masked if holds(path, self._wording))
+        self._shared = remains(project.folder / shared_files.FOLDER, self._wording)
         self._segments = session_logs.segments(project, route, target.item.revisions)
         self._logs = session_logs.with_words(project, self._wording)
 
@@ -185,8 +185,7 @@ class _Forgetting:
 
     def _is_masked(self, path: Path) -> bool:
         """Whether a file of the store is masked. What a writer is about to put in place is its own."""
-        is_below = self._project.folder in path.parents
-        return is_below and not durable.is_temporary(path.name) and not _APART.match(self._project.name_of(path))
+        return not durable.is_temporary(path.name) and not _APART.match(self._project.name_of(path))
 
     def _count(self, stream: str) -> int:
         """How many records of a stream hold something that is to be forgotten; of what goes as a whole, all."""
@@ -245,8 +244,8 @@ class _Forgetting:
         sync_below(self._project.folder)
 
     def _drop_caches(self) -> None:
+        removed(index.files_in(self._project.cache))  # which hold words in their own way, and are the largest
         removed(remains(self._project.folder / "cache", self._wording))
-        removed(index.files_in(self._project.cache))  # which hold words in their own way
 
     def _purge(self) -> None:
         old = [*self._begin(), *self._digests, *self._gone]

@@ -212,8 +212,10 @@ def holds(path: Path, wording: Wording) -> bool:
 
 def remains(folder: Path, wording: Wording) -> list[Path]:
     """The files below `folder` in which the words stand, sorted; links are not followed."""
-    found = []
-    for top, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not Path(top, name).is_symlink()]
-        found += [path for name in files if holds(path := Path(top, name), wording)]
-    return sorted(found)
+    return sorted(path for path in files_below(folder) if holds(path, wording))
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """The files below `folder`; links are not followed."""
+    for top, _, files in os.walk(folder):
+        yield from (Path(top, name) for name in files)
