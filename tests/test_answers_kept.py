@@ -16,9 +16,13 @@ from typing import Any
 import pytest
 
 import storekit
+from kit.no_index import WITHOUT
 from promises.user import Session, User, save
 
-pytestmark = pytest.mark.ci
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(bool(os.environ.get(WITHOUT)), reason="it is about what the index keeps"),
+]
 
 FOLDER = Path(".autonomous/context")
 COMMANDS = (("show", "tide"), ("list",))
