@@ -72,6 +72,8 @@ def take(rows: Rows, record: Record) -> None:
             source = payload["source"]
             session, notes = str(source.get("session", "")), source.get("notes")
             offset: dict[str, Any] = {key: int(source.get(f"to_{key}", 0)) for key in ("byte", "line")}
+            if min(offset.values()) < 0:
+                raise ValueError("a place before the beginning")
             offset |= {key: str(source.get(key, "")) for key in ("head", "tail")}
             offset |= {key: payload.get(key) or empty for key, empty in (("pending", []), ("tails", {}))}
             rows.put(f"offset/{session}", offset)
