@@ -44,21 +44,21 @@ MUTATIONS = (
     ),
     Mutation(
         "no lock",
-        "context/ralf/storage/files.py",
+        "context/ralf/storage/locks.py",
         (
             ("            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n"),
-            ("        fcntl.flock(self._descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)\n", "        return\n"),
+            ("        fcntl.flock(self._descriptor, fcntl.LOCK_EX)\n", "        return\n"),
         ),
         ("test_durability",),
     ),
     Mutation(
         "the file before the record",
-        "context/ralf/route/write.py",
+        "context/ralf/document/access.py",
         (
             (
-                "            self._keep_base(record.revision, content)\n        token = ",
-                "            self._keep_base(record.revision, content)\n"
-                "            self._path.write_bytes(content)\n        token = ",
+                "        token = document.store.append(document.stream, line, id=name, after=state.token)\n",
+                "        places.put(document.place, then.shown())\n"
+                "        token = document.store.append(document.stream, line, id=name, after=state.token)\n",
             ),
         ),
         ("test_durability",),
@@ -81,7 +81,7 @@ MUTATIONS = (
         (
             ("    if claim_ is None or claim_.by != wanted.by:\n", "    if claim_ is None:\n"),
             ("    return same or not (claim_.process and wanted.process)\n", "    return True\n"),
-            ("    if old is not None and _is_same(state, wanted) and", "    if old is None and"),
+            ("    if old is not None and _is_same(old, wanted) and", "    if old is None and"),
         ),
         ("test_tasks",),
     ),

@@ -396,7 +396,7 @@ def work_on_a_hostile_route(stage: Stage) -> None:
 
 @scenario
 def control_without_an_attacker(stage: Stage) -> None:
-    """Nobody attacks: the victim's own words are kept, shown and handed over, with no label on them."""
+    """Nobody attacks: the victim's own words are handed over unlabelled; a file of theirs says how to accept it."""
     project = stage.victim.project
     project.mkdir()
     git(project, "init", "-q")
@@ -412,5 +412,6 @@ def control_without_an_attacker(stage: Stage) -> None:
     heard = stage.victim.hook("SessionStart", session, source="startup", variables={"BB5_ROUTE": "own"})
     hands_over(stage.victim, heard, f"{OWN}gauge")
     write(context_of(project) / "routes/mine.md", route_file("mine").replace("zqx", OWN))
-    heard = stage.victim.hook("SessionStart", stage.victim.session(), source="startup", variables={"BB5_ROUTE": "mine"})
-    hands_over(stage.victim, heard, f"{OWN}goal")
+    shown = stage.victim.ralf("context", "show", "mine").out  # who wrote a file without ralf's mark cannot be seen
+    if f"{OWN}goal" not in shown or "ralf context trust mine" not in shown:
+        stage.victim.faults.append("a route file written by hand is not shown, or not how to accept it")
