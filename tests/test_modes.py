@@ -10,6 +10,7 @@ import pytest
 
 import ralf
 from allwrites import ROUTE, everything, umask
+from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
 from storekit import as_modes_say, context_of, route_file
@@ -88,9 +89,10 @@ def test_commands_read_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     root = tmp_path / "project"
     everything(root)
     shown = ralf.get_context(ROUTE, root=root).render()
+    close_idle()  # as another process finds it
     paths = [root / ".autonomous", *(root / ".autonomous").rglob("*")]
     for path in paths:
-        path.chmod(0o500 if path.is_dir() else 0o400)
+        path.chmod(path.stat().st_mode & 0o500)
     before = {path: path.lstat().st_mtime_ns for path in paths}
     with as_modes_say():
         assert ralf.get_context(ROUTE, root=root).render() == shown

@@ -13,13 +13,14 @@ import pytest
 
 import storekit
 from allwrites import ROUTE, everything
+from ralf.document.index import close_idle
 from ralf.project import Project
 from ralf.storage import files
 from ralf_integrations.blackbox5.budget import SPAWNED, ContextBudget
 from ralf_integrations.hooks import error_log, instant, usage
 from storekit import context_of
 
-BESIDE = ("index.db-journal", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
+BESIDE = ("index.db-journal", "index.db-shm", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
 """Files of the cache that are there for a moment only, and whose names can be foretold."""
 
 
@@ -27,6 +28,7 @@ BESIDE = ("index.db-journal", "index.db-wal", f"routes/.{ROUTE}.json.tmp")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made") / "project"
     assert everything(root) == []
+    close_idle()  # else the files beside the index go away in the middle of a test
     return root
 
 
