@@ -28,7 +28,7 @@ from installed import ralf as installed
 from measure import Row, main
 
 from ralf.project import find
-from ralf.tasks import claims, editing, planfile
+from ralf.tasks import claims, editing, planfile, serializing
 from ralf.tasks.model import Task
 
 TITLE = "Tasks beside aqua-coord"
@@ -107,7 +107,7 @@ def laid(folder: Path, theirs: str, size: int) -> Pair:
     ours, other = fresh(folder, theirs, size)
     agent = aqua.join(theirs, other, "bench")
     aqua.run(theirs, other, "serialize", "--every", str(EVERY))
-    planfile.serialize(every=EVERY, root=ours)
+    serializing.serialize(every=EVERY, root=ours)
     for number in range(EVERY):
         summary = aqua.SUMMARY.format(number=number)
         aqua.run(theirs, other, "claim", agent=agent)

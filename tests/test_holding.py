@@ -118,12 +118,3 @@ def test_a_missing_word_is_missed_and_no_route_is_taken_for_it(root: Path, cli: 
     for args in (("decide", "api"), ("drop", "api"), ("why",), ("revert", "api")):
         cli("context", *args).complains(2, f"ralf context {args[0]}")
     assert len(storekit.records_of(root, "api")) == 1
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(("answer", "taken"), [("n\n", False), ("y\n", True)])
-def test_on_a_terminal_a_second_route_is_asked_about(root: Path, cli: Run, answer: str, taken: bool) -> None:
-    assert cli("context", "checkpoint", "api").status == 0
-    home = storekit.environment(root.parent)
-    status, told = storekit.on_a_terminal(root, "context", "checkpoint", "other", answer=answer, **home)
-    assert (status, (storekit.journal_file(root, "other").exists())) == (0 if taken else 2, taken), told

@@ -16,8 +16,9 @@ from ralf.project import Project, find
 from ralf.storage import durable
 from ralf.tasks import planfile as plans
 from ralf.tasks.model import Task, TaskState
-from ralf.tasks.planfile import parse, path_of, render, serialize
+from ralf.tasks.planfile import parse, path_of, render
 from ralf.tasks.sequence import AUTOMATIC, Chain, Plan, make_plan
+from ralf.tasks.serializing import serialize
 
 
 def task(name: str, *after: str, **fields: object) -> Task:

@@ -17,7 +17,7 @@ from ralf.errors import NotFound, UsageError
 from ralf.maintenance import ownership
 from ralf.model import Carried, Decision, HandOver, RouteContext
 from ralf.project import Project
-from ralf.tasks import claims, editing, planfile as plans, store
+from ralf.tasks import claims, editing, serializing, store
 from ralf.tasks.book import Chain
 from ralf.tasks.model import Attempt, Claim, Evidence, Task, TaskState
 from ralf.tasks.refresh import MOST_BEFORE, Neighbour, Refresh, gather, refresh
@@ -448,7 +448,7 @@ def test_a_fresh_process_prints_all_that_came_before_it_in_the_plan(project: Pat
     ids: list[str] = []
     for number in range(6):
         ids.append(editing.add(f"Title {number}", text=f"Text {number}", after=ids[-1:], root=project).task.id)
-    plans.serialize(root=project, states=store.Tasks(Project(project)).list().tasks, every=2)
+    serializing.serialize(root=project, states=store.Tasks(Project(project)).list().tasks, every=2)
     for number, id_ in enumerate(ids[:3]):
         assert claims.claim(by=f"tide-{number}", root=project).task.id == id_
         ralf.record_decision(id_, f"Decision {number}", rationale="it binds", root=project)

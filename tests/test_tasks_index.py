@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from examples import examples  # noqa: F401  # the profile
 from ralf.errors import RalfError
 from ralf.maintenance import ownership
-from ralf.tasks import claims, editing, folders, planfile, store
+from ralf.tasks import claims, editing, folders, serializing, store
 from ralf.tasks.model import Task
 from taskskit import without_index
 
@@ -60,7 +60,7 @@ def did(root: Path, random: Random) -> None:
         lambda: claims.retry(one, root=root),
         lambda: editing.edit(one, priority=random.randint(1, 10), text=f"text {random.random()}", root=root),
         lambda: editing.split(one, ["Left", "Right"], root=root),
-        lambda: planfile.serialize(every=2, root=root),
+        lambda: serializing.serialize(every=2, root=root),
     ]
     with suppress(RalfError):
         random.choice(works)()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralf.errors import DamagedPlan, NothingReady
-from ralf.tasks import claims, editing, planfile, store
+from ralf.tasks import claims, editing, serializing, store
 
 
 def made(root: Path, *titles: str, **more: object) -> list[str]:
@@ -23,7 +23,7 @@ def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
     made(tmp_path, "a", "b", "c")
     made(tmp_path, "x", "y", role="tester")
     assert ready(tmp_path) == ["a", "b", "c", "x", "y"]
-    planfile.serialize(every=1, root=tmp_path)
+    serializing.serialize(every=1, root=tmp_path)
     assert ready(tmp_path) == ["a", "x"]
     assert store.get("c", root=tmp_path).waits_for == ("TASK-b",)
     claims.claim("a", by="me", root=tmp_path)
@@ -43,7 +43,7 @@ def test_one_task_of_a_chain_after_the_other_is_ready(tmp_path: Path) -> None:
 @pytest.mark.ci
 def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_it_does(tmp_path: Path) -> None:
     made(tmp_path, "a", "b", "c")
-    planfile.serialize(root=tmp_path)
+    serializing.serialize(root=tmp_path)
     editing.edit("b", status="cancelled", root=tmp_path)
     assert ready(tmp_path) == ["a"]
     assert store.get("c", root=tmp_path).waits_for == ("TASK-a",)
@@ -55,7 +55,7 @@ def test_a_task_that_is_cancelled_or_gone_holds_up_no_chain_but_what_is_before_i
 
 def test_a_failed_task_holds_up_its_chain(tmp_path: Path) -> None:
     made(tmp_path, "a", "b")
-    planfile.serialize(root=tmp_path)
+    serializing.serialize(root=tmp_path)
     claims.fail("No", task="a", root=tmp_path)
     assert ready(tmp_path) == []
     with pytest.raises(NothingReady, match=r"TASK-b waits for TASK-a \(failed\)"):
@@ -64,7 +64,7 @@ def test_a_failed_task_holds_up_its_chain(tmp_path: Path) -> None:
 
 def test_a_plan_that_cannot_be_read_is_told_and_nothing_passes_it(tmp_path: Path) -> None:
     made(tmp_path, "a", "b")
-    planfile.serialize(root=tmp_path)
+    serializing.serialize(root=tmp_path)
     (tmp_path / ".autonomous" / "tasks" / "plan.yaml").write_text("chains: [")
     with pytest.raises(DamagedPlan, match=r"plan\.yaml"):
         claims.claim(root=tmp_path)

@@ -29,7 +29,7 @@ from ralf.maintenance import ownership
 from ralf.memory import writing
 from ralf.memory.family import new_item
 from ralf.project import Project
-from ralf.tasks import claims, planfile
+from ralf.tasks import claims, serializing
 from ralf.tasks.model import Evidence
 from ralf_integrations.hooks import session_registry
 from ralf_integrations.hooks.session_registry import Handed, KnownSession
@@ -261,7 +261,7 @@ def _tasks(root: Path) -> None:
         api.add_task(title, id=id_, role=role, after=after, root=root)
     third = claims.claim("TASK-offline", by="agent-3", root=root)
     claims.fail("the signal strength is not in the API", lease=_lease(third), root=root)
-    planfile.serialize(every=2, root=root)
+    serializing.serialize(every=2, root=root)
     first = claims.claim("TASK-schema", by="agent-1", root=root)
     claims.done("Readings lie in SQLite, 41 tests pass", lease=_lease(first), root=root)
     (root / "src").mkdir()

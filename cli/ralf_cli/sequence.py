@@ -54,7 +54,7 @@ def serialize(
     below 1 · 4 damaged plan or task file · 5 busy
     """
     from ralf import project as projects
-    from ralf.tasks import planfile as plans, store
+    from ralf.tasks import planfile as plans, serializing, store
     from ralf_cli.output import emit_json, fields_of, say
 
     if draw and (every is not None or budget is not None or anew or dry_run):
@@ -62,7 +62,7 @@ def serialize(
     if draw:
         plan = plans.load(projects.find(root))
     else:
-        plan = plans.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
+        plan = serializing.serialize(every=every, budget=budget, anew=anew, dry_run=dry_run, root=root)
     for note in plan.notes if plan is not None else ():
         say(f"note: {note}")
     if as_json:

@@ -42,7 +42,7 @@ from ralf.memory import file as memory_file, writing
 from ralf.memory.family import delta, new_item
 from ralf.project import find
 from ralf.route import archive, corrections
-from ralf.tasks import claims, editing, planfile, sequence, store, taskfile
+from ralf.tasks import claims, editing, planfile, sequence, serializing, store, taskfile
 from ralf.tasks.model import Task, TaskState
 
 _SHIM = Path(__file__).with_name("shim.c")
@@ -106,7 +106,7 @@ _TASKS = [TaskState(task=Task(id=f"TASK-{number}", title=f"Carry tide table {num
 
 
 def _planned(root: Path, every: int) -> None:
-    planfile.serialize(root=root, states=_TASKS, every=every)
+    serializing.serialize(root=root, states=_TASKS, every=every)
 
 
 def _plan_as(every: int) -> bytes | None:

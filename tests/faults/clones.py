@@ -95,9 +95,9 @@ class Clone:
 
     def serialize(self) -> None:
         """Put the tasks into a sequence."""
-        from ralf.tasks import planfile
+        from ralf.tasks import serializing
 
-        planfile.serialize(every=2, root=self.root)
+        serializing.serialize(every=2, root=self.root)
 
     def _claimed(self, task: str, end: Callable[[str], object]) -> None:
         claim = claims.claim(task, by="clone", root=self.root).claim
