@@ -367,8 +367,9 @@ def _places(changes: Iterable[merge.Change]) -> str:
     return _few([f"{done}{name}" for name, done in places.items()] or ["order of lists"], "; ")
 
 
-def _named(done: str, items: Iterable[Tree]) -> str:
-    return f"{done} {_few([item.get('id', '') for item in items])}"
+def _named(done: str, items: Iterable[Tree] | int) -> str:
+    """What became of items; "" for a number of them, as a forget has it."""
+    return "" if isinstance(items, int) else f"{done} {_few([item.get('id', '') for item in items])}"
 
 
 def _few(names: Collection[Any], by: str = ", ") -> str:
