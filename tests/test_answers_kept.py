@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -47,6 +49,7 @@ class World:
         self.user.does("decide", "boat", "Paint the boat red")
         self.session.says("And the gauge?")
         self.more: dict[str, Any] = {}
+        self.held: list[sqlite3.Connection] = []
 
     @property
     def index(self) -> Path:
@@ -180,9 +183,29 @@ def written(path: Path, text: str) -> None:
 
 
 def with_index(world: World, statement: str) -> None:
-    with closing(sqlite3.connect(world.index)) as index:
-        index.execute(statement)
-        index.commit()
+    """Change the index while somebody else has it open: who closes it last takes the files beside it away."""
+    index = sqlite3.connect(world.index)
+    index.execute(statement)
+    index.commit()
+    world.held.append(index)
+
+
+def swapped(world: World) -> None:
+    """Each answer lies under the name of the other."""
+    with_index(world, "delete from answer where rowid not in (select rowid from answer order by rowid desc limit 2)")
+    with_index(world, "update answer set body = (select body from answer as other where other.rowid != answer.rowid)")
+
+
+ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select cast(i as blob), x'' from n"
+
+
+def without_a_key(world: World) -> None:
+    """A hook has noted that the store is not this user's; whoever brought it has brought an index, too."""
+    path = registered(world)
+    path.write_text(re.sub(r'"(key|redaction_key|cache)": "\w+"', r'"\1": ""', path.read_text("utf-8")), "utf-8")
+    index = sqlite3.connect(world.store / "cache/index.db")
+    index.executescript(f"pragma journal_mode = wal; create view answer(name, body) as {ENDLESS};")
+    world.held.append(index)
 
 
 def sets(**variables: str) -> Callable[[World], None]:
@@ -259,6 +282,7 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
     "a registration removed": (True, lambda w: registered(w).unlink()),
     "a registration that others may read": (True, lambda w: registered(w).chmod(0o644)),
     "a registration that is a link": (True, linked),
+    "a registration without a key": (True, without_a_key),
     "more work in the session": (True, lambda w: w.session.answers("It is slow. " * 2_000)),
     "a log removed": (True, lambda w: w.session.log.unlink()),
     "another session": (False, lambda w: w.user.session().says("Good morning")),
@@ -299,10 +323,7 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
         False,
         lambda w: with_index(w, "update answer set body = cast(replace(body, 'Keep', 'Kill') as blob)"),
     ),
-    "an answer under the name of another": (
-        False,
-        lambda w: with_index(w, "update answer set body = (select body from answer order by rowid limit 1)"),
-    ),
+    "an answer under the name of another": (False, swapped),
     "another table": (False, lambda w: with_index(w, "drop table answer")),
     "the index of another store": (False, another_index),
 }
@@ -321,6 +342,8 @@ def world(made: tuple[World, Path]) -> World:
     """The world as it was made."""
     found, kept = made
     found.more.clear()
+    while found.held:
+        found.held.pop().close()
     shutil.rmtree(found.folder)
     shutil.copytree(kept, found.folder, symlinks=True)
     return found
@@ -357,6 +380,115 @@ def test_an_answer_that_is_given_again_is_a_sign_of_life(world: World) -> None:
     os.utime(path, (0, 0))
     assert world.is_given_again()
     assert path.stat().st_mtime > 0
+
+
+def test_a_sign_of_life_is_of_the_project_that_one_is_in(world: World) -> None:
+    """An answer of another project, which may have a lease of the same name, is none there."""
+    other = User(world.user.home, world.folder / "other")
+    other.does("init")
+    other.does("decide", "mast", "Keep the mast")
+    (cache,) = (other.project / FOLDER / "cache").glob("*/")
+    (cache / "leases").mkdir()
+    (theirs := cache / "leases/TASK-1-1").touch()
+    os.utime(theirs, (0, 0))
+    for _ in range(6):
+        time.sleep(0.2)
+        said = world.user.ralf("", "--root", other.project, "list", env={"RALF_LEASE": "TASK-1:1"})
+        assert said.status == 0 and "mast" in said.out
+    assert theirs.stat().st_mtime == 0
+
+
+def test_a_git_that_says_nothing_any_more_is_not_waited_for(world: World) -> None:
+    git, is_stuck = shutil.which("git"), world.folder / "stuck"
+    text = f'#!/bin/sh\ntest -e "{is_stuck}" && exec sleep 10000\nexec "{git}" "$@"\n'
+    written(world.folder / "bin/git", text)
+    (world.folder / "bin/git").chmod(0o755)
+    sets(PATH=f"{world.folder / 'bin'}:{os.environ['PATH']}")(world)
+    before = world.settle()
+    is_stuck.touch()
+    assert is_same(world.answers(), before)
+
+
+def test_what_git_says_is_kept_as_a_digest_alone(world: World) -> None:
+    """It may name what nobody has looked through for secrets, and which no answer shows."""
+    for number in range(30):
+        written(world.user.project / f"new-{number}", "")
+    written(world.user.project / "zz-whispered", "")
+    shown = world.settle()
+    assert "not committed" in shown[0][1] and "whispered" not in shown[0][1]
+    assert not [path for path in world.index.parent.glob("index.db*") if b"whispered" in path.read_bytes()]
+
+
+EXTENDED = """
+import sys
+sys.argv = ["ralf", "show", "tide"]
+from ralf import extensions
+if "{module}":
+    sys.path.insert(0, "{folder}")
+    extensions.declare("ralf.runs", "other", "{module}")
+from ralf_cli import start
+start.run()
+"""
+
+
+@pytest.mark.parametrize(("module", "is_kept"), [("", True), ("others_runs", False)])
+def test_nothing_is_kept_where_somebody_elses_extension_had_a_say(world: World, module: str, is_kept: bool) -> None:
+    """It may ask what cannot be watched: a clock of its own, a database."""
+    runs = "variable_prefixes = ()\ncurrent_run = lambda root: ''\ncurrent_folder = lambda root: None\n"
+    written(world.folder / "others_runs.py", runs)
+    world.settle()
+    before = world.newest()
+    assert world.user.python(EXTENDED.format(module=module, folder=world.folder)).status == 0
+    assert (world.newest() > before) is is_kept
+
+
+UPDATED = """
+import sys, time
+sys.argv = ["ralf", "show", "tide"]
+from ralf_cli import answers
+answers.give_again(sys.argv[1:])
+sys.path.insert(0, "{folder}")
+import others_module
+if {is_changed}:
+    open(others_module.__file__, "a").write("# later")
+time.sleep(0.2)
+from ralf_cli import plain
+plain.run()
+"""
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_what_code_makes_that_was_replaced_since_it_was_loaded_is_not_kept(world: World, is_changed: bool) -> None:
+    written(world.folder / "others_module.py", "")
+    world.settle()
+    before = world.newest()
+    assert world.user.python(UPDATED.format(folder=world.folder, is_changed=is_changed)).status == 0
+    assert (world.newest() > before) is not is_changed
+
+
+def test_a_linked_worktree_keeps_nothing_that_is_never_given_again(world: World) -> None:
+    world.settle()
+    before = world.newest()
+    world.user.git("worktree", "add", "-q", str(world.folder / "linked"))
+    for _ in range(3):
+        assert "tide" in world.user.does("list", cwd=world.folder / "linked").out
+        time.sleep(0.1)
+    assert world.newest() == before
+
+
+def test_a_pipe_that_does_not_block_gets_each_byte_once() -> None:
+    code = "from ralf_cli import answers; answers.say(bytes(range(250)) * 2_000)"
+    inner, outer = os.pipe()
+    os.set_blocking(outer, False)
+    said = b""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=outer) as child:
+        os.close(outer)
+        time.sleep(0.1)  # until it is full
+        while part := os.read(inner, 4096):
+            said += part
+    os.close(inner)
+    assert child.returncode == 0
+    assert said == bytes(range(250)) * 2_000
 
 
 def test_many_answers_are_kept_of_which_the_oldest_go(world: World) -> None:

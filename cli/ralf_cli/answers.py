@@ -5,8 +5,8 @@ said, and until when it holds by the clock. It is given again only where all of 
 the same folder and environment; else, and whatever goes wrong, it is made anew. What is looked at is not listed by
 hand: a making is watched at its calls of the system.
 
-The key of the store, which lies in the user's own folder, seals an answer: an index that came with a repository has
-none.
+The key of the store, which lies in the user's own folder, seals an answer and the question: an index that came with a
+repository has no such seal, and nothing is given again where the store has no key.
 """
 
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    Asked = tuple[list[str | bytes], list[str], dict[str, str], int, bytes]
+    Question = tuple[list[str | bytes], list[str], dict[str, str]]  # words, variables as they are, and others
     Stamp = tuple[int, ...]
 
 _COMMANDS = ("list", "show", "context list", "context show")
@@ -32,6 +32,8 @@ _PASSING = ("_", "SHLVL", "OLDPWD")
 
 _SEAL = 32  # bytes
 
+_began = time.time_ns()  # this process, before it loaded what makes an answer
+
 
 def may_be_kept(words: "Sequence[str]") -> bool:
     """Whether a command line is one whose answer is kept."""
@@ -41,6 +43,8 @@ def may_be_kept(words: "Sequence[str]") -> bool:
 
 def give_again(words: "Sequence[str]") -> None:
     """Print the answer to a command line that was made before, and end; return where it has to be made."""
+    global _began
+    _began = time.time_ns()
     if not may_be_kept(words) or sys.stdout is None or sys.stdout.isatty():
         return
     try:
@@ -48,16 +52,23 @@ def give_again(words: "Sequence[str]") -> None:
     except Exception:  # noqa: BLE001  # no error of the index reaches anyone
         return
     try:
-        while text:
-            text = text[os.write(1, text) :]
+        say(text)
     except BrokenPipeError:  # nobody reads on
         pass
     except OSError:  # which who makes it meets, too
         return
-    import atexit
+    os._exit(0)  # nothing that was loaded has to end in some other way
 
-    atexit._run_exitfuncs()
-    os._exit(0)
+
+def say(text: bytes) -> None:
+    """Write to standard output, all of it, also where that is a pipe that is full and does not block."""
+    while text:
+        try:
+            text = text[os.write(1, text) :]
+        except BlockingIOError:
+            import select
+
+            select.select((), (1,), ())
 
 
 def _kept(words: "Sequence[str]") -> bytes:
@@ -65,36 +76,43 @@ def _kept(words: "Sequence[str]") -> bytes:
     import _sqlite3  # a third of what `sqlite3` takes
     import marshal
 
-    cache, key = _place(words)
+    cache, key = _place(_root(words))
+    name = _name(words, key)
     if not all(os.path.isfile(f"{cache}/index.db{end}") for end in ("", "-wal", "-shm")):  # a pipe would be waited for
         raise LookupError
     quoted = cache.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     index = _sqlite3.connect(f"file:{quoted}/index.db?mode=ro", timeout=0.05, uri=True)
     try:
-        ((body,),) = index.execute("select body from answer where name = ?", (_name(words, key),))
+        ((body,),) = index.execute("select body from answer where name = ?", (name,))
     finally:
         index.close()
-    if _seal(body[_SEAL:], key) != body[:_SEAL]:
+    if _seal(name + body[_SEAL:], key) != body[:_SEAL]:
         raise LookupError
     made, until, looked, asked, text = marshal.loads(body[_SEAL:])  # noqa: S302  # its seal says that we wrote it
     end = time.monotonic() + _FOR_GIT
     if (
         not made <= time.time_ns() < until
         or any(_stamp(path) != stamp for path, stamp in looked.items())
-        or not all(_is_said_again(one, end) for one in asked)
+        or any(_seal(_said_by_git(question, end), key) != said for question, said in asked)
     ):
         raise LookupError
     lease = os.environ.get("RALF_LEASE", "").replace(":", "-")
     if lease and "/" not in lease:
-        os.utime(f"{cache}/leases/{lease}")  # as each command of an agent that holds a task
+        os.utime(f"{_place('')[0]}/leases/{lease}")  # as each command of an agent that holds a task, whatever the root
     return bytes(text, "utf-8")
 
 
-def _place(words: "Sequence[str]") -> tuple[str, bytes]:
-    """The cache of the project that is likely meant, and the key of its store, as `storage.registry` keeps them."""
+def _root(words: "Sequence[str]") -> str:
+    return words[1] if words[0] == "--root" else ""
+
+
+def _place(root: str) -> tuple[str, bytes]:
+    """The cache of the project that is likely meant, and the key of its store, as `storage.registry` keeps them. Any
+    error where there is none.
+    """
     config = os.environ.get("XDG_CONFIG_HOME", "")
     config = config if config.startswith("/") else f"{os.environ['HOME']}/.config"
-    top = os.path.abspath(words[1] if words[0] == "--root" else os.environ.get("RALF_PROJECT_DIR", ""))
+    top = os.path.abspath(root or os.environ.get("RALF_PROJECT_DIR", ""))
     top = top.removesuffix("/.autonomous")
     while not os.path.isdir(f"{top}/.autonomous/context") and top != "/":
         top = os.path.dirname(top)
@@ -102,6 +120,8 @@ def _place(words: "Sequence[str]") -> tuple[str, bytes]:
     with open(f"{config}/ralf/projects/{name}.json", encoding="utf-8", opener=_open_own) as file:
         said = file.read()
     key, cache = (said.partition(f'\n  "{field}": "')[2].partition('"')[0] for field in ("key", "cache"))
+    if not key or not cache:  # not the user's store: whoever brought it can have brought an index
+        raise LookupError
     return f"{top}/.autonomous/context/cache/{cache}", bytes.fromhex(key)
 
 
@@ -114,10 +134,10 @@ def _open_own(path: str, flags: int) -> int:
 
 def _name(words: "Sequence[str]", key: bytes) -> bytes:
     """What an answer is kept by: all that is given to a command."""
-    user = f"{os.geteuid()} {os.getegid()} {os.getgroups()}"
-    given = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in _PASSING)
-    process = (sys.version, sys.stdout.encoding, user, os.getcwd(), *sys.path, "", *sys.argv[:1], *words, "", *given)
-    return _seal("\0".join(process).encode("utf-8", "surrogateescape"), key)
+    user = os.geteuid(), os.getegid(), os.getgroups()
+    given = sorted((name, value) for name, value in os.environ.items() if name not in _PASSING)
+    process = sys.version, sys.stdout.encoding, user, os.getcwd(), sys.path, sys.argv[0], [*words], given
+    return _seal(repr(process).encode(), key)
 
 
 def _seal(data: bytes, key: bytes) -> bytes:
@@ -144,25 +164,27 @@ def _stamp(path: str, look: "Callable[[str], os.stat_result]" = os.lstat) -> "St
 _followed = os.stat  # which nobody has replaced yet
 
 
-def _is_said_again(asked: "Asked", end: float) -> bool:
-    """Whether git answers as before, until then."""
+def _said_by_git(question: "Question", end: float) -> bytes:
+    """What git answers now, after its exit status; it is killed where that takes longer than until `end`."""
     import select
 
-    words, names, more, status, said = asked
+    words, names, more = question
     inner, outer = os.pipe()
     streams = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 2)]
     streams.append((os.POSIX_SPAWN_DUP2, outer, 1))  # type: ignore[arg-type]
     environment = {name: value for name, value in os.environ.items() if name in names} | more
     child = os.posix_spawnp("git", words, environment, file_actions=streams)
     os.close(outer)
-    heard, part, pipe = b"", b"", select.poll()
+    said, pipe = b"", select.poll()
     pipe.register(inner)
-    while pipe.poll(max(0.0, end - time.monotonic()) * 1_000) and (part := os.read(inner, 65_536)):
-        heard += part
-    if part:  # it takes too long
+    while pipe.poll(max(0.0, end - time.monotonic()) * 1_000):
+        if not (part := os.read(inner, 65_536)):
+            break
+        said += part
+    else:
         os.kill(child, 9)
     os.close(inner)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status and heard == said
+    return b"%d %b" % (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said)
 
 
 # ---- watching how an answer is made ----
@@ -175,6 +197,9 @@ and elsewhere.
 _ELSEWHERE = ("subprocess.", "os.posix_spawn", "os.fork", "os.exec", "os.system", "os.kill", "socket.", "fcntl.")
 """What somebody does who looks at more than files: other processes, machines, locks."""
 
+_OURS = "ralf_integrations."
+"""What an extension begins with that looks at nothing unseen: others may ask the clock or a database."""
+
 _STORE = "/.autonomous/"
 """Where files come and go within a moment: of one that was not there, its folder tells whether it never was."""
 
@@ -185,9 +210,9 @@ class Watch:
     def __init__(self) -> None:
         from ralf.storage import git_files
 
-        self._began = time.time_ns()
+        self._began = _began
         self._looked: dict[str, Stamp] = {}
-        self._asked: list[Asked] = []
+        self._asked: list[tuple[Question, bytes]] = []
         self._is_on = self._is_certain = True
         self._replaced: list[tuple[Any, str, Any]] = [(git_files, "ask", git_files.ask), (time, "time", time.time)]
         self._replaced += [(os, name, getattr(os, name)) for name in ("stat", "lstat", "access", "readlink")]
@@ -244,27 +269,29 @@ class Watch:
             same = [name for name, value in environment.items() if os.environ.get(name) == value]
             others = {name: value for name, value in environment.items() if name not in same}
             words = ["git", "-C", os.fspath(folder), *done.args[1:]]
-            self._asked.append((words, same, others, done.returncode, done.stdout))
+            self._asked.append(((words, same, others), b"%d %b" % (done.returncode, done.stdout)))
         return done
 
     def keep(self, words: "Sequence[str]", text: str) -> None:
         """Keep the answer that was made; nothing where it may not hold. Any error where it cannot be kept."""
         import marshal
 
-        from ralf import project as projects
+        from ralf import extensions, project as projects
         from ralf.document import index
         from ralf.route import closing
 
-        project = projects.find(words[1] if words[0] == "--root" else None)
-        with index.using(project.room_for(index.NAME)) as found:
+        project, (_, key) = projects.find(_root(words) or None), _place(_root(words))
+        is_ours = key.hex() == project.owner.key and all(name.startswith(_OURS) for name in extensions.loaded)
+        with index.using(project.room_for(index.NAME) if is_ours and self._is_certain else None) as found:
             # Open before the look that counts: who forgets rewrites a journal, then removes the index.
-            if found is not None and self._is_certain and self._is_unchanged(str(project.cache)):
-                key = bytes.fromhex(project.owner.key)
-                body = marshal.dumps((self._began, closing.holds_until(), self._looked, self._asked, text))
+            if found is not None and self._is_unchanged(str(project.cache)):
+                # Of what git said only a digest: no one has looked for secrets in it.
+                asked = [(question, _seal(said, key)) for question, said in self._asked]
+                body = marshal.dumps((self._began, closing.holds_until(), self._looked, asked, text))
                 with found.database() as tables:
                     tables.execute("create table if not exists answer(name blob primary key, body blob)")
-                    row = _name(words, key), _seal(body, key) + body
-                    tables.execute("insert or replace into answer values(?, ?)", row)
+                    name = _name(words, key)
+                    tables.execute("insert or replace into answer values(?, ?)", (name, _seal(name + body, key) + body))
                     tables.execute(_DROP_OLDER)
 
     def _is_unchanged(self, cache: str) -> bool:

@@ -45,7 +45,7 @@ def run() -> NoReturn:
                 _show_life()
             text = _answer(words, wrote)
         if text:
-            instant.say(text)
+            answers.say(text.encode())
             with suppress(Exception):  # who asks has the answer
                 if watch is not None:
                     watch.keep(words, text)

@@ -30,6 +30,9 @@ TRANSCRIPTS, ROUTE_RULES, RUNS, STORES = GROUPS = ("ralf.transcripts", "ralf.rou
 problems: list[RalfError] = []
 """What went wrong with extensions in this process, each once: the doors say it."""
 
+loaded: list[str] = []
+"""The modules of all extensions that were loaded in this process."""
+
 _Answer = TypeVar("_Answer")
 _Declared = tuple[str, str, str]
 _declared: set[_Declared] = set()
@@ -64,6 +67,7 @@ def _loaded(group: str) -> tuple[tuple[str, Any], ...]:
         module, _, attributes = value.partition("[")[0].partition(":")
         if declared != group:
             continue
+        loaded.append(module.strip())
         try:
             extension = import_module(module.strip())
             found.append((name, attrgetter(attributes.strip())(extension) if attributes else extension))

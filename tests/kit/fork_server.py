@@ -186,12 +186,16 @@ def _arm(wanted: dict[str, Any]) -> None:
     if (fault := wanted.get("fault")) is not None:
         number, what = fault
         if number == 0:
-            atexit.register(_tell_calls)  # most commands end the process themselves, once they have called these
+            os._exit = posix._exit = _tell_calls  # most commands end the process themselves
         ctypes.CDLL(None).ralf_arm(ctypes.c_long(number), what, ctypes.c_long(0), 0)
 
 
-def _tell_calls() -> None:
+_exit = posix._exit
+
+
+def _tell_calls(status: int) -> NoReturn:
     os.write(3, b"calls %d\n" % ctypes.CDLL(None).ralf_disarm())
+    _exit(status)
 
 
 def _die_of(number: int) -> NoReturn:
