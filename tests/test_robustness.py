@@ -43,7 +43,10 @@ def test_what_is_superseded_already_is_not_superseded_silently_again(tmp_path: P
 def test_a_decision_longer_than_the_file_may_be_is_recorded_and_stays_in_sight(tmp_path: Path) -> None:
     made = ralf.record_decision("r", "word " * 21_000, root=tmp_path)
     assert made.id == "DEC-001"
-    assert [d.id for d in ralf.get_context("r", root=tmp_path).decisions] == ["DEC-001"]
+    assert [hit.id for hit in ralf.search("word", root=tmp_path)] == ["DEC-001"]
+    told = "- 1 more, in force or not, in the journal alone: `ralf search WORDS`"
+    found = ralf.get_context("r", root=tmp_path)
+    assert told in found.render() and told in found.render(section="decisions")
 
 
 def test_a_decision_is_in_the_file_when_the_file_was_mended_after_it(tmp_path: Path) -> None:

@@ -140,8 +140,8 @@ def _rules(made: Recorded, context: RouteContext) -> list[str]:
 
 
 def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) -> list[str]:
-    """The decisions in force and what was tried and did not work, newest first; `is_alone`: those of the hand-over and
-    of the talk, too, for a text that has neither.
+    """The decisions in force and what was tried and did not work, newest first, and how many the cap took out of the
+    file; `is_alone`: those of the hand-over and of the talk, too, for a text that has neither.
     """
     handed = () if is_alone else {entry.id for entry in handed_over(context).kept}
     keys: list[str] = []
@@ -150,6 +150,10 @@ def _in_force(made: Recorded, context: RouteContext, *, is_alone: bool = False) 
         if item.kind in _HELD and not is_elsewhere:
             place, heading = _HELD[item.kind]
             keys += made.add(f"{item.kind}-{number}", (place, number), heading, [wording.decision(item)])
+    if count := context.folded.decision_count:
+        place, heading = _HELD["decision"]
+        line = f"- {count} more, in force or not, in the journal alone: `ralf search WORDS`"
+        keys += made.add("folded", (place, len(context.decisions)), heading, [config.typed(line, context.command)])
     return keys
 
 
