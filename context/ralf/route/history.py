@@ -319,8 +319,7 @@ def events(project: Project, route: str) -> Iterator[tuple[Event, Record]]:
         who = made.get("origin") or payload.get("origin") or payload.get("author") or model
         texts = [claims.get(about.get("id", ""), "")] if kind == "drop" else []
         texts += [words(payload[key]) for key, words in _WORDS.items() if payload.get(key) and key != _HIDDEN.get(kind)]
-        given = payload.get("decisions", ()) if kind != "forget" else ()  # which has a number of them
-        for item in (*given, *document.get("decisions", ()), made):
+        for item in (*payload.get("decisions", ()), *document.get("decisions", ()), made):
             claims[str(item.get("id", ""))] = str(item.get("decision", ""))
         event = Event(
             record.revision,
