@@ -357,7 +357,18 @@ def _take_out_of_git(stage: Stage, route: str) -> None:
 
 @scenario
 def route_named_as_the_task(stage: Stage) -> None:
-    """The loop's environment names a task, and the clone has a hostile route of that name."""
+    """The loop's environment names a task, and the clone has a hostile route file of that name."""
+    put_route(stage.evil, "TASK-001")
+    stage.cloned()
+    stage.victim.variables["RALF_TASK_ID"] = "TASK-001"
+    stage.victim.lives("TASK-001")
+    stage.victim.opts_in()
+    stage.lived("TASK-001", served=False)
+
+
+@scenario
+def journal_named_as_the_task(stage: Stage) -> None:
+    """The clone has a hostile journal, too: hooks record nothing there, and say what to type."""
     put_route(stage.evil, "TASK-001")
     planted.put_journal(stage.evil, "TASK-001")
     stage.cloned()
@@ -365,7 +376,11 @@ def route_named_as_the_task(stage: Stage) -> None:
     stage.victim.lives("TASK-001")
     stage.victim.opts_in()
     _take_out_of_git(stage, "TASK-001")
-    stage.lived("TASK-001", served=False)
+    first = stage.victim.session(OWN)
+    heard = stage.victim.hook("PreCompact", first, trigger="auto", custom_instructions="")
+    if "ralf context trust TASK-001" not in heard:
+        stage.victim.faults.append("a hook does not say why it records nothing")
+    stage.lived("TASK-001", served=False, works=False)
 
 
 @scenario
