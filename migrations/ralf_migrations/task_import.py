@@ -137,7 +137,7 @@ def import_tasks(
 
     def work(writer: Writer) -> Plan:
         nonlocal first
-        states = [*writer.book.states(writer.book.all_ids()).values()]
+        states = [*writer.book.states(writer.book.ordered("true")).values()]
         plan = plan_import(clean, states)
         _write(writer, plan, {state.task.id: state for state in states})
         first = first or plan  # done once more where the index was torn, it finds its own tasks

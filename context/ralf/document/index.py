@@ -23,15 +23,24 @@ from ralf.storage.files import open_single_link
 
 NAME = "index.db"
 
-_VERSION = 7  # of the tables, and of the rows in them
+_VERSION = 8  # of the tables, and of the rows in them
 
 _WAIT = 0.05  # seconds for another process that writes
+
+TASKS = {
+    "task": """create table task(id text primary key, folded text, path text, is_foreign int, is_due int, status text,
+        role text, route text, title text, created text, priority int, needs text, ord int) without rowid""",
+    "task_file": """create table task_file(id text, name text, stamp int, digest text, is_foreign int, problem text,
+        primary key(id, name)) without rowid""",
+}
+"""The tables of the list of tasks, which are kept beside the rows of its document (`ralf.tasks.entries`)."""
 
 _SCHEMA = f"""
 begin immediate;
 drop table if exists document;
 drop table if exists row;
 create table row(name text, key text, value text, primary key(name, key)) without rowid;
+{"".join(f"drop table if exists {name}; {table};" for name, table in TASKS.items())}
 pragma user_version = {_VERSION};
 commit;
 """
@@ -117,10 +126,36 @@ class Index:
         token, self._turns[name] = _place(text)
         return token, Kept(self, name, None if instead is None else partial(instead, token))
 
-    def keep(self, name: str, before: str | None, token: str, changed: Mapping[str, Any]) -> None:
+    def copy(self, db: sqlite3.Connection, tables: Iterable[str], name: str, token: str) -> None:
+        """Copy tables into those of another database, as they were when a document's state at a place was asked for.
+
+        The file that lies at the path now may be another one: it is neither made here nor removed.
+        """
+        try:
+            db.execute("attach ? as kept", (f"{self.path.absolute().as_uri()}?mode=rw",))
+            db.execute("begin")
+            for table in tables:
+                db.execute(f"insert into main.{table} select * from kept.{table}")  # noqa: S608
+            found = db.execute("select value from kept.row where name = ? and key = ''", (name,)).fetchone()
+            db.execute("commit")
+            db.execute("detach kept")
+        except sqlite3.DatabaseError as error:
+            raise Unusable from error
+        if not (found and _place(found[0]) == [token, self._turns.get(name)] and _is_there(self.path, self._open)):
+            raise Unusable
+
+    def keep(
+        self,
+        name: str,
+        before: str | None,
+        token: str,
+        changed: Mapping[str, Any],
+        beside: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
         """Keep what changed since `state` was asked; nothing where somebody else was first.
 
         before  the place of the journal then, None where the rows are all there are; token: the place by now
+        beside  keeps what the document has in tables of its own
         """
         with suppress(sqlite3.Error, OSError, Unusable):
             rows = [(name, key, _text(value)) for key, value in changed.items() if value is not None]
@@ -134,6 +169,8 @@ class Index:
                     return
                 self._db.executemany("delete from row where name = ? and key = ?", [(name, key) for key in changed])
                 self._db.executemany("insert into row values(?, ?, ?)", rows)
+                if beside is not None:
+                    beside(self._db)
                 turn = self._turns[name] = _place(text)[1] + 1 if text else 1
                 self._db.execute("insert or replace into row values(?, '', ?)", (name, _text([token, turn])))
 

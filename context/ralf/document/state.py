@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 from ralf.document.family import Family, Stamp
@@ -146,14 +147,19 @@ class State:
         self.token = entry.token
         return record
 
-    def keep(self, stream: str, index: Index | None) -> None:
-        """Leave in the index what changed since the state was read from it."""
+    @property
+    def kept(self) -> Token | None:
+        """The place at which the index has the document, None where it has it not."""
+        return self._kept
+
+    def keep(self, stream: str, index: Index | None, beside: Callable[[Connection], None] | None = None) -> None:
+        """Leave in the index what changed since the state was read from it; `beside`: see `Index.keep`."""
         if index is not None and self.token is not None and self.rows.held is not None:
             if len(_held) >= _MOST_HELD:
                 _held.clear()
             _held[index.path, stream] = self.token, self.rows.held
         if index is not None and self.token is not None and self.rows.changed:
-            index.keep(stream, self._kept, self.token, self.rows.changed)
+            index.keep(stream, self._kept, self.token, self.rows.changed, beside)
             self._kept = self.token
 
     def _put(self, head: dict[str, Any]) -> None:

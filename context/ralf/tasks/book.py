@@ -1,15 +1,14 @@
-"""What is asked of the tasks of a project: a list of all of them in memory, which lies in some rows of `index.db`."""
+"""What is asked of the tasks of a project: one, what it waits for, who has it, and lists."""
 
 from __future__ import annotations
 
 import os
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from ralf.document.state import State
 from ralf.errors import Claimed, DamagedTask, TaskNotFound, UsageError
 from ralf.project import Project
 from ralf.tasks import folders, leases, origin, records
+from ralf.tasks.entries import ORDER, Entries
 from ralf.tasks.model import Claim, Task, TaskList, TaskState
 from ralf.text import cleaning
 
@@ -26,10 +26,13 @@ MOST_NAMED = 5
 KINDS = ("pending", "completed", "failed", "cancelled", "ready", "claimed", "blocked", "foreign")
 """What tasks are counted by: their status, and of those that are pending what keeps them."""
 
-_PARTS = 64
-"""Rows in which the entries lie: few to read, and each is small enough to be written."""
+_OURS = "status = 'pending' and not is_foreign"
 
-_OPEN = ("pending", "failed")
+_UNMET = """
+select distinct task.id from task, json_each(task.needs) as need left join task as other on other.id = need.value
+where task.status = 'pending' and not task.is_foreign and task.needs <> '[]' and other.status is not 'completed'
+"""
+"""The tasks that wait for one that they name."""
 
 _MOST_COMPARED = 2_000  # titles that a wrong one is compared with
 
@@ -46,59 +49,27 @@ class Chain(NamedTuple):
         return [id_ for segment in self.segments for id_ in segment]
 
 
-class Entry(NamedTuple):
-    """What a list knows of an id that a file or a record has.
-
-    files    those that say that they are it: stamp, digest, whether it is foreign, and why it cannot be read, by name
-    path     the name of the file that counts, "" where there is no such task
-    is_due   whether its file and its records are not the same: the next write sees to it
-    title    as it is looked for; order: of tasks of one second the one with the lower is the older one
-    """
-
-    files: Mapping[str, Sequence[Any]]
-    path: str = ""
-    is_foreign: bool = False
-    is_due: bool = False
-    status: str = ""
-    role: str = ""
-    route: str = ""
-    title: str = ""
-    created: str = ""
-    priority: int = 0
-    after: Sequence[str] = ()
-    order: int = 0
-
-
 class Book:
     """The tasks of a project at one moment, and whose claims live.
 
     row  the row with all of a task: what its file says and a record does not
     """
 
-    def __init__(self, project: Project, state: State, row: Callable[[str], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, project: Project, state: State, entries: Entries, row: Callable[[str], Mapping[str, Any]]
+    ) -> None:
         self.project = project
         self.state = state
         self.rows = state.rows
-        self._parts: dict[str, dict[str, Any]] = dict(state.rows.under("tasks/"))
-        self.entries = {id_: Entry(*row) for part in self._parts.values() for id_, row in part.items()}
+        self.entries = entries
         self._row = row
         self._root = os.fspath(project.folder.parents[1])
         self._alive: frozenset[str] | None = None
 
-    def put(self, id_: str, entry: Entry | None) -> None:
-        """Keep the entry of an id; None: there is none any more."""
-        key = f"tasks/{zlib.crc32(id_.encode()) % _PARTS:02}"
-        part = self._parts.setdefault(key, {})
-        for rows in (part, self.entries):
-            rows.pop(id_, None)
-        if entry is not None:
-            part[id_], self.entries[id_] = list(entry), entry
-        self.rows.put(key, part)
-
     def changed(self) -> None:
         """Forget what was made of records, entries, the plan and the engine's leases."""
         self._alive = None
-        for name in ("_claims", "_held", "_ordered", "_chains", "_rows_of_plan", "_planned", "_fronts", "_names"):
+        for name in ("_claims", "_held", "_chains", "_rows_of_plan", "_planned", "_open", "_fronts", "_blocked"):
             self.__dict__.pop(name, None)
 
     def name(self, path: str | Path) -> str:
@@ -117,7 +88,11 @@ class Book:
 
     def status(self, id_: str) -> str:
         """The status of a task, "" for one that is not there."""
-        return self.entries[id_].status if id_ in self.entries else ""
+        return next((status for (status,) in self.entries.ask("select status from task where id = ?", id_)), "")
+
+    def role(self, id_: str) -> str:
+        """The role of a task, "" for none."""
+        return next((role for (role,) in self.entries.ask("select role from task where id = ?", id_)), "")
 
     def task(self, id_: str) -> Task | None:
         """What a task is; None for one that is not there."""
@@ -173,12 +148,13 @@ class Book:
         """
         number, place = self._planned.get(id_, (0, 0))
         earlier = range(place - 1, -1, -1) if place > self._fronts.get(number, place) else ()
-        before = (one for at in earlier if self.status(one := self._rows_of_plan[number][at]) in _OPEN)
+        before = (one for at in earlier if (one := self._rows_of_plan[number][at]) in self._open)
         return tuple(dict.fromkeys([*self.unmet(id_), *islice(before, 1)]))
 
     def waiting_for(self, id_: str) -> list[str]:
         """The tasks that name another one in their `after`."""
-        return [other for other, entry in sorted(self.entries.items()) if id_ in entry.after and not entry.is_foreign]
+        asked = "select distinct task.id from task, json_each(needs) where not is_foreign and value = ? order by 1"
+        return [other for (other,) in self.entries.ask(asked, id_)]
 
     def _hopeless(self, id_: str) -> Iterator[str]:
         """What to type for a task that waits for one that is cancelled, or is not there."""
@@ -218,11 +194,16 @@ class Book:
         return dict(reversed([(id_, (number, place)) for number, ids in rows for place, id_ in enumerate(ids)]))
 
     @cached_property
+    def _open(self) -> dict[str, bool]:
+        """The tasks that are pending or failed, and whether each can be claimed once it waits for nothing."""
+        return dict(self.entries.ask(f"select id, {_OURS} from task where status in ('pending', 'failed')"))  # noqa: S608
+
+    @cached_property
     def _fronts(self) -> dict[int, int]:
         """The place of the first open task of each chain that has one."""
         found: dict[int, int] = {}
         for number, ids in enumerate(self._rows_of_plan):
-            place = next((at for at, id_ in enumerate(ids) if self.status(id_) in _OPEN), None)
+            place = next((at for at, id_ in enumerate(ids) if id_ in self._open), None)
             if place is not None:
                 found[number] = place
         return found
@@ -282,43 +263,47 @@ class Book:
 
     # ---- lists ----
 
+    def ordered(self, which: str, *values: str) -> list[str]:
+        """The tasks for which a condition in SQL holds, as they would be claimed: those that are pending come first."""
+        asked = f"select id from task where status <> '' and {which} order by {ORDER}"  # noqa: S608
+        return [id_ for (id_,) in self.entries.ask(asked, *values)]
+
     @cached_property
-    def _ordered(self) -> list[str]:
-        """The tasks as they would be claimed: those that are pending come first."""
+    def _blocked(self) -> set[str]:
+        """The tasks that are pending and wait for others."""
+        behind = [id_ for id_, (row, place) in self._planned.items() if place > self._fronts.get(row, place)]
+        return {*filter(self._open.get, behind), *(id_ for (id_,) in self.entries.ask(_UNMET))}
 
-        def rank(one: tuple[str, Entry]) -> tuple[bool, int, str, int, str]:
-            id_, entry = one
-            return entry.status != "pending", -entry.priority, entry.created, entry.order, id_
+    def ready(self) -> list[str]:
+        """The tasks that can be claimed now, the first one first."""
+        return [id_ for id_ in self.ordered(_OURS) if id_ not in self._blocked and id_ not in self._held]
 
-        return [id_ for id_, _ in sorted(((id_, one) for id_, one in self.entries.items() if one.status), key=rank)]
-
-    def kinds(self, id_: str) -> set[str]:
-        """Those of `KINDS` that a task counts for."""
-        entry = self.entries[id_]
-        found = {entry.status, *(["foreign"] if entry.is_foreign else ()), *(["claimed"] if id_ in self._held else ())}
-        if entry.status == "pending" and not entry.is_foreign:
-            is_blocked = (entry.after or id_ in self._planned) and self.waits(id_)
-            found |= {"blocked"} if is_blocked else set() if "claimed" in found else {"ready"}
-        return found
-
-    def of_kind(self, kind: str) -> Iterator[str]:
-        """The ids of the tasks of a kind of `counts`."""
-        return (id_ for id_ in self._ordered if kind in self.kinds(id_))
+    def blocked(self) -> list[str]:
+        """The tasks that are pending and wait for others, the first one first."""
+        return [id_ for id_ in self.ordered(_OURS) if id_ in self._blocked]
 
     def counts(self) -> dict[str, int]:
         """How many tasks there are, by status, and of those that are pending by what keeps them; see `TaskList`."""
-        found = Counter(kind for id_ in self._ordered for kind in self.kinds(id_))
+        found = Counter[str]()
+        asked = f"select status, is_foreign, {_OURS}, count(*) from task where status <> '' group by 1, 2"  # noqa: S608
+        for status, is_foreign, is_ours, count in self.entries.ask(asked):
+            found.update({status: count, "foreign": count * is_foreign, "ready": count * is_ours})
+        found["claimed"] = sum(1 for id_ in self._held if self.status(id_))
+        found["blocked"] = len(self._blocked)
+        found["ready"] -= len(self._blocked | {id_ for id_ in self._held if self._open.get(id_)})
         return {kind: found[kind] for kind in KINDS}
 
     def claimable(self, fits: Callable[[str], bool], most: int, without: Collection[str] = ()) -> list[TaskState]:
         """Tasks of some roles that can be claimed now, the first one first; those whose holders are gone among them."""
-        found = (id_ for id_ in self.of_kind("ready") if id_ not in without and fits(self.entries[id_].role))
+        found = (id_ for id_ in self.ready() if id_ not in without and fits(self.role(id_)))
         return list(self.states(islice(found, most)).values())
 
-    def claimable_as(self, role: str | None, most: int) -> list[TaskState]:
-        """The same for one role: its tasks, then those of none; "": those of none; None: of any role."""
-        own = self.claimable(lambda one: role in (None, one), most)
-        return own + (self.claimable(lambda one: not one, most - len(own)) if role else [])
+    def claimable_as(self, role: str | None) -> list[str]:
+        """Tasks that can be claimed now for one role: its tasks, then those of none; "": of none; None: of any role."""
+        found = self.ready()
+        if role is None:
+            return found
+        return [id_ for one in dict.fromkeys([role, ""]) for id_ in found if self.role(id_) == one]
 
     def select(
         self,
@@ -330,44 +315,35 @@ class Book:
         limit: int | None = None,
     ) -> TaskList:
         """The tasks of some statuses that fit; see `store.list_tasks`."""
-        counts = self.counts()
-        ids = [one.task.id for one in self.claimable_as(role, counts["ready"])] if ready else self._ordered
-        fits = [
-            id_
-            for id_, entry in ((id_, self.entries[id_]) for id_ in ids)
-            if (ready or ((not statuses or entry.status in statuses) and role in (None, entry.role)))
-            and route in (None, entry.route)
-        ]
+        wanted = {
+            "status": () if ready else statuses,
+            "role": () if ready or role is None else (role,),
+            "route": () if route is None else (route,),
+        }
+        which = [f"{name} in ({', '.join('?' * len(values))})" for name, values in wanted.items() if values]
+        fits = self.ordered(" and ".join(["true", *which]), *chain.from_iterable(wanted.values()))
+        if ready:
+            there = {*fits}
+            fits = [id_ for id_ in self.claimable_as(role) if id_ in there]
         tasks = tuple(self.states(fits[:limit]).values())
         return TaskList(
-            tasks, counts, len(fits) - len(tasks), tuple(self.problems()), tuple(filter(None, [self.plan[1]]))
+            tasks, self.counts(), len(fits) - len(tasks), tuple(self.problems()), tuple(filter(None, [self.plan[1]]))
         )
 
     def problems(self) -> list[tuple[Path, str]]:
         """Files that cannot be read, and why."""
-        files = (file for entry in self.entries.values() for file in entry.files.items())
-        return [(self.path(name), problem) for name, (*_, problem) in sorted(files) if problem]
+        asked = "select name, problem from task_file where problem <> '' order by name"
+        return [(self.path(name), problem) for name, problem in self.entries.ask(asked)]
 
     def due(self) -> list[str]:
         """The tasks to whose files the next write has to see."""
-        return sorted(id_ for id_, entry in self.entries.items() if entry.is_due)
+        return [id_ for (id_,) in self.entries.ask("select id from task where is_due order by id")]
 
     # ---- names ----
 
-    @cached_property
-    def _names(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for id_ in self.entries:
-            found.setdefault(id_.casefold(), []).append(id_)
-        return found
-
-    def named(self, id_: str) -> list[str]:
-        """The ids that a file or a record has and that are this one, perhaps in another case."""
-        return self._names.get(id_.casefold(), [])
-
-    def all_ids(self) -> list[str]:
-        """Every id that a file or a record has."""
-        return [*self.entries]
+    def taken(self) -> set[str]:
+        """Every id that a file or a record has, as ids are compared: without its case."""
+        return {id_ for (id_,) in self.entries.ask("select folded from task")}
 
     def resolve(self, named: str) -> str:
         """The id of a task that is named by its id, with or without `TASK-`, or by an unambiguous title. TaskNotFound,
@@ -376,15 +352,14 @@ class Book:
         if self.status(named):
             return named
         words = words_of(named)
-        titles = [(id_, self.entries[id_].title) for id_ in self._ordered]
-        ways: tuple[Callable[[], list[str]], ...] = (
-            lambda: [id_ for id_ in self.named(named) if self.status(id_)],
-            lambda: [id_ for id_, title in titles if title == words],
-            lambda: [id_ for id_ in self.named(f"{folders.PREFIX}{named}") if self.status(id_)],
-            lambda: [id_ for id_, title in titles if words in title],
+        ways = (
+            ("folded = ?", named.casefold()),
+            ("title = ?", words),
+            ("folded = ?", f"{folders.PREFIX}{named}".casefold()),
+            ("instr(title, ?)", words),
         )
         for way in ways if words else ():
-            found = way()
+            found = self.ordered(*way)
             if len(found) == 1:
                 return found[0]
             if found:
@@ -397,7 +372,10 @@ class Book:
                 raise DamagedTask(path, problem.removeprefix(f"{path}: "), f"mend the file in an editor: {path}")
         import difflib  # only for who asks for what is not there
 
-        near = {name: id_ for id_, title in titles[:_MOST_COMPARED] for name in (title, id_.casefold())}
+        titles = self.entries.ask(
+            f"select id, title from task where status <> '' order by {ORDER} limit {_MOST_COMPARED}"  # noqa: S608
+        )
+        near = {name: id_ for id_, title in titles for name in (title, id_.casefold())}
         closest = tuple(dict.fromkeys(near[one] for one in difflib.get_close_matches(words[:200], near, MOST_NAMED)))
         raise TaskNotFound(cleaning.one_line(cleaning.clean(named))[:100], closest, self._titles(closest))
 

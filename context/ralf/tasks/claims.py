@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 from ralf import environment
@@ -91,7 +90,7 @@ def claim(
     def work(writer: Writer) -> TaskState:
         return _take(tasks, writer, _chosen(tasks, writer.book, task, wanted, role), wanted, keep=keep)
 
-    made = tasks.write(work)
+    made = tasks.write(work, near=None if task is None else [task])
     return elsewhere.noted(tasks.project, [made])[0]
 
 
@@ -115,14 +114,10 @@ def _chosen(tasks: Tasks, book: Book, task: str | None, wanted: Claim, role: str
         now = book.task(environment.lease().rpartition(":")[0])
         role = now.role if now is not None else None
     for id_, one in found.items():  # a lease of one's own has run out
-        if (
-            one.by == wanted.by
-            and "ready" in book.kinds(id_)
-            and (role is None or book.entries[id_].role in (role, ""))
-        ):
+        if one.by == wanted.by and id_ in book.ready() and (role is None or book.role(id_) in (role, "")):
             return id_
-    for state in book.claimable_as(role, 1):
-        return state.task.id
+    for id_ in book.claimable_as(role):
+        return id_
     raise NothingReady("tasks", _reasons(book, held, role), _way_out(book))
 
 
@@ -185,15 +180,15 @@ def _never(state: TaskState) -> list[str]:
 
 def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ...]:
     """What keeps each kind of task from being claimed."""
-    counts, blocked = book.counts(), list(islice(book.of_kind("blocked"), _MOST_NAMED))
+    counts, blocked = book.counts(), book.blocked()[:_MOST_NAMED]
     reasons = [_waits(book, id_, book.waits(id_)) for id_ in blocked]
     reasons += [line for state in book.states(blocked).values() for line in _never(state)]
     if counts["blocked"] > len(blocked):
         reasons.append(f"{counts['blocked'] - len(blocked)} more wait for others")
     kinds = {
         "claimed": [f"{id_} (by {one.by})" for id_ in held if (one := book.claim(id_)) is not None],
-        "failed": list(book.of_kind("failed")),
-        "foreign, not accepted yet": list(book.of_kind("foreign")),
+        "failed": book.ordered("status = 'failed'"),
+        "foreign, not accepted yet": book.ordered("is_foreign"),
     }
     reasons += [f"{what}: {_some(ids)}" for what, ids in kinds.items() if ids]
     if role is not None and counts["ready"]:
@@ -206,17 +201,17 @@ def _reasons(book: Book, held: Sequence[str], role: str | None) -> tuple[str, ..
 
 def _way_out(book: Book) -> str:
     """What to type where nothing is ready: for the kind of task that a person has to see to, or for none at all."""
-    if failed := next(book.of_kind("failed"), ""):
-        return f"ralf task show {failed}"
-    if any(book.status(id_) == "pending" for id_ in book.of_kind("foreign")):
+    if failed := book.ordered("status = 'failed'"):
+        return f"ralf task show {failed[0]}"
+    if book.ordered("is_foreign and status = 'pending'"):
         return "ralf context trust"
-    return "ralf task list" if any(map(book.status, book.all_ids())) or book.problems() else 'ralf task add "TITLE"'
+    return "ralf task list" if any(book.counts().values()) or book.problems() else 'ralf task add "TITLE"'
 
 
 # ---- signs of life ----
 
 
-def _signs(tasks: Tasks, kind: str, held: Callable[[Book], Held], **values: Any) -> TaskState:
+def _signs(tasks: Tasks, kind: str, held: Callable[[Book], Held], near: Sequence[str], **values: Any) -> TaskState:
     """Record what is a sign of life of a claim's holder, and show it to the engine, where the store has leases."""
 
     def work(writer: Writer) -> TaskState:
@@ -226,7 +221,7 @@ def _signs(tasks: Tasks, kind: str, held: Callable[[Book], Held], **values: Any)
         writer.append(kind, task=state.task.id, lease=number, **values)
         return writer.state(state.task.id)
 
-    return tasks.write(work)
+    return tasks.write(work, near=near)
 
 
 def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None) -> TaskState:
@@ -243,7 +238,7 @@ def renew(lease: str = "", *, process: int = 0, born: int = 0, root: Root = None
         )
     start, machine = (born or origin.born(process), origin.machine()) if process else (0, "")
     held = partial(_held, tasks, task=None, lease=told, by="")
-    return _signs(tasks, "renew", held, process=process, born=start, machine=machine)
+    return _signs(tasks, "renew", held, _near(None, told), process=process, born=start, machine=machine)
 
 
 # ---- what a holder says ----
@@ -255,7 +250,7 @@ def progress(
     """Say how a task goes; it stands until something else is said. Errors as for `done`."""
     tasks = store.at(root)
     held = partial(_held, tasks, task=task, lease=lease, by=by)
-    return _signs(tasks, "progress", held, text=_text(tasks, text, "progress"))
+    return _signs(tasks, "progress", held, _near(task, lease), text=_text(tasks, text, "progress"))
 
 
 def done(
@@ -293,7 +288,7 @@ def done(
                 raise Busy(id_, _waits(book, id_, unmet).removeprefix(f"{id_} "), f"ralf task show {unmet[0]}")
         return held
 
-    found = tasks.read(look)
+    found = tasks.read(look, near=_near(task, lease))
     if evidence is None and not found.has_ended:  # before the lock is taken: a command may take long
         from ralf.tasks import evidence as proofs  # few commands complete a task
 
@@ -303,7 +298,7 @@ def done(
             status = "it took too long" if proof.exit_status is None else f"exit status {proof.exit_status}"
             raise NotVerified(found.state.task.id, f"is not done: its `verify:` did not pass: {status}", proof.output)
     tree = records.tree_of(_clean_evidence(tasks, proof)) if proof is not None else None
-    made = _close(tasks, "done", look, by, "completed", summary=words, tokens=tokens, evidence=tree)
+    made = _close(tasks, "done", look, _near(task, lease), by, "completed", summary=words, tokens=tokens, evidence=tree)
     if proof is not None and proof.state == "failed" and not found.has_ended:
         what = f"{made.task.id}: recorded as completed, but the last test run failed: {proof.command}"
         made = replace(made, warnings=(*made.warnings, what))
@@ -326,7 +321,7 @@ def fail(
             store.check_ours(held.state)
         return held
 
-    return _close(tasks, "fail", look, by, "failed", reason=_text(tasks, reason, "reason"))
+    return _close(tasks, "fail", look, _near(task, lease), by, "failed", reason=_text(tasks, reason, "reason"))
 
 
 def release(
@@ -352,11 +347,19 @@ def release(
             raise NotFound(held.state.task.id, "no one holds this task", f"ralf task show {held.state.task.id}")
         return held
 
-    return _close(tasks, "release", look, "", outcome=outcome, note=_text(tasks, note, "note", empty=True))
+    return _close(
+        tasks, "release", look, _near(task, lease), "", outcome=outcome, note=_text(tasks, note, "note", empty=True)
+    )
 
 
 def _close(
-    tasks: Tasks, kind: str, look: Callable[[Book], Held], by: str, status: str = "", **values: Any
+    tasks: Tasks,
+    kind: str,
+    look: Callable[[Book], Held],
+    near: Sequence[str],
+    by: str,
+    status: str = "",
+    **values: Any,
 ) -> TaskState:
     """End a claim, and give its task a status; nothing where that is done."""
 
@@ -371,7 +374,7 @@ def _close(
         leases.end(tasks.project, id_, number)
         return writer.state(id_)
 
-    return tasks.write(work)
+    return tasks.write(work, near=near)
 
 
 def retry(task: str, *, root: Root = None) -> TaskState:
@@ -442,6 +445,12 @@ def _held(tasks: Tasks, book: Book, *, task: str | None, lease: str | None, by: 
         book.check_free(mine[0])
         number = number if closing in OUTCOMES else 0
     return Held(state, number, not number and state.task.status == {"done": "completed"}.get(closing, closing))
+
+
+def _near(task: str | None, lease: str | None) -> list[str]:
+    """The ids that are named of the task that is meant; none where it is one that its holder has."""
+    told = lease if lease is not None else environment.lease()
+    return [*filter(None, [task, told.rpartition(":")[0]])]
 
 
 def _mine(book: Book, name: str) -> list[str]:

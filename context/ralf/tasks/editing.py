@@ -81,14 +81,12 @@ def _named(book: Book, given: Sequence[Task], by: str) -> list[Task]:
     """New tasks with ids of their own, the ids of those that they come after, and times by which they keep their order,
     in every clone.
     """
-    names, taken = {one.id for one in given if one.id}, set[str]()
+    names, taken = {one.id for one in given if one.id}, book.taken()
     began, count = datetime.now(UTC), len(book.entries)
     made = []
     for number, one in enumerate(given):
-        id_ = one.id or folders.new_id(
-            count + number, lambda id_: id_ in names or id_.casefold() in taken or book.named(id_)
-        )
-        if cleaning.check(id_).casefold() in taken or book.named(id_):
+        id_ = one.id or folders.new_id(count + number, lambda id_: id_ in names or id_.casefold() in taken)
+        if cleaning.check(id_).casefold() in taken:
             raise UsageError(id_, "this id is taken, or given twice", f"ralf task show {id_}")
         taken.add(id_.casefold())
         after = tuple(dict.fromkeys(on if on in names else book.resolve(on) for on in one.after))

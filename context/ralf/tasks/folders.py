@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -92,12 +91,9 @@ def _age(path: str) -> tuple[int, int] | None:
     return (found.st_mtime_ns, found.st_ino) if S_ISDIR(found.st_mode) else None
 
 
-def stamp(name: str, stat: os.stat_result) -> int:
-    """What is another number once a file was changed or moved, never 0; of numbers alone it is the same in every
-    process.
-    """
-    called = zlib.crc32(name.encode("utf-8", "surrogateescape"))
-    return hash((called, stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino)) or 1
+def stamp(stat: os.stat_result) -> int:
+    """What is another number once a file was changed, never 0; of numbers alone it is the same in every process."""
+    return hash((stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino)) or 1
 
 
 def _scan(

@@ -1,8 +1,8 @@
 """Looks at the journal and at the files of tasks, and keeps the rows of `index.db` up with both.
 
-Rows of the records alone are those of `records.fold`. These are of the files, and of both:
+Rows of the records alone are those of `records.fold`; what lists need is in tables (`entries`). These are of the files,
+and of both:
 
-    tasks/NN     ids that a file or a record has, as lists need them: an `Entry` of each
     full/ID      a task as it is shown: what its file says, with what a record says and the file does not
     read/DIGEST  bytes of a file that was found to be the user's, and that no record has yet
     shown/ID     the digest of the newest record of a task that its file was found to show
@@ -17,28 +17,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ralf.document import place as places
 from ralf.document.family import Family
-from ralf.document.index import Index
+from ralf.document.index import Index, Unusable
 from ralf.document.record import Enveloped, Record
 from ralf.document.rows import Rows
-from ralf.document.state import State
+from ralf.document.state import State, caught_up
 from ralf.errors import Damaged, RalfError
 from ralf.project import Project
 from ralf.storage import git_files
 from ralf.storage.files import content_of
 from ralf.tasks import folders, origin, records
-from ralf.tasks.book import MOST_NAMED, Book, Entry, words_of
+from ralf.tasks.book import MOST_NAMED, Book, words_of
+from ralf.tasks.entries import Entries, Entry
 from ralf.tasks.model import MAX_BYTES, Task
 from ralf.tasks.records import STREAM, Known
 
 _SETTLED, _SETTLED_COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds after which a change of a file changes its times, too; the second for a clock that counts seconds."""
+
+
+_MOST_TRIES = 4  # at an index into which others write
 
 
 class _Fold(Enveloped):
@@ -70,37 +76,62 @@ class File(NamedTuple):
 
 
 class Looker:
-    """One look at the tasks of a project; `keep` leaves in the index what was found."""
+    """One look at the tasks of a project; `keep` leaves in the index what was found.
 
-    def __init__(self, project: Project, index: Index | None, state: State) -> None:
+    near  ids: where their files, those of what they wait for, and those of tasks with claims are as they were,
+          no other file is looked at; None: all are
+    """
+
+    def __init__(self, project: Project, index: Index | None, near: Sequence[str] | None = None) -> None:
         self._project = project
         self._index = index
         self._chosen: dict[str, list[tuple[str, File]]] = {}  # the files of tasks that were looked at
-        self.book = Book(project, state, self._row)
-        self._renew()
+        self.book = Book(project, *_known(project, index), self._row)
+        self._is_whole = self.book.state.kept is None
+        self._renew(near)
 
     def keep(self) -> None:
         """Leave in the index what changed."""
-        self.book.state.keep(STREAM, self._index)
+        keep = partial(self.book.entries.keep, is_whole=self._is_whole)
+        self.book.state.keep(STREAM, self._index, keep)
 
-    def _renew(self) -> None:
+    def _renew(self, near: Sequence[str] | None) -> None:
         """Take in what changed of records, files and plan."""
         book, rows = self.book, self.book.rows
         ids = {key.removeprefix("known/") for key in rows.changed if key.startswith("known/")}
         if (displaced := rows.one("displaced")) is not None and ids:
             rows.put("displaced", sorted({*displaced, *ids}))
         folder = tasks_folder(self._project)
-        found = {name: folders.stamp(name, stat) for name, stat in folders.scan(folder).items()}
-        was = {name: (file[0], id_) for id_, entry in book.entries.items() for name, file in entry.files.items()}
-        names = [name for name, stamp in found.items() if name not in was or was[name][0] != stamp]
-        self.look_at(ids | {was[name][1] for name in {*names, *(was.keys() - found.keys())} & was.keys()}, names)
         try:
-            stamp = str(folders.stamp("plan.yaml", os.lstat(folder / "plan.yaml")))
+            stamp = str(folders.stamp(os.lstat(folder / "plan.yaml")))
         except OSError:
             stamp = ""
         if stamp != book.plan[0]:
             self._take_plan(stamp)
+        if ids or near is None or not self._are_as_they_were({*near, *book.claimed()}):
+            self._take_files(folder, ids)
         book.changed()
+
+    def _are_as_they_were(self, ids: Collection[str]) -> bool:
+        """Whether tasks, and those that they wait for, have the files that are known, and no others can be lost."""
+        book = self.book
+        around = {*ids, *(on for id_ in ids for on in (*book.needs(id_), *book.waits(id_)))}
+        asked = "select name, stamp from task_file where id = ?"
+        known = [book.entries.ask(asked, id_) for id_ in around]
+        try:
+            is_same = all(folders.stamp(os.lstat(book.path(name))) == stamp for one in known for name, stamp in one)
+        except OSError:
+            return False
+        return bool(ids) and all(known) and is_same and book.rows.one("boot") == origin.boot()
+
+    def _take_files(self, folder: Path, ids: set[str]) -> None:
+        """Take in the files that changed, and those of some tasks."""
+        found = {name: folders.stamp(stat) for name, stat in folders.scan(folder).items()}
+        was = dict(self.book.entries.ask("select name, stamp from task_file"))
+        if ids or found != was:
+            of = dict(self.book.entries.ask("select name, id from task_file"))
+            names = [name for name, stamp in found.items() if was.get(name) != stamp]
+            self.look_at(ids | {of[name] for name in {*names, *(was.keys() - found.keys())} & of.keys()}, names)
 
     def _take_plan(self, stamp: str) -> None:
         problem, chains = "", list[Any]()
@@ -117,9 +148,9 @@ class Looker:
 
     def look_at(self, ids: Iterable[str], names: Iterable[str] = ()) -> None:
         """Take in the files of some tasks, those of these names among them, and of the tasks that they say."""
-        ids, files, entries = {*ids}, dict[str, File | None](), self.book.entries
+        ids, files = {*ids}, dict[str, File | None]()
         left = {*names}
-        while left := {*left, *(one for id_ in ids if id_ in entries for one in entries[id_].files)} - files.keys():
+        while left := {*left, *(one for id_ in ids for one in self._names(id_))} - files.keys():
             files |= {name: self._file(name) for name in left}
             ids |= {file.id for file in files.values() if file is not None}
         there = self._judged({name: file for name, file in files.items() if file is not None})
@@ -129,6 +160,10 @@ class Looker:
         for id_, found in of.items():
             self._derive(id_, found)
         self.book.changed()
+
+    def _names(self, id_: str) -> list[str]:
+        """The names of the files that say that they are a task, as far as that is known."""
+        return [name for (name,) in self.book.entries.ask("select name from task_file where id = ?", id_)]
 
     def files_of(self, id_: str) -> list[tuple[str, File]]:
         """The files that say that they are a task, and can be read, with their names; the one that counts comes
@@ -151,7 +186,7 @@ class Looker:
         id_ = folders.name_of(path)
         try:
             stat = os.lstat(path)
-            stamp = folders.stamp(name, stat)
+            stamp = folders.stamp(stat)
             newest = max(stat.st_mtime_ns, stat.st_ctime_ns)
             if newest >= time.time_ns() - (_SETTLED if stat.st_ctime_ns % 1_000_000 else _SETTLED_COARSE):
                 stamp = 0
@@ -245,7 +280,7 @@ class Looker:
             )
         is_there = bool(files) or rows.one(f"known/{id_}") is not None
         rows.put(f"full/{id_}", row)
-        self.book.put(id_, entry if is_there else None)
+        self.book.entries.put(id_, entry if is_there else None)
 
     def _with_file(self, name: str, file: File, known: Known, *, is_shown: bool) -> tuple[Task, bool]:
         """What a task is by its file, with what a record says and the file does not; whether it is due."""
@@ -306,6 +341,18 @@ class Looker:
         if is_shown:
             rows.put(f"shown/{id_}", known.digest)
         return is_shown
+
+
+def _known(project: Project, index: Index | None) -> tuple[State, Entries]:
+    """The state of the records, and the entries beside it, both of one moment."""
+    for _ in range(_MOST_TRIES):
+        state, entries = caught_up(FAMILY, project.store, STREAM, index), Entries()
+        if index is None or state.kept is None:
+            return state, entries
+        with suppress(Unusable):
+            entries.take(index, STREAM, state.kept)
+            return state, entries
+    return caught_up(FAMILY, project.store, STREAM, None), Entries()
 
 
 def tasks_folder(project: Project) -> Path:

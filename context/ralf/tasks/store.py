@@ -9,16 +9,14 @@ from typing import TypeVar
 
 from ralf import environment, project as projects
 from ralf.document.index import NAME, using
-from ralf.document.state import caught_up
 from ralf.errors import Conflict, UsageError
 from ralf.project import Project
 from ralf.storage import locks
 from ralf.storage.engine_calls import fenced
 from ralf.tasks import folders
 from ralf.tasks.book import Book
-from ralf.tasks.look import FAMILY, Looker
+from ralf.tasks.look import Looker
 from ralf.tasks.model import TaskList as TaskList, TaskState
-from ralf.tasks.records import STREAM
 from ralf.tasks.writing import Writer
 from ralf.text import cleaning
 
@@ -55,11 +53,11 @@ class Tasks:
 
     def get(self, task: str) -> TaskState:
         """A task by its id or its unambiguous title. TaskNotFound, UsageError for a title that several have."""
-        return self.read(lambda book: book.get(book.resolve(task)))
+        return self.read(lambda book: book.get(book.resolve(task)), near=[task])
 
     def states(self, ids: Sequence[str]) -> dict[str, TaskState]:
         """Tasks by their ids; those that are not there are missing."""
-        return self.read(lambda book: book.states(ids))
+        return self.read(lambda book: book.states(ids), near=ids)
 
     def counts(self) -> Mapping[str, int]:
         """How many tasks there are; see `TaskList.counts`."""
@@ -88,10 +86,12 @@ class Tasks:
 
         return standing.current(self.project, found, lambda: self.list(status="completed").tasks)
 
-    def read(self, work: Callable[[Book], T]) -> T:
-        """What `work` says of the tasks as they are now. DamagedJournal."""
+    def read(self, work: Callable[[Book], T], *, near: Sequence[str] | None = None) -> T:
+        """What `work` says of the tasks as they are now; `near`: ids, where no others are meant (`Looker`).
+        DamagedJournal.
+        """
         with fenced("tasks", waits=False), using(self.project.room_for(NAME)) as index:
-            looker = Looker(self.project, index, caught_up(FAMILY, self.project.store, STREAM, index))
+            looker = Looker(self.project, index, near)
             try:
                 return work(looker.book)
             finally:
@@ -99,16 +99,16 @@ class Tasks:
 
     # ---- writing: one at a time ----
 
-    def write(self, work: Callable[[Writer], T]) -> T:
-        """Do `work` while nobody else writes, on tasks that are up to date and files that show all records. It may be
-        done twice. DamagedJournal.
+    def write(self, work: Callable[[Writer], T], *, near: Sequence[str] | None = None) -> T:
+        """Do `work` while nobody else writes, on tasks that are up to date and files that show all records; `near`: as
+        for `read`. It may be done twice. DamagedJournal.
         """
         self.project.prepare()
         place = self.project.room_for(NAME)
         with fenced("tasks"), locks.locked(self.project.folder / "locks" / "tasks.lock", "tasks"):
             for attempt in range(_MOST_TRIES):
                 with using(place) as index:
-                    looker = Looker(self.project, index, caught_up(FAMILY, self.project.store, STREAM, index))
+                    looker = Looker(self.project, index, near)
                     try:
                         return work(Writer(self.project, looker))
                     except Conflict as error:  # whoever rewrites the stream (`ralf context forget`) has not our lock

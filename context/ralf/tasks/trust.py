@@ -35,7 +35,7 @@ def accept(project: Project, seen: Seen) -> None:
 
 def files_of(project: Project) -> Seen:
     """The files of each foreign task."""
-    return store.Tasks(project).read(lambda book: {id_: _files_of(book, id_) for id_ in book.of_kind("foreign")})
+    return store.Tasks(project).read(lambda book: {id_: _files_of(book, id_) for id_ in book.ordered("is_foreign")})
 
 
 def _files_of(book: Book, id_: str) -> dict[Path, str]:
