@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from kit.git import commit, git, repository
+from kit.no_index import WITHOUT
 from ralf.errors import NothingReady, UsageError
 from ralf.maintenance import ownership
 from ralf.project import Project
@@ -209,11 +210,17 @@ def test_whoever_has_a_task_completes_it_though_a_pull_has_changed_it_and_it_sta
     assert claims.retry("One", root=clone).task.text == "Do something else"
 
 
-def test_what_a_person_edited_and_ralf_read_stays_theirs_when_they_commit_it(root: Path) -> None:
+_WHAT_THE_INDEX_KEEPS = pytest.mark.skipif(bool(os.environ.get(WITHOUT)), reason="it is about what the index keeps")
+
+
+@pytest.mark.parametrize("is_recorded", [True, pytest.param(False, marks=_WHAT_THE_INDEX_KEEPS)])
+def test_what_a_person_edited_and_ralf_saw_stays_theirs_when_they_commit_it(root: Path, is_recorded: bool) -> None:
     repository(root)
     path = of(editing.add("By hand", id="TASK-hand", root=root))
     path.write_text(path.read_text() + "\nMore words.\n")
     assert not store.get("TASK-hand", root=root).is_foreign
+    if is_recorded:
+        editing.edit("TASK-hand", priority=1, root=root)
     commit(root)
     git(root, "rm", "-q", "-r", ".autonomous/tasks")
     git(root, "checkout", "-q", "HEAD", ".")
