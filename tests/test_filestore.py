@@ -260,6 +260,7 @@ def test_a_damaged_last_record_has_a_place_that_a_writer_can_go_on_from(store: F
 # ---- ids ----
 
 
+@pytest.mark.ci
 def test_a_record_lands_once_under_its_id_whoever_asks_and_wherever_its_line_lies(store: FileStore) -> None:
     """The last of a long journal, and one that begins at the border of two pieces, too."""
     tokens, head = filled(store, 3), ""

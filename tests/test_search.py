@@ -362,7 +362,7 @@ def test_a_context_is_served_where_the_search_index_cannot_be_made(tmp_path: Pat
 
 
 def test_a_full_disk_costs_neither_an_answer_nor_the_index(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "512k") as disk:
+    with small_disk(tmp_path / "disk", "1m") as disk:
         ralf.record_decision("tide", "Keep the levels in centimetres", root=disk)
         ralf.search("levels", root=disk)
         ralf.record_decision("tide", "Number the stations from zero", rationale="x y z " * 8_000, root=disk)

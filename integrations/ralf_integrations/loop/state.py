@@ -15,7 +15,7 @@ from typing import Any
 
 from ralf.errors import Busy
 from ralf.project import Project
-from ralf.storage import durable
+from ralf.storage import durable, files
 from ralf.storage.files import content_of
 from ralf.storage.locks import LockFile
 from ralf_integrations.hooks import session_registry
@@ -158,6 +158,7 @@ def save(project: Project, state: LoopState) -> None:
     project.make_room(folder(project) / "state.json", prepare=True)
     path = folder(project) / "state.json"  # a store that was registered only now has its cache elsewhere
     content = json.dumps({**asdict(state), "updated": round(time.time(), 3)}).encode()
+    files.make(path.parent)
     durable.write(path, content, is_synced=False)
 
 
