@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from re import Pattern
 from stat import S_ISDIR
@@ -119,8 +118,10 @@ def _scan(
         for entry in entries:
             name = entry.name
             if match(name) and entry.is_file(follow_symlinks=False):
-                with suppress(FileNotFoundError):  # gone since
+                try:
                     found[f"{folder}/{name}"] = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # gone since
+                    continue
             elif _FOLDER.match(name) and entry.is_dir(follow_symlinks=False):
                 inner.append(name)
     for name in inner if depth < _DEPTH else ():
