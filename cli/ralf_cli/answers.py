@@ -302,15 +302,15 @@ class Watch:
             self._note(getattr(module, "__file__", None) or sys.executable)
         passing = f"{cache}/index.db", f"{cache}/leases/"
         self._looked = {path: stamp for path, stamp in self._looked.items() if not path.startswith(passing)}
-        folders = {_around(path) for path, stamp in self._looked.items() if len(stamp) == 1 and _STORE in path}
-        stamps = [*self._looked.values(), *map(_stamp, folders)]
+        absent = {os.path.dirname(path) for path, stamp in self._looked.items() if len(stamp) == 1 and _STORE in path}
+        stamps = [*self._looked.values(), *(_stamp(_around(folder)) for folder in absent)]
         changed = [stamp[at] for stamp in stamps for at in range(4, len(stamp), 5)]
         return all(time + (_FINE if time % 1_000_000 else _COARSE) < self._began for time in changed) and all(
             _stamp(path) == stamp for path, stamp in self._looked.items()
         )
 
 
-def _around(path: str) -> str:
-    """The nearest folder around something that is not there, and what is in it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    return f"{folder}/." if os.path.isdir(folder) else _around(folder)
+def _around(folder: str) -> str:
+    """A folder and what is in it, or the nearest one around it where it is not there."""
+    folder = os.path.abspath(folder)
+    return f"{folder}/." if os.path.isdir(folder) else _around(os.path.dirname(folder))
