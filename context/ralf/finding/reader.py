@@ -121,11 +121,12 @@ def _now(project: Project, context: RouteContext) -> str:
         return ""
     from ralf import environment
     from ralf.brief import lines
+    from ralf.redact import redactor_for  # loads what it needs for the first text
     from ralf.storage import git_files
 
     top = git_files.worktree(project.root)
     found = git_files.status(top, environment.of_a_model()) if top is not None else None
-    return lines.now(found) if found is not None else ""
+    return redactor_for(project).text(lines.now(found)) if found is not None else ""  # a commit's subject is anybody's
 
 
 def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
