@@ -265,7 +265,7 @@ CHANGES: dict[str, tuple[bool, Callable[[World], object]]] = {
         False,
         lambda w: (shared(w), w.answers(), written(shared(w), "{}")),
     ),
-    "settings that cannot be parsed": (False, lambda w: config(w, "route_by: [")),
+    "settings that cannot be parsed": (True, lambda w: config(w, "route_by: [")),
     "no settings": (False, lambda w: (w.store / "config.yaml").unlink(missing_ok=True)),
     "a store on servers": (True, lambda w: written(w.store / "config.local.yaml", "store: nats\nnats_url: x\n")),
     "no .gitignore": (True, lambda w: (w.store / ".gitignore").unlink()),

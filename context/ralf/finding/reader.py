@@ -126,7 +126,10 @@ def _now(project: Project, context: RouteContext) -> str:
 
     top = git_files.worktree(project.root)
     found = git_files.status(top, environment.of_a_model()) if top is not None else None
-    return redactor_for(project).text(lines.now(found)) if found is not None else ""  # a commit's subject is anybody's
+    try:  # a commit's subject may hold a secret
+        return redactor_for(project).text(lines.now(found)) if found is not None else ""
+    except (UsageError, Damaged):  # the user's own patterns cannot be read, which is said elsewhere
+        return ""
 
 
 def list_routes(*, since: str | None = None, root: str | os.PathLike[str] | None = None) -> list[RouteSummary]:
