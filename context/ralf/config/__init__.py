@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -222,17 +223,22 @@ SECRET = frozenset(("nats_password", "nats_servers", "nats_monitoring"))
 
 _QUOTED = ("nats_user", "nats_password")
 
+_OF_THE_DISK = (0, errno.EIO, errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 
 def load(path: Path) -> Config:
     """The configuration in a file, the defaults where there is none.
 
     Damaged when it is no mapping, UsageError for an unknown key or a value that makes no sense; both name the file.
+    OSError where the disk or the process has failed, and not the file.
     """
     try:
         text = decoded(path, content_of(path, most=_MOST))
     except FileNotFoundError:
         return Config()
     except OSError as error:
+        if error.errno in _OF_THE_DISK:
+            raise
         raise Damaged(path, f"cannot be read: {error.strerror}", _HINT) from None
     return parse(path, text)
 
