@@ -11,7 +11,7 @@ import re
 import sys
 from _thread import RLock
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
 from zlib import crc32
@@ -105,11 +105,6 @@ def count(text: str) -> int:
     if len(text) <= PIECE:
         return _count(text)
     return sum(map(_count, _pieces(text)))
-
-
-def count_many(texts: Iterable[str]) -> list[int]:
-    """`count` of each text, in their order."""
-    return [count(text) for text in texts]
 
 
 def estimate(text: str) -> int:
