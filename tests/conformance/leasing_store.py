@@ -103,9 +103,17 @@ class LeasingStore(MemoryStore):
         super().__init__(folder, check=check)
         self.leases = self.engine = self.engines.setdefault(folder, Engine())
 
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+    def append(
+        self,
+        stream: str,
+        record: bytes,
+        *,
+        id: str,  # noqa: A002
+        after: Token | None,
+        is_new: bool = False,
+    ) -> Token:
         self.engine.check()
-        return super().append(stream, record, id=id, after=after)
+        return super().append(stream, record, id=id, after=after, is_new=is_new)
 
     def read(self, stream: str, *, after: Token | None = None) -> Iterator[Entry]:
         self.engine.check()

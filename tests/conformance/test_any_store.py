@@ -262,6 +262,15 @@ def test_a_record_lands_once_per_id_whatever_the_caller_saw(opened: Callable[[],
     assert [entry.record for entry in opened().read(STREAM)] == [record(0), record(1)]
 
 
+def test_a_new_id_lands_behind_the_head_and_behind_another_place_it_is_looked_for(opened: Callable[[], Store]) -> None:
+    first, second = filled(opened(), 2)
+    assert opened().append(STREAM, record(2), id="id-1", after=first, is_new=True) == second
+    third = opened().append(STREAM, record(2), id="id-2", after=second, is_new=True)
+    with pytest.raises(Conflict):
+        opened().append(STREAM, record(3), id="id-3", after=second, is_new=True)
+    assert [entry.token for entry in opened().read(STREAM)] == [first, second, third]
+
+
 def test_the_same_id_lands_in_each_stream(store: Store) -> None:
     filled(store, 1, "routes/one")
     filled(store, 1, "routes/other")

@@ -134,7 +134,7 @@ class Output:
         while True:
             try:
                 with fenced(self._run):
-                    self._head = store.append(self._stream, record, id=id_, after=self._head)
+                    self._head = store.append(self._stream, record, id=id_, after=self._head, is_new=True)
                 break
             except Conflict as error:
                 if type(error) is not Conflict:

@@ -260,9 +260,11 @@ class StepLog:
     # ---- writing ----
 
     def append(self, body: Body, writer: str, id_: str) -> StepState:
-        """Append one record behind the head as it was last seen. Conflict where there is another one by now."""
+        """Append one record behind the head as it was last seen, with a new id. Conflict where there is another one by
+        now.
+        """
         record = Record(self.state.records + 1, records.time_text(time.time()), writer, body, self.state)
-        token = self.project.store.append(self.stream, records.encoded(record), id=id_, after=self.head)
+        token = self.project.store.append(self.stream, records.encoded(record), id=id_, after=self.head, is_new=True)
         if self.head is None:
             self.kept = []
         if self.kept is not None:

@@ -219,7 +219,7 @@ class Writer:
             made = made._replace(mark=_mark_of(document, made))
         then = state.with_record(made, name, is_shown=is_shown)
         line = document.family.encoded(made._replace(render=then.render))
-        token = document.store.append(document.stream, line, id=name, after=state.token)
+        token = document.store.append(document.stream, line, id=name, after=state.token, is_new=True)
         state.become(then, token)
         return True
 

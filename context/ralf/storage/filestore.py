@@ -13,7 +13,7 @@ from ralf.errors import Conflict, DamagedJournal, UnknownToken, UsageError
 from ralf.storage import durable, earlier, files, journal_file, locks
 from ralf.storage.blob_files import Blobs
 from ralf.storage.journal import Entry, Token, Written
-from ralf.storage.journal_file import Header, Journal, Stamp
+from ralf.storage.journal_file import Header, Journal
 from ralf.text import cleaning
 
 _MAX_ID = 200
@@ -122,10 +122,6 @@ class FileStore(Blobs):
 
     leases = None
 
-    def __init__(self, folder: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
-        super().__init__(folder, check=check)
-        self._left: dict[str, tuple[Stamp, dict[bytes, int] | None]] = {}  # by stream, as our last append has left it
-
     @property
     def files(self) -> FileStore:
         """See `ralf.storage.journal.Store.files`."""
@@ -138,7 +134,15 @@ class FileStore(Blobs):
 
     # ---- writing ----
 
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+    def append(
+        self,
+        stream: str,
+        record: bytes,
+        *,
+        id: str,  # noqa: A002
+        after: Token | None,
+        is_new: bool = False,
+    ) -> Token:
         """See `ralf.storage.journal.Store.append`."""
         if b"\n" in record or len(id) > _MAX_ID:
             raise UsageError(stream, f"a record is one line, and its id has at most {_MAX_ID} characters")
@@ -146,25 +150,15 @@ class FileStore(Blobs):
         self._check(found.path)
         with found.writing(), found.opened_to_write() as journal:
             place, newest = journal.cut_torn_tail()
-            left, ids = self._left.pop(stream, None), None
-            if left is None or left[0] != journal.stamp():
-                landed = journal.line_of(id)
-            else:  # each line was looked at: where the record of each id is, is known once it is asked for again
-                ids = left[1] or {journal_file.quoted(one): start for start, one in journal.lines()}
-                known = ids.get(journal_file.quoted(line))
-                landed = next(journal.lines(known)) if known is not None else None
-            if landed is not None:
+            head, end = journal_file.head_at(place, newest), place + len(newest)
+            if not (is_new and head == after) and (landed := journal.line_of(id)) is not None:
                 os.fsync(journal.descriptor)  # the writer that appended it may have died before its fsync
                 return journal_file.token_at(*landed)
-            head, end = journal_file.head_at(place, newest), place + len(newest)
             if head != after:
                 raise Conflict(stream, head)
             if not end:  # the name first: a reader that finds records here takes them for durable
                 durable.sync_parents(found.path.parent, self.folder)
             journal.append(line, end)
-            if ids is not None:
-                ids[journal_file.quoted(line)] = end
-            self._left[stream] = journal.stamp(), ids
         return journal_file.token_at(end, line)
 
     def replace(self, stream: str, change: Callable[[Entry], bytes], *, wipe: bool = True) -> int:

@@ -73,13 +73,22 @@ class Store(Protocol):
 
     # ---- streams ----
 
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+    def append(
+        self,
+        stream: str,
+        record: bytes,
+        *,
+        id: str,  # noqa: A002
+        after: Token | None,
+        is_new: bool = False,
+    ) -> Token:
         """Append one record to a stream, and return its place, once it is durable.
 
         record  one JSON object as UTF-8 without a line break
         id      unique within the stream: a record lands once per id, whatever `after` says; appending it again
                 changes nothing and returns the place of the first
         after   the head that the caller saw, None for an empty stream; Conflict(head) when it is another by now
+        is_new  the caller knows that no record up to `after` has the id: where `after` is the head, nobody looks for it
 
         Whole or not at all: no reader ever sees a part of a record. Of two callers with the same `after` one wins.
         """

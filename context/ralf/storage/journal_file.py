@@ -40,11 +40,6 @@ def _sum_of(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest()[:32].encode()
 
 
-def quoted(line: bytes) -> bytes:
-    """The id in a line's frame, as it stands there; something else for a damaged one."""
-    return line[6 : line.find(b'","length":', 6) + 1]
-
-
 def token_at(offset: int, line: bytes) -> Token:
     """The token of a line at a place."""
     match = _FRAME.match(line)
@@ -95,10 +90,6 @@ MOST = 256 << 20
 """The most bytes of an archived journal, or of a blob."""
 
 
-Stamp = tuple[int, int, int, int, bytes]
-"""What changes of a journal's file with whatever is done to it; one that was replaced begins otherwise."""
-
-
 class Header(NamedTuple):
     """Where a file's own lines begin: their place in the journal, and the bytes of the header's own line, 0 for none.
 
@@ -135,8 +126,7 @@ class Journal:
             raise
 
     def _read_header(self) -> Header:
-        self.begin = self.content(0, _BEGIN)
-        if not self.begin.startswith(_HEADER_BEGINS):
+        if not self.content(0, _BEGIN).startswith(_HEADER_BEGINS):
             return Header()
         _, line = next(_lines(self, 0), (0, b""))
         match = re.fullmatch(_HEADER, line)
@@ -169,11 +159,6 @@ class Journal:
     def _shift(self) -> int:
         """From a place in the journal to one in the file."""
         return self.header.length - self.header.offset
-
-    def stamp(self) -> Stamp:
-        """The stamp of the file as it is now, with how it began when it was opened."""
-        found = os.fstat(self.descriptor)
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, self.begin
 
     def content(self, place: int, size: int) -> bytes:
         """Bytes of the file from one on."""

@@ -53,7 +53,7 @@ class Writer:
         if (boot := origin.boot()) != state.rows.one("boot"):
             body["boot"] = boot
         record = Record(state.revision + 1, records.now(), body, by)
-        token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token)
+        token = self._project.store.append(STREAM, encoded(record), id=id_, after=state.token, is_new=True)
         state.add(record, id_)
         state.token = token
         self._bring_up(changes, *filter(None, [body.get("task")]))

@@ -130,7 +130,7 @@ class EntryStream:
     ) -> bool:
         """Append one record after the head that the caller saw; Conflict if another writer was first. See `append`."""
         prepare(self._project)
-        id = id or f"entries-{uuid.uuid4().hex}"  # noqa: A001
+        is_new, id = not id, id or f"entries-{uuid.uuid4().hex}"  # noqa: A001
         record, body = {"v": _VERSION, **fields}, encoded(entries)
         if len(body) > INLINE:
             # The first line makes the blob this record's own: no other record names it, so it can go with the record.
@@ -139,7 +139,7 @@ class EntryStream:
             line = encoded({**record, "blob": digest, "size": len(body)})
         else:
             line = b'%s,"entries":%s}' % (encoded(record)[:-1], body)
-        token = self._store.append(self.name, line, id=id, after=head)
+        token = self._store.append(self.name, line, id=id, after=head, is_new=is_new)
         if token == head or not self._is_ours(token, line):
             return False
         self._newest = token, record

@@ -228,7 +228,7 @@ class RalfSaver(BaseCheckpointSaver[int]):
         for attempt in range(_TRIES):
             check(head)
             try:
-                token = self._store.append(stream, content, id=id_, after=head)
+                token = self._store.append(stream, content, id=id_, after=head, is_new=True)
             except Conflict as error:
                 if type(error) is not Conflict or attempt == _TRIES - 1:
                     raise

@@ -91,7 +91,15 @@ class NatsStore:
 
     # ---- streams ----
 
-    def append(self, stream: str, record: bytes, *, id: str, after: Token | None) -> Token:  # noqa: A002
+    def append(
+        self,
+        stream: str,
+        record: bytes,
+        *,
+        id: str,  # noqa: A002
+        after: Token | None,
+        is_new: bool = False,
+    ) -> Token:
         _check_stream(stream)
         _check_record(stream, record)
         if not 0 < len(id) <= _LONGEST_ID:
