@@ -13,7 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -208,27 +208,24 @@ class Kept:
     def one(self, key: str) -> Any:
         """See `Source.one`."""
         texts = self._texts(_ROW, key)
-        if texts is None:
-            return self._folded().one(key)
-        return self._value(*texts[0]) if texts else None
+        with suppress(TypeError, ValueError):
+            if texts is not None:
+                return _parsed(texts[0][1]) if texts else None
+        return self._folded().one(key)
 
     def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
-        """See `Source.under`; each value is read when it is asked for."""
+        """See `Source.under`."""
         texts = self._texts(_ROWS, prefix, f"{prefix}\U0010ffff")
-        if texts is None:
-            return self._folded().under(prefix)
-        return ((key, self._value(key, text)) for key, text in texts)
+        with suppress(TypeError, ValueError):
+            if texts is not None:
+                return [(key, _parsed(text)) for key, text in texts]
+        return self._folded().under(prefix)
 
     def _texts(self, statement: str, *keys: str) -> list[tuple[Any, ...]] | None:
         if self._other is None:
             with suppress(Unusable):
                 return self._index._ask(statement, self._name, *keys)
         return None
-
-    def _value(self, key: str, text: Any) -> Any:
-        with suppress(TypeError, ValueError):
-            return json.loads(text)
-        return self._folded().one(key)
 
     def _folded(self) -> Source:
         """What has the same rows without the index."""
@@ -237,6 +234,12 @@ class Kept:
                 raise Unusable
             self._other = self._instead()
         return self._other
+
+
+@lru_cache(maxsize=2_000)
+def _parsed(text: str) -> Any:
+    """The value of a row. The same text is the same object: what others make of it they can keep."""
+    return json.loads(text)
 
 
 def _text(value: Any) -> str:

@@ -72,6 +72,8 @@ def put(place: Place, made: bytes) -> None:
             durable.fill(descriptor, made)
         finally:
             os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(place.prev)  # a rename over a file waits until the disk has a place for the new one
         os.rename(half, place.prev)
         durable.swap(place.prev, place.file, _beside(place, _ASIDE))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 
@@ -41,16 +39,14 @@ class Rows:
             value = self.changed[key] = value()
         return value
 
-    def under(self, prefix: str) -> Iterator[tuple[str, Any]]:
+    def under(self, prefix: str) -> Iterable[tuple[str, Any]]:
         """Keys that begin so, with their values, in the order of the keys."""
-        changed = sorted(key for key in self.changed if key.startswith(prefix))
-        above = [(key, 0, self._changed(key)) for key in changed]
-        below = ((key, 1, value) for key, value in (self._source.under(prefix) if self._source is not None else ()))
-        last = ""
-        for key, _, value in merge(above, below, key=itemgetter(0, 1)):
-            if key != last and value is not None:
-                yield key, value
-            last = key
+        below = self._source.under(prefix) if self._source is not None else ()
+        changed = {key: self._changed(key) for key in tuple(self.changed) if key.startswith(prefix)}
+        if not changed:
+            return below
+        found = dict(below) | changed
+        return [(key, found[key]) for key in sorted(found) if found[key] is not None]
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value under a key; None: remove it. A function is asked for the value once that is read or written."""

@@ -91,7 +91,8 @@ def record_decision(
         stone = next(iter(cap.covering(cap.of(writer.context), new)), None)
         if origin == "agent" and stone is not None:
             raise UsageError(route, f"{stone.id} says the same and was dropped: only a person may decide it again")
-        same = next((one for one in writer.context.active_decisions if edits.said(one) == edits.said(new)), None)
+        words = edits.said(new)
+        same = next((one for one in writer.context.active_decisions if edits.said(one) == words), None)
         if supersedes:
             new = replace(new, supersedes=_known(project, writer.context, supersedes, is_replaced=True).id)
         elif same is not None:

@@ -58,8 +58,9 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone
         if not made.id and cap.cover(stones, made):
             continue
         if not made.id:
-            active = (one for one in reversed(context.decisions) if one.status == "active")
-            same = next((one for one in active if _is_one(one, made)), None)
+            words = said(made)
+            known = (one for one in reversed(context.decisions) if one.status == "active" and said(one) == words)
+            same = next((one for one in known if _is_one(one, made)), None)
             if same is None or made.supersedes == same.id or made.status != "active":
                 number = context.context_checkpoint.decision_count + 1
                 item = {**item, "id": "-".join(filter(None, (f"DEC-{number:03d}", clone)))}
@@ -67,7 +68,8 @@ def labelled(context: RouteContext, kind: str, payload: Mapping[str, Any], clone
                 continue
             else:
                 item = {**item, "id": same.id}
-        context = with_decision(context, replace(made, id=item["id"]))
+        if len(items) > 1:  # the next one may say the same
+            context = with_decision(context, replace(made, id=item["id"]))
         new.append(item)
     return {**payload, "decision": new[0] if new else {}} if is_one else {**payload, "decisions": new}
 
@@ -78,11 +80,9 @@ def by_label(decisions: Sequence[Decision], label: str) -> Decision | None:
 
 
 def _is_one(known: Decision, new: Decision) -> bool:
-    """Whether two decisions say the same, and are one: where documents number them otherwise and give other reasons
+    """Whether two decisions in the same words are one: where documents number them otherwise and give other reasons
     ("Scope", in every run), they are two.
     """
-    if said(known) != said(new):
-        return False
     labels = known.extra.get("label"), new.extra.get("label")
     is_numbered = None not in labels and labels[0] != labels[1]
     return not is_numbered or known.rationale == new.rationale

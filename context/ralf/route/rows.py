@@ -16,9 +16,10 @@ from itertools import zip_longest
 from typing import Any
 
 from ralf.document.rows import Rows
-from ralf.document.tree import from_tree, to_tree
+from ralf.document.tree import Tree, from_tree, to_tree
 from ralf.model import Decision, RouteContext
 from ralf.storage.journal import Record, digest_of, runs_of, understood
+from ralf.text.frozen import by_identity
 
 _CONTEXT, _DECISION, _SIZE = "context/", "decision/", "size"
 
@@ -33,15 +34,20 @@ def context_of(rows: Rows, route: str) -> RouteContext:
         tree: dict[str, Any] = {}
         for _, part in rows.under(_CONTEXT):
             tree |= part
-        if decisions := [item for _, item in rows.under(_DECISION)]:
-            tree["decisions"] = decisions
-        if not tree:
+        decisions = [item for _, item in rows.under(_DECISION)]
+        if not tree and not decisions:
             from ralf.route import fold  # a read of a route that has records needs none
 
             return fold.empty(route)
-        rows.held = replace(from_tree(RouteContext, tree), size=rows.one(_SIZE) or 0)
-    found: RouteContext = rows.held
-    return found
+        found = from_tree(RouteContext, tree)
+        rows.held = replace(found, decisions=tuple(map(_decision, decisions)), size=rows.one(_SIZE) or 0)
+    held: RouteContext = rows.held
+    return held
+
+
+@by_identity
+def _decision(tree: Tree) -> Decision:
+    return from_tree(Decision, tree)
 
 
 def put_context(rows: Rows, before: RouteContext, after: RouteContext) -> None:

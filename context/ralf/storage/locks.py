@@ -42,15 +42,6 @@ class LockFile:
         """Wait until the lock is taken, for as long as it takes."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
-    def holder(self) -> str:
-        """The process that holds the lock, as far as the system says so: "process 123", else "another process"."""
-        with suppress(OSError):
-            inode = os.fstat(self._descriptor).st_ino
-            for line in Path("/proc/locks").read_text().splitlines():
-                if found := re.fullmatch(rf"\d+: FLOCK +ADVISORY +WRITE (\d+) [0-9a-f:]+:{inode} .*", line):
-                    return f"process {found[1]}"
-        return "another process"
-
     def close(self) -> None:
         """Release the lock, even if a process that was forked in another way has the file open, too."""
         if self in _opened:
@@ -79,18 +70,26 @@ def locked(path: Path, what: str, timeout: float = WAIT) -> Iterator[None]:
         lock = LockFile(path)
     try:
         is_taken = lock.is_free()
-        holder = "" if is_taken else lock.holder()
     except BaseException:
         lock.close()
         raise
     if not is_taken and not _waited(lock, timeout):
-        raise Busy(
-            what, f"locked by {holder} for {timeout:g} s", "try again; or end that process, if it does not go on"
-        )
+        hint = "try again; or end that process, if it does not go on"
+        raise Busy(what, f"locked by {_holder(path)} for {timeout:g} s", hint)
     try:
         yield
     finally:
         lock.close()
+
+
+def _holder(path: Path) -> str:
+    """The process that holds a lock, as far as the system says so: "process 123", else "another process"."""
+    with suppress(OSError):
+        inode = path.stat().st_ino
+        for line in Path("/proc/locks").read_text().splitlines():
+            if found := re.fullmatch(rf"\d+: FLOCK +ADVISORY +WRITE (\d+) [0-9a-f:]+:{inode} .*", line):
+                return f"process {found[1]}"
+    return "another process"
 
 
 def _waited(lock: LockFile, timeout: float) -> bool:
